@@ -1,0 +1,70 @@
+//! Defaults and validation of `Cluster`
+//! (Karmada: `pkg/apis/cluster/mutation/mutation.go`, `pkg/apis/cluster/validation/validation.go`).
+//!
+//! Karmada's aggregated API server does this and more. Not done here: the nine default resource models and the
+//! normalisation of given ones, and the syntax of `apiEndpoint` and `proxyURL`.
+
+use bulkhead_core::model::{ClusterSpec, Taint, TaintEffect};
+use bulkhead_core::time::Time;
+use serde_json::Value;
+
+use super::denied::Denied;
+use super::label;
+
+/// 63 characters of a DNS label, less the prefix of the execution namespace and some to spare.
+const NAME_BYTES_MAX: usize = 48;
+
+/// Moves the deprecated zone, and stamps `NoExecute` taints: without the time a toleration never expires.
+pub(super) fn default_spec(spec: &mut ClusterSpec, now: Time) {
+    if spec.zones.is_empty() && !spec.zone.is_empty() {
+        spec.zones.push(std::mem::take(&mut spec.zone));
+    }
+    for taint in spec.taints.iter_mut().filter(|taint| taint.effect == TaintEffect::NoExecute) {
+        taint.time_added.get_or_insert(now.truncated());
+    }
+}
+
+/// Checks a spec that [`default_spec`] went over.
+pub(super) fn validate(name: &str, spec: &ClusterSpec) -> Result<(), Denied> {
+    label::check_dns_label(name, NAME_BYTES_MAX).map_err(|detail| Denied::invalid("metadata.name", name, detail))?;
+    let references =
+        [("secretRef", spec.secret_ref.as_ref()), ("impersonatorSecretRef", spec.rest.get("impersonatorSecretRef"))];
+    for (field, reference) in references {
+        validate_secret_reference(reference, &format!("spec.{field}"))?;
+    }
+    for (field, value) in [("provider", &spec.provider), ("region", &spec.region)] {
+        label::check_value(value).map_err(|detail| Denied::invalid(format!("spec.{field}"), value, detail))?;
+    }
+    if !spec.zone.is_empty() {
+        return Err(Denied::invalid("spec.zone", &spec.zone, "zone and zones cannot co-exist"));
+    }
+    for (index, zone) in spec.zones.iter().enumerate() {
+        label::check_value(zone).map_err(|detail| Denied::invalid(format!("spec.zones[{index}]"), zone, detail))?;
+    }
+    validate_taints(&spec.taints)
+}
+
+fn validate_secret_reference(reference: Option<&Value>, path: &str) -> Result<(), Denied> {
+    let Some(reference) = reference.filter(|reference| !reference.is_null()) else { return Ok(()) };
+    for part in ["namespace", "name"] {
+        if reference.get(part).and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(Denied::required(format!("{path}.{part}"), ""));
+        }
+    }
+    Ok(())
+}
+
+fn validate_taints(taints: &[Taint]) -> Result<(), Denied> {
+    for (index, taint) in taints.iter().enumerate() {
+        let at = |name: &str| format!("spec.taints[{index}].{name}");
+        label::check_key(&taint.key).map_err(|detail| Denied::invalid(at("key"), &taint.key, detail))?;
+        label::check_value(&taint.value).map_err(|detail| Denied::invalid(at("value"), &taint.value, detail))?;
+        if taint.effect == TaintEffect::PreferNoSchedule {
+            return Err(Denied::not_supported(at("effect"), taint.effect, &["NoSchedule", "NoExecute"]));
+        }
+        if taints[..index].iter().any(|earlier| earlier.same_identity(taint)) {
+            return Err(Denied::duplicate(format!("spec.taints[{index}]"), taint));
+        }
+    }
+    Ok(())
+}

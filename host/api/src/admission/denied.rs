@@ -1,0 +1,60 @@
+//! Why an object is refused, in the words of Kubernetes' field errors.
+
+use serde::Serialize;
+
+use crate::decode::FieldError;
+
+/// A refusal; its text reads `spec.placement.spreadConstraints: Invalid value: ...`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct Denied {
+    /// Path of the field.
+    pub field: String,
+    /// Kind of error, value and detail.
+    pub message: String,
+}
+
+impl Denied {
+    /// The value is malformed, or not allowed next to others.
+    pub(super) fn invalid(field: impl Into<String>, value: impl Serialize, detail: impl AsRef<str>) -> Self {
+        let message = format!("Invalid value: {}: {}", json(value), detail.as_ref());
+        Self { field: field.into(), message }
+    }
+
+    /// The value is not one of a closed set.
+    pub(super) fn not_supported(field: impl Into<String>, value: impl Serialize, supported: &[&str]) -> Self {
+        let supported: Vec<_> = supported.iter().map(json).collect();
+        let message = format!("Unsupported value: {}: supported values: {}", json(value), supported.join(", "));
+        Self { field: field.into(), message }
+    }
+
+    /// The value is well-formed but switched off.
+    pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self { field: field.into(), message: format!("Forbidden: {detail}") }
+    }
+
+    /// The value appears twice.
+    pub(super) fn duplicate(field: impl Into<String>, value: impl Serialize) -> Self {
+        Self { field: field.into(), message: format!("Duplicate value: {}", json(value)) }
+    }
+
+    /// The value is missing.
+    pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
+        Self { field: field.into(), message }
+    }
+
+    /// A decoding error below `field`.
+    pub(super) fn undecodable(field: &str, error: FieldError) -> Self {
+        let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
+        let field = format!("{field}{separator}{}", error.path);
+        match error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+            Some(missing) => Self::required(format!("{field}.{missing}"), ""),
+            None => Self { field, message: format!("Invalid value: {}", error.message) },
+        }
+    }
+}
+
+fn json(value: impl Serialize) -> String {
+    serde_json::to_string(&value).unwrap_or_default()
+}

@@ -1,0 +1,209 @@
+//! What Karmada's webhooks, its CRD defaults and its aggregated API server do to an object before it is
+//! stored, as one function without I/O. A control plane without those components calls it on each write of a
+//! main resource; writes to `status` do not come here.
+//!
+//! A spec of a policy or cluster is decoded, completed, checked and written back, so fields that a policy does
+//! not have are dropped, as an API server with a schema drops them; ask [`crate::decode_strict`] first for
+//! warnings. Old spellings of enum values are written back in the current one. The specs of bindings, Works and
+//! customizations are only tried: one that does not decode would break every typed watch.
+//!
+//! Not here: pruning of a Work's manifests (the binding controller does it when it renders), syntax and conflicts
+//! of Lua customizations (they need an engine and a list), quotas.
+
+mod cluster;
+mod denied;
+mod failover;
+mod label;
+mod placement;
+mod propagation;
+mod taint_policy;
+#[cfg(test)]
+mod tests;
+
+use bulkhead_core::model::{BindingSpec, ClusterSpec, ClusterTaintPolicySpec};
+use bulkhead_core::names::keys;
+use bulkhead_core::time::Time;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub use self::denied::Denied;
+use crate::decode::decode;
+use crate::interpreter::CustomizationSpec;
+use crate::policy::PropagationSpec;
+use crate::work::WorkSpec;
+
+/// What is being done to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is new.
+    Create,
+    /// It replaces [`Request::old`].
+    Update,
+    /// It goes away; always admitted.
+    Delete,
+}
+
+/// What is being asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// API group of the object.
+    pub group: &'a str,
+    /// Kind of the object.
+    pub kind: &'a str,
+    /// What is being done to it.
+    pub operation: Operation,
+    /// Namespace of the request; absent for cluster scope.
+    pub namespace: Option<&'a str>,
+    /// The stored object, for an update.
+    pub old: Option<&'a Value>,
+}
+
+/// Switches of the webhooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionOptions {
+    /// Karmada's `--allow-no-execute-taint-policy`: whether a `ClusterTaintPolicy` may add `NoExecute` taints.
+    /// Policies that were admitted keep working when it is switched off.
+    pub allow_no_execute_taint_policy: bool,
+}
+
+/// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
+///
+/// `ids` makes up permanent ids; Karmada's are random UUIDs.
+pub fn admit(
+    request: &Request<'_>,
+    object: &mut Value,
+    ids: &mut dyn FnMut() -> String,
+    now: Time,
+    options: AdmissionOptions,
+) -> Result<(), Denied> {
+    if request.operation == Operation::Delete {
+        return Ok(());
+    }
+    match (request.group, request.kind) {
+        ("policy.karmada.io", "PropagationPolicy") => {
+            let namespace = request.namespace.or_else(|| text(object, "/metadata/namespace")).map(str::to_owned);
+            let label = keys::PROPAGATION_POLICY_ID;
+            admit_propagation_policy(request, object, ids, label, Some(namespace.as_deref().unwrap_or_default()))
+        }
+        ("policy.karmada.io", "ClusterPropagationPolicy") => {
+            admit_propagation_policy(request, object, ids, keys::CLUSTER_PROPAGATION_POLICY_ID, None)
+        }
+        ("policy.karmada.io", "ClusterTaintPolicy") => {
+            let spec: ClusterTaintPolicySpec = read_spec(object)?;
+            taint_policy::validate_spec(&spec, options)?;
+            write_spec(object, &spec)
+        }
+        ("work.karmada.io", "ResourceBinding") => {
+            read_spec::<BindingSpec>(object)?;
+            keep_or_make_id(request, object, ids, keys::RESOURCE_BINDING_ID)
+        }
+        ("work.karmada.io", "ClusterResourceBinding") => {
+            read_spec::<BindingSpec>(object)?;
+            keep_or_make_id(request, object, ids, keys::CLUSTER_RESOURCE_BINDING_ID)
+        }
+        ("work.karmada.io", "Work") => {
+            read_spec::<WorkSpec>(object)?;
+            keep_or_make_id(request, object, ids, keys::WORK_ID)
+        }
+        ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
+        ("cluster.karmada.io", "Cluster") => {
+            let mut spec: ClusterSpec = read_spec(object)?;
+            cluster::default_spec(&mut spec, now);
+            cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec)?;
+            write_spec(object, &spec)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn admit_propagation_policy(
+    request: &Request<'_>,
+    object: &mut Value,
+    ids: &mut dyn FnMut() -> String,
+    id_label: &str,
+    namespace: Option<&str>,
+) -> Result<(), Denied> {
+    let mut spec: PropagationSpec = read_spec(object)?;
+    propagation::default_spec(&mut spec, namespace);
+    match (request.operation, request.old) {
+        (Operation::Create, _) => {
+            labels(object)?.insert(id_label.to_owned(), ids().into());
+        }
+        (_, Some(old)) => {
+            propagation::validate_update(&spec, &read_spec(old)?)?;
+            validate_id_unchanged(object, old, id_label)?;
+        }
+        (_, None) => {}
+    }
+    propagation::validate_spec(&spec, namespace)?;
+    write_spec(object, &spec)
+}
+
+/// The id of a policy is made once and is part of every binding's claim, so a client may not touch it.
+fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<(), Denied> {
+    let field = format!("metadata.labels[{id_label}]");
+    match (label(object, id_label), label(old, id_label)) {
+        (None, _) => Err(Denied::required(field, "it is set by the system during creation")),
+        (Some(new), old) if Some(new) != old => {
+            Err(Denied::invalid(field, new, "it is immutable, it can only be set by the system during creation"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An id that is there stays, one that an update lost comes back. A new one is made on creation, and for a Work
+/// on update too.
+fn keep_or_make_id(
+    request: &Request<'_>,
+    object: &mut Value,
+    ids: &mut dyn FnMut() -> String,
+    id_label: &str,
+) -> Result<(), Denied> {
+    if label(object, id_label).is_some() {
+        return Ok(());
+    }
+    let kept = request.old.and_then(|old| label(old, id_label)).map(str::to_owned);
+    let makes = request.operation == Operation::Create || request.kind == "Work";
+    if let Some(id) = kept.or_else(|| makes.then(ids)) {
+        labels(object)?.insert(id_label.to_owned(), id.into());
+    }
+    Ok(())
+}
+
+fn read_spec<S: DeserializeOwned>(object: &Value) -> Result<S, Denied> {
+    let spec = object.get("spec").ok_or_else(|| Denied::required("spec", ""))?;
+    decode(spec).map_err(|error| Denied::undecodable("spec", error))
+}
+
+fn write_spec<S: Serialize>(object: &mut Value, spec: &S) -> Result<(), Denied> {
+    object["spec"] = serde_json::to_value(spec)
+        .map_err(|error| Denied { field: "spec".to_owned(), message: format!("Internal error: {error}") })?;
+    Ok(())
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer)?.as_str()
+}
+
+/// A label that is set and not empty.
+fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.pointer("/metadata/labels")?.get(key)?.as_str().filter(|value| !value.is_empty())
+}
+
+/// The labels, made if need be.
+fn labels(object: &mut Value) -> Result<&mut Map<String, Value>, Denied> {
+    child(object, "metadata")
+        .and_then(|metadata| child(metadata, "labels"))
+        .and_then(Value::as_object_mut)
+        .ok_or_else(|| Denied::required("metadata.labels", "must be an object"))
+}
+
+/// A field that is an object, made if it is absent or null.
+fn child<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Value> {
+    let value = parent.as_object_mut()?.entry(field).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.is_object().then_some(value)
+}

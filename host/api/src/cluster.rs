@@ -1,0 +1,77 @@
+//! Member clusters (Karmada: `pkg/apis/cluster/v1alpha1/types.go`).
+
+use bulkhead_core::model::{self, ClusterSpec, ClusterStatus};
+use kube::ResourceExt;
+use kube::core::ClusterResourceScope;
+
+use crate::object::api_object;
+use crate::time::from_meta;
+
+api_object! {
+    /// A member cluster. Karmada serves it from an aggregated API server, not as a CRD.
+    Cluster {
+        group: "cluster.karmada.io",
+        version: "v1alpha1",
+        plural: "clusters",
+        scope: ClusterResourceScope,
+        spec: ClusterSpec,
+        status: ClusterStatus
+    }
+}
+
+impl Cluster {
+    /// The cluster as decisions see it.
+    pub fn to_model(&self) -> model::Cluster {
+        model::Cluster {
+            name: self.name_any(),
+            labels: self.labels().clone(),
+            generation: self.metadata.generation.unwrap_or_default(),
+            creation_timestamp: self.metadata.creation_timestamp.as_ref().map(from_meta),
+            deletion_timestamp: self.metadata.deletion_timestamp.as_ref().map(from_meta),
+            spec: self.spec.clone(),
+            status: self.status.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_model_gets_the_metadata_that_decisions_read() {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": {
+                "name": "member1",
+                "labels": {"zone": "a"},
+                "generation": 3,
+                "creationTimestamp": "2023-11-14T22:13:20Z",
+                "deletionTimestamp": "2023-11-14T22:13:21Z",
+            },
+            "spec": {
+                "syncMode": "Pull",
+                "apiEndpoint": "https://10.0.0.1:6443",
+                "taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "2023-11-14T22:13:20Z"}],
+                "insecureSkipTLSVerification": true,
+            },
+            "status": {"conditions": [{
+                "type": "Ready", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z",
+                "reason": "ClusterReady", "message": "cluster is healthy and ready to accept workloads",
+            }]},
+        }))
+        .unwrap();
+        let model = cluster.to_model();
+        assert_eq!(model.name, "member1");
+        assert_eq!(model.labels["zone"], "a");
+        assert_eq!(model.generation, 3);
+        assert_eq!(model.creation_timestamp.unwrap().as_millis(), 1_700_000_000_000);
+        assert!(model.is_terminating() && model.is_ready());
+        assert_eq!(model.spec.sync_mode, model::SyncMode::Pull);
+        let written = serde_json::to_value(&cluster).unwrap();
+        assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true), "an unread field survives");
+    }
+}

@@ -1,0 +1,289 @@
+//! Decoding that says where.
+//!
+//! `serde_json` tells what is wrong with a value but not where, and drops unknown fields in silence. An API
+//! server tells both, so an object is read here through a deserializer that adds the path on the way out of an
+//! error, and unknown fields are found by writing the object back and looking for what did not return.
+
+use std::fmt;
+use std::slice;
+
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, forward_to_deserialize_any};
+use serde_json::Value;
+
+/// A value that does not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct FieldError {
+    /// Where, for example `spec.taints[0].effect`; empty for the object itself.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl FieldError {
+    fn within(mut self, segment: &str) -> Self {
+        let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{segment}{separator}{}", self.path);
+        self
+    }
+}
+
+impl de::Error for FieldError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { path: String::new(), message: message.to_string() }
+    }
+}
+
+/// A field that the type does not have; an API server with a schema drops it and warns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// Where it is.
+    pub path: String,
+    /// Where it probably belongs.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for UnknownField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: unknown field", self.path)?;
+        self.suggestion.as_ref().map_or(Ok(()), |suggestion| write!(f, ", did you mean {suggestion}?"))
+    }
+}
+
+/// A decoded object and what was left behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded<K> {
+    /// The object.
+    pub object: K,
+    /// Fields that are not in it, in the order of the document.
+    pub unknown: Vec<UnknownField>,
+}
+
+/// Decodes a typed object, with the path of the first value that does not fit and of all unknown fields.
+///
+/// Fields below a type that keeps what it does not know (the specs of bindings and clusters) are never unknown.
+/// Neither are fields with a zero value (null, false, 0 or empty), which Go does not tell from absent ones.
+pub fn decode_strict<K: DeserializeOwned + Serialize>(value: &Value) -> Result<Decoded<K>, FieldError> {
+    let object: K = decode(value)?;
+    let written = serde_json::to_value(&object).map_err(de::Error::custom)?;
+    let mut unknown = Vec::new();
+    collect_unknown(value, &written, String::new(), &mut unknown);
+    Ok(Decoded { object, unknown })
+}
+
+/// Decodes any value, with the path of the first part that does not fit.
+pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+    T::deserialize(Node(value))
+}
+
+fn collect_unknown(given: &Value, written: &Value, path: String, unknown: &mut Vec<UnknownField>) {
+    match (given, written) {
+        (Value::Object(given), Value::Object(written)) => {
+            for (key, value) in given {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                match written.get(key) {
+                    Some(written) => collect_unknown(value, written, path, unknown),
+                    None if is_zero(value) => {}
+                    None => unknown.push(UnknownField { suggestion: suggestion(&path), path }),
+                }
+            }
+        }
+        (Value::Array(given), Value::Array(written)) => {
+            for (index, (given, written)) in given.iter().zip(written).enumerate() {
+                collect_unknown(given, written, format!("{path}[{index}]"), unknown);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(value) => value.is_empty(),
+        Value::Array(value) => value.is_empty(),
+        Value::Object(value) => value.is_empty(),
+    }
+}
+
+/// Where a field belongs that Karmada's documents, or habit, put one level too high.
+fn suggestion(path: &str) -> Option<String> {
+    let field = path.strip_prefix("spec.")?;
+    let parent = match field {
+        "clusterAffinity" | "clusterAffinities" | "clusterTolerations" | "spreadConstraints" | "replicaScheduling"
+        | "workloadAffinity" => "placement",
+        "retention"
+        | "replicaResource"
+        | "componentResource"
+        | "replicaRevision"
+        | "statusReflection"
+        | "statusAggregation"
+        | "healthInterpretation"
+        | "dependencyInterpretation" => "customizations",
+        _ => return None,
+    };
+    Some(format!("spec.{parent}.{field}"))
+}
+
+/// Deserializes a JSON value, adding each step of the path to an error that passes by.
+struct Node<'de>(&'de Value);
+
+impl<'de> Deserializer<'de> for Node<'de> {
+    type Error = FieldError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match self.0 {
+            Value::Array(items) => visitor.visit_seq(Items { rest: items.iter(), index: 0 }),
+            Value::Object(fields) => visitor.visit_map(Fields { rest: fields.iter(), current: None }),
+            leaf => leaf.deserialize_any(visitor).map_err(de::Error::custom),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, FieldError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Items<'de> {
+    rest: slice::Iter<'de, Value>,
+    index: usize,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = FieldError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, FieldError> {
+        let Some(item) = self.rest.next() else { return Ok(None) };
+        let index = self.index;
+        self.index += 1;
+        seed.deserialize(Node(item)).map(Some).map_err(|error| error.within(&format!("[{index}]")))
+    }
+}
+
+struct Fields<'de> {
+    rest: serde_json::map::Iter<'de>,
+    current: Option<(&'de str, &'de Value)>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = FieldError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, FieldError> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        self.current = Some((key, value));
+        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, FieldError> {
+        match self.current.take() {
+            Some((key, value)) => seed.deserialize(Node(value)).map_err(|error| error.within(key)),
+            None => Err(de::Error::custom("value asked for before its key")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Cluster, ClusterTaintPolicy, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization};
+
+    fn unknown<K: DeserializeOwned + Serialize>(spec: &Value, expected: &[&str]) {
+        let object = json!({
+            "metadata": {"name": "n", "creationTimestamp": null, "labels": {"a": "b"}},
+            "spec": spec,
+        });
+        let decoded = decode_strict::<K>(&object).unwrap();
+        let found: Vec<_> = decoded.unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{spec}");
+    }
+
+    #[test]
+    fn unknown_fields_are_found_with_their_path() {
+        let check = unknown::<PropagationPolicy>;
+        let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}]);
+        let toleration = json!({
+            "effect": "NoExecute", "key": "cluster.karmada.io/not-ready", "operator": "Exists",
+            "tolerationSeconds": 600,
+        });
+        check(&json!({"resourceSelectors": selectors, "placement": {"clusterTolerations": [toleration]}}), &[]);
+        check(
+            &json!({"resourceSelectors": selectors, "clusterTolerations": [toleration]}),
+            &["spec.clusterTolerations: unknown field, did you mean spec.placement.clusterTolerations?"],
+        );
+        check(
+            &json!({"resourceSelectors": selectors, "failover": {"application": {
+                "preConditions": {"delaySeconds": 5000},
+                "decisionConditions": {"tolerationSeconds": 200, "healthyState": ["Unhealthy"]},
+            }}}),
+            &[
+                "spec.failover.application.decisionConditions.healthyState: unknown field",
+                "spec.failover.application.preConditions: unknown field",
+            ],
+        );
+        check(
+            &json!({"resourceSelectors": selectors, "placement": {"clusterAffinities": [
+                {"affinityName": "a", "clusterNames": ["m1"], "clusterName": "m1"},
+            ]}}),
+            &["spec.placement.clusterAffinities[0].clusterName: unknown field"],
+        );
+        check(&json!({"resourceSelectors": selectors, "zero": 0, "empty": [], "propagateDeps": false}), &[]);
+    }
+
+    #[test]
+    fn types_that_keep_everything_have_no_unknown_fields() {
+        unknown::<Cluster>(&json!({"syncMode": "Push", "proxyURL": "http://p", "later": {"a": 1}}), &[]);
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"});
+        unknown::<ResourceBinding>(&json!({"resource": resource, "later": 1}), &[]);
+    }
+
+    #[test]
+    fn a_rule_beside_the_target_is_pointed_out() {
+        unknown::<ResourceInterpreterCustomization>(
+            &json!({
+                "target": {"apiVersion": "apps/v1", "kind": "Deployment"},
+                "healthInterpretation": {"luaScript": "x"},
+            }),
+            &["spec.healthInterpretation: unknown field, did you mean spec.customizations.healthInterpretation?"],
+        );
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let check = |spec: Value, expected: &str| {
+            let error = decode_strict::<ClusterTaintPolicy>(&json!({"spec": spec})).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(json!({}), "spec: missing field `taints`");
+        check(json!({"taints": 7}), "spec.taints: invalid type: integer `7`, expected a sequence");
+        check(json!({"taints": [{"effect": "NoSchedule"}]}), "spec.taints[0]: missing field `key`");
+        check(
+            json!({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "Never"}]}),
+            "spec.taints[1].effect: unknown variant `Never`, expected one of `NoSchedule`, `PreferNoSchedule`, \
+             `NoExecute`",
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The kinds that Bulkhead serves and uses, as data.
+//!
+//! `WorkloadRebalancer` and `Remedy` are not among them: nothing here acts on them yet.
+
+/// What an API server has to know of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindInfo {
+    /// API group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Lower-case plural, as in paths.
+    pub plural: &'static str,
+    /// Lower-case singular.
+    pub singular: &'static str,
+    /// Short names for `kubectl`.
+    pub short_names: &'static [&'static str],
+    /// Categories for `kubectl`.
+    pub categories: &'static [&'static str],
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+    /// Whether `status` is a subresource of its own.
+    pub status_subresource: bool,
+}
+
+impl KindInfo {
+    /// `group/version`.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+}
+
+const KARMADA: &[&str] = &["karmada-io"];
+
+/// Every kind of this crate (Karmada: `charts/karmada/_crds/bases`, `pkg/registry/cluster/storage/storage.go`).
+pub const REGISTERED: &[KindInfo] = &[
+    KindInfo {
+        group: "cluster.karmada.io",
+        version: "v1alpha1",
+        kind: "Cluster",
+        plural: "clusters",
+        singular: "cluster",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        status_subresource: true,
+    },
+    KindInfo {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "PropagationPolicy",
+        plural: "propagationpolicies",
+        singular: "propagationpolicy",
+        short_names: &["pp"],
+        categories: KARMADA,
+        namespaced: true,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterPropagationPolicy",
+        plural: "clusterpropagationpolicies",
+        singular: "clusterpropagationpolicy",
+        short_names: &["cpp"],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "policy.karmada.io",
+        version: "v1alpha1",
+        kind: "ClusterTaintPolicy",
+        plural: "clustertaintpolicies",
+        singular: "clustertaintpolicy",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "work.karmada.io",
+        version: "v1alpha2",
+        kind: "ResourceBinding",
+        plural: "resourcebindings",
+        singular: "resourcebinding",
+        short_names: &["rb"],
+        categories: KARMADA,
+        namespaced: true,
+        status_subresource: true,
+    },
+    KindInfo {
+        group: "work.karmada.io",
+        version: "v1alpha2",
+        kind: "ClusterResourceBinding",
+        plural: "clusterresourcebindings",
+        singular: "clusterresourcebinding",
+        short_names: &["crb"],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: true,
+    },
+    KindInfo {
+        group: "work.karmada.io",
+        version: "v1alpha1",
+        kind: "Work",
+        plural: "works",
+        singular: "work",
+        short_names: &["wk"],
+        categories: KARMADA,
+        namespaced: true,
+        status_subresource: true,
+    },
+    KindInfo {
+        group: "config.karmada.io",
+        version: "v1alpha1",
+        kind: "ResourceInterpreterCustomization",
+        plural: "resourceinterpretercustomizations",
+        singular: "resourceinterpretercustomization",
+        short_names: &["ric"],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: false,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use kube::Resource;
+
+    use super::*;
+    use crate::{
+        Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy,
+        ResourceBinding, ResourceInterpreterCustomization, Work,
+    };
+
+    fn check<K: Resource<DynamicType = ()>>(index: usize) {
+        let info = &REGISTERED[index];
+        assert_eq!(K::group(&()), info.group);
+        assert_eq!(K::version(&()), info.version);
+        assert_eq!(K::kind(&()), info.kind);
+        assert_eq!(K::plural(&()), info.plural);
+        assert_eq!(info.kind.to_lowercase(), info.singular);
+    }
+
+    #[test]
+    fn the_table_agrees_with_the_types() {
+        check::<Cluster>(0);
+        check::<PropagationPolicy>(1);
+        check::<ClusterPropagationPolicy>(2);
+        check::<ClusterTaintPolicy>(3);
+        check::<ResourceBinding>(4);
+        check::<ClusterResourceBinding>(5);
+        check::<Work>(6);
+        check::<ResourceInterpreterCustomization>(7);
+        assert_eq!(REGISTERED.len(), 8);
+    }
+}

@@ -1,0 +1,29 @@
+//! Karmada's API types, as Bulkhead reads and writes them.
+//!
+//! Each kind is a typed object for `kube::Api`, made of Kubernetes metadata and, wherever one exists, the
+//! core model's type for spec and status: the model *is* the wire shape, so conversions move metadata only.
+//! [`admission`] holds what Karmada's webhooks do to these objects, as functions without I/O.
+//!
+//! There is no client, no runtime and no engine here. Karmada has more fields than decisions read; those of
+//! bindings and clusters survive a write untouched, those of policies are listed in full.
+//!
+//! Start reading at [`kinds`] (what is served), then [`binding`] (the one code path for both binding kinds).
+
+pub mod admission;
+pub mod binding;
+pub mod cluster;
+pub mod decode;
+pub mod interpreter;
+pub mod kinds;
+mod object;
+pub mod policy;
+pub mod time;
+pub mod work;
+
+pub use binding::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+pub use cluster::Cluster;
+pub use decode::{Decoded, FieldError, UnknownField, decode_strict};
+pub use interpreter::ResourceInterpreterCustomization;
+pub use kinds::{KindInfo, REGISTERED};
+pub use policy::{ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy};
+pub use work::Work;

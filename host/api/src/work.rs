@@ -1,0 +1,128 @@
+//! Works: the objects one member cluster is to have (Karmada: `pkg/apis/work/v1alpha1/work_types.go`).
+
+use bulkhead_core::model::{Condition, Health};
+use kube::core::NamespaceResourceScope;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::object::api_object;
+
+/// Condition type: the manifests are in the member cluster.
+pub const APPLIED: &str = "Applied";
+/// Condition type: False while dispatching is suspended.
+pub const DISPATCHING: &str = "Dispatching";
+
+api_object! {
+    /// Manifests for one member cluster, in that cluster's execution namespace.
+    Work {
+        group: "work.karmada.io",
+        version: "v1alpha1",
+        plural: "works",
+        scope: NamespaceResourceScope,
+        spec: WorkSpec,
+        status: WorkStatus
+    }
+}
+
+/// `spec` of a [`Work`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkSpec {
+    /// What to apply.
+    #[serde(default)]
+    pub workload: WorkloadTemplate,
+    /// Whether the member cluster is left as it is for now; Karmada always writes it, `false` included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend_dispatching: Option<bool>,
+    /// Whether member objects outlive the Work; Karmada always writes it, `false` included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preserve_resources_on_deletion: Option<bool>,
+}
+
+/// `spec.workload` of a [`Work`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadTemplate {
+    /// Whole objects; Karmada writes exactly one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<Value>,
+}
+
+/// `status` of a [`Work`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkStatus {
+    /// [`APPLIED`] and [`DISPATCHING`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// What the member cluster reports for each manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifest_statuses: Vec<ManifestStatus>,
+}
+
+/// What the member cluster reports for one manifest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ManifestStatus {
+    /// Which manifest.
+    pub identifier: ResourceIdentifier,
+    /// Reflected status of the object there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
+    /// Health of the object there; absent while nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
+}
+
+/// Names one manifest of a Work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceIdentifier {
+    /// Index in `spec.workload.manifests`.
+    pub ordinal: i32,
+    /// API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural name; required on the wire, and always empty in what Karmada writes.
+    #[serde(default)]
+    pub resource: String,
+    /// Namespace; empty for cluster scope.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn works_round_trip() {
+        let wire = json!({
+            "apiVersion": "work.karmada.io/v1alpha1",
+            "kind": "Work",
+            "metadata": {"name": "nginx-687f7fb96f", "namespace": "karmada-es-member1"},
+            "spec": {
+                "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}]},
+                "suspendDispatching": false,
+                "preserveResourcesOnDeletion": false,
+            },
+            "status": {
+                "conditions": [{
+                    "type": "Applied", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z",
+                    "reason": "AppliedSuccessful", "message": "Manifest has been successfully applied",
+                }],
+                "manifestStatuses": [{
+                    "identifier": {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "", "name": "c"},
+                    "health": "Healthy",
+                }],
+            },
+        });
+        let work: Work = serde_json::from_value(wire.clone()).unwrap();
+        assert_eq!(serde_json::to_value(work).unwrap(), wire);
+    }
+}

@@ -1,0 +1,127 @@
+//! Events and expectations: what goes with what, and whether what they name exists.
+
+use bulkhead_controllers::controller_names;
+
+use super::load::{EventAction, LoadedEvent, Loader};
+use super::manifests::is_served;
+use super::{EventSpec, Expectation, ManifestSource};
+
+impl Loader<'_> {
+    pub(super) fn event(&mut self, line: u64, field: &str, spec: &EventSpec) -> Option<LoadedEvent> {
+        if spec.at > self.duration {
+            self.problem(line, &format!("{field}.at"), format!("is after the end at {}", self.duration));
+        }
+        let given = [
+            spec.state.is_some(),
+            spec.failure_modes.is_some(),
+            spec.apply.is_some(),
+            spec.delete.is_some(),
+            spec.kill_controller.is_some(),
+            spec.plugins.is_some(),
+        ];
+        let about_cluster = spec.state.is_some() || spec.failure_modes.is_some();
+        if given.iter().filter(|given| **given).count() != 1 || spec.cluster.is_some() != about_cluster {
+            let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, \
+                           kill-controller, plugins";
+            self.problem(line, field, message);
+            return None;
+        }
+        if spec.for_.is_some() && spec.kill_controller.is_none() {
+            self.problem(line, &format!("{field}.for"), "goes with kill-controller only");
+        }
+        let cluster = spec.cluster.clone().unwrap_or_default();
+        if about_cluster {
+            self.known_cluster(line, &format!("{field}.cluster"), &cluster);
+        }
+        let action = if let Some(state) = spec.state {
+            EventAction::ClusterState(cluster, state)
+        } else if let Some(modes) = &spec.failure_modes {
+            self.failure_modes(line, field, modes);
+            EventAction::FailureModes(cluster, modes.clone())
+        } else if let Some(file) = &spec.apply {
+            let objects = self.manifests(line, &format!("{field}.apply"), &ManifestSource::File(file.clone()));
+            EventAction::Apply(file.clone(), objects)
+        } else if let Some(object) = &spec.delete {
+            if !is_served(&object.api_version, &object.kind) {
+                let message = format!("the kind {} {} is not served", object.api_version, object.kind);
+                self.problem(line, &format!("{field}.delete"), message);
+            }
+            EventAction::Delete(object.clone())
+        } else if let Some(controller) = &spec.kill_controller {
+            if controller != "*" && !controller_names().any(|known| known == controller) {
+                let known = controller_names().collect::<Vec<_>>().join(", ");
+                let message = format!("there is no controller {controller:?}; there are {known}, and * for all");
+                self.problem(line, &format!("{field}.kill-controller"), message);
+            }
+            EventAction::KillController(controller.clone(), spec.for_.unwrap_or_default())
+        } else {
+            let plugins = spec.plugins.iter().flatten().map(|plugin| (line, plugin)).collect();
+            EventAction::Plugins(self.plugins(&format!("{field}.plugins"), plugins))
+        };
+        Some(LoadedEvent { at: spec.at, action })
+    }
+
+    pub(super) fn expectation(&mut self, line: u64, field: &str, expectation: &Expectation) {
+        let subjects = [
+            expectation.binding.is_some(),
+            expectation.bindings_on.is_some(),
+            expectation.cluster.is_some(),
+            expectation.workload.is_some(),
+            expectation.event.is_some(),
+            expectation.decision.is_some(),
+        ];
+        if subjects.iter().filter(|given| **given).count() != 1 {
+            let message = "needs exactly one subject: binding, bindingsOn, cluster, workload, event or decision";
+            self.problem(line, field, message);
+            return;
+        }
+        let of_binding = expectation.clusters.is_some()
+            || expectation.clusters_one_of.is_some()
+            || expectation.evicting_from.is_some()
+            || expectation.works_in.is_some();
+        let of_cluster = expectation.ready.is_some() || expectation.taints.is_some();
+        let of_workload = expectation.ready_replicas.is_some() || expectation.ready_replicas_min.is_some();
+        for (subject, checks, name, fields) in [
+            (expectation.binding.is_some(), of_binding, "binding", "clusters, clustersOneOf, evictingFrom, worksIn"),
+            (expectation.cluster.is_some(), of_cluster, "cluster", "ready, taints"),
+            (expectation.workload.is_some(), of_workload, "workload", "readyReplicas, readyReplicasMin"),
+        ] {
+            if subject && !checks {
+                self.problem(line, field, format!("{name} needs at least one of: {fields}"));
+            } else if checks && !subject {
+                self.problem(line, field, format!("{fields} go with {name}"));
+            }
+        }
+        if expectation.at.is_some() && expectation.from.is_some() {
+            self.problem(line, field, "has both at (one moment) and from (every moment): choose one");
+        }
+        if expectation.until.is_some() && expectation.from.is_none() {
+            self.problem(line, &format!("{field}.until"), "goes with from");
+        }
+        for (name, time) in [("at", expectation.at), ("from", expectation.from), ("until", expectation.until)] {
+            if time.is_some_and(|time| time > self.duration) {
+                self.problem(line, &format!("{field}.{name}"), format!("is after the end at {}", self.duration));
+            }
+        }
+        if expectation.workload.as_ref().is_some_and(|workload| parse_workload(workload).is_none()) {
+            self.problem(line, &format!("{field}.workload"), "is not of the form Kind namespace/name");
+        }
+        let placements = expectation.clusters.iter().chain(expectation.clusters_one_of.iter().flatten());
+        let mut named: Vec<String> = placements.flat_map(|placement| placement.keys().cloned()).collect();
+        named.extend(expectation.evicting_from.iter().flatten().cloned());
+        named.extend(expectation.works_in.iter().flatten().cloned());
+        named.extend(expectation.cluster.iter().cloned());
+        named.extend(expectation.bindings_on.iter().map(|on| on.cluster.clone()));
+        named.extend(expectation.ready_replicas.iter().flat_map(|by_cluster| by_cluster.keys().cloned()));
+        for cluster in named {
+            self.known_cluster(line, field, &cluster);
+        }
+    }
+}
+
+/// Kind, namespace and name of `Kind namespace/name`.
+pub fn parse_workload(text: &str) -> Option<(&str, &str, &str)> {
+    let (kind, key) = text.split_once(' ')?;
+    let (namespace, name) = key.split_once('/')?;
+    (!kind.is_empty() && !namespace.is_empty() && !name.is_empty()).then_some((kind, namespace, name))
+}

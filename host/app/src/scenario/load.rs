@@ -1,0 +1,309 @@
+//! From files to a scenario that can run: everything a run needs is read and checked before it starts.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_core::policy::EngineKind;
+use bulkhead_plugin::{Entry, Module, PluginSource};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::{ClusterSpec, ClusterState, Expectation, FailureModeSpec, ObjectSpec, PluginSpec, Scenario, UnknownKinds};
+
+/// Most member clusters of a scenario.
+const CLUSTERS_MAX: u32 = 1_000;
+
+/// What is wrong with a scenario: everything that was found, not only the first.
+#[derive(Debug)]
+pub struct ScenarioError {
+    /// One line each: file, line where known, field, and what would be right.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("\n"))
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// A scenario that can run.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Title.
+    pub name: String,
+    /// What it shows.
+    pub description: String,
+    /// How long to run.
+    pub duration: GoDuration,
+    /// Seed unless another one is given.
+    pub seed: u64,
+    /// Settings of the controllers.
+    pub flags: Flags,
+    /// Member clusters, each with its own name, in order of name.
+    pub clusters: Vec<ClusterSpec>,
+    /// Objects to apply at the start, in order.
+    pub manifests: Vec<ManifestObject>,
+    /// Plugins, in order.
+    pub plugins: Vec<PluginSource>,
+    /// What happens when, in order of time.
+    pub events: Vec<LoadedEvent>,
+    /// What must hold, with the line it is written on.
+    pub expectations: Vec<(u64, Expectation)>,
+    /// What looks like a mistake and does not stop a run.
+    pub warnings: Vec<String>,
+}
+
+/// An object of a manifest file.
+#[derive(Clone, Debug)]
+pub struct ManifestObject {
+    /// File and document, for messages.
+    pub origin: String,
+    /// The object.
+    pub value: Value,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+pub struct LoadedEvent {
+    /// When, from the start.
+    pub at: GoDuration,
+    /// What.
+    pub action: EventAction,
+}
+
+/// What can happen.
+#[derive(Clone, Debug)]
+pub enum EventAction {
+    /// A member cluster changes its state.
+    ClusterState(String, ClusterState),
+    /// Something else is wrong with workloads of a member cluster from now on.
+    FailureModes(String, Vec<FailureModeSpec>),
+    /// Objects are applied to the control plane; with the file they came from.
+    Apply(String, Vec<ManifestObject>),
+    /// An object is deleted from the control plane.
+    Delete(ObjectSpec),
+    /// A controller loses its memory and stays away for a time.
+    KillController(String, GoDuration),
+    /// Other plugins replace those named before.
+    Plugins(Vec<PluginSource>),
+}
+
+/// Reads a scenario and every file it names.
+pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
+    let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
+    let scenario: Scenario = serde_saphyr::from_str(&text)
+        .map_err(|error| ScenarioError { problems: vec![format!("{}: {error}", path.display())] })?;
+    let mut loader = Loader {
+        path,
+        folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        unknown_kinds: scenario.unknown_kinds,
+        duration: scenario.duration,
+        clusters: BTreeSet::new(),
+        problems: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let loaded = loader.load(scenario);
+    if loader.problems.is_empty() {
+        Ok(Loaded { warnings: loader.warnings, ..loaded })
+    } else {
+        Err(ScenarioError { problems: loader.problems })
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What is known while files are read and checked.
+pub(super) struct Loader<'a> {
+    path: &'a Path,
+    pub(super) folder: PathBuf,
+    pub(super) unknown_kinds: UnknownKinds,
+    pub(super) duration: GoDuration,
+    clusters: BTreeSet<String>,
+    pub(super) problems: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+fn line_of<T>(spanned: &Spanned<T>) -> u64 {
+    spanned.referenced.line()
+}
+
+impl Loader<'_> {
+    pub(super) fn problem(&mut self, line: u64, field: &str, message: impl fmt::Display) {
+        self.problems.push(format!("{}:{line}: {field}: {message}", self.path.display()));
+    }
+
+    fn load(&mut self, scenario: Scenario) -> Loaded {
+        if scenario.duration.0.is_zero() {
+            self.problem(1, "duration", "must be greater than 0, for example 10m");
+        }
+        if let Err(message) = scenario.flags.validate() {
+            self.problem(1, "flags", message);
+        }
+        let clusters = self.clusters(scenario.clusters);
+        let mut manifests = Vec::new();
+        for (index, source) in scenario.manifests.into_iter().enumerate() {
+            let line = line_of(&source);
+            manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value));
+        }
+        let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), &plugin.value)).collect();
+        let plugins = self.plugins("plugins", plugins);
+        let mut events: Vec<_> = Vec::new();
+        for (index, event) in scenario.events.iter().enumerate() {
+            events.extend(self.event(line_of(event), &format!("events[{index}]"), &event.value));
+        }
+        events.sort_by_key(|event| event.at);
+        for (index, expectation) in scenario.expect.iter().enumerate() {
+            self.expectation(line_of(expectation), &format!("expect[{index}]"), &expectation.value);
+        }
+        Loaded {
+            name: scenario.name,
+            description: scenario.description,
+            duration: scenario.duration,
+            seed: scenario.seed,
+            flags: scenario.flags,
+            clusters,
+            manifests,
+            plugins,
+            events,
+            expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn clusters(&mut self, specs: Vec<Spanned<ClusterSpec>>) -> Vec<ClusterSpec> {
+        let mut clusters = Vec::new();
+        for (index, spec) in specs.into_iter().enumerate() {
+            let (line, field) = (line_of(&spec), format!("clusters[{index}]"));
+            let spec = spec.value;
+            let count = spec.count.unwrap_or(1);
+            if !(1..=CLUSTERS_MAX).contains(&count) {
+                self.problem(line, &format!("{field}.count"), format!("must be from 1 to {CLUSTERS_MAX}"));
+                continue;
+            }
+            let names: Vec<_> = match spec.count {
+                None => vec![spec.name.clone()],
+                Some(count) => (1..=count).map(|n| format!("{}{n}", spec.name)).collect(),
+            };
+            for name in names {
+                if !is_cluster_name(&name) {
+                    let message = format!("{name:?} is not a DNS label of at most 48 characters, such as member1");
+                    self.problem(line, &format!("{field}.name"), message);
+                } else if !self.clusters.insert(name.clone()) {
+                    self.problem(line, &format!("{field}.name"), format!("there are two clusters {name:?}"));
+                }
+                clusters.push(ClusterSpec { name, count: None, ..spec.clone() });
+            }
+            self.failure_modes(line, &field, &spec.failure_modes);
+        }
+        if clusters.is_empty() {
+            self.problem(1, "clusters", "must name at least one member cluster");
+        }
+        clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        clusters
+    }
+
+    pub(super) fn failure_modes(&mut self, line: u64, field: &str, modes: &[FailureModeSpec]) {
+        for mode in modes {
+            if mode.workload.as_ref().is_some_and(|workload| workload.split('/').count() != 2) {
+                let message = format!("{:?} is not namespace/name", mode.workload.as_deref().unwrap_or_default());
+                self.problem(line, &format!("{field}.failureModes.workload"), message);
+            }
+        }
+    }
+
+    pub(super) fn plugins(&mut self, field: &str, specs: Vec<(u64, &PluginSpec)>) -> Vec<PluginSource> {
+        let (mut names, mut sources) = (BTreeSet::new(), Vec::new());
+        for (index, (line, spec)) in specs.into_iter().enumerate() {
+            let field = format!("{field}[{index}]");
+            if spec.name.is_empty() || !names.insert(spec.name.clone()) {
+                self.problem(line, &format!("{field}.name"), "must be given and differ from the other plugins' names");
+            }
+            sources.extend(self.plugin(line, &field, spec));
+        }
+        sources
+    }
+
+    fn plugin(&mut self, line: u64, field: &str, spec: &PluginSpec) -> Option<PluginSource> {
+        let (engine, file) = match (&spec.wasm, &spec.lua) {
+            (Some(file), None) => (EngineKind::Wasm, file),
+            (None, Some(file)) => (EngineKind::Lua, file),
+            _ => {
+                self.problem(line, field, "needs exactly one of wasm and lua: the file with its code");
+                return None;
+            }
+        };
+        let scripts = engine == EngineKind::Lua;
+        if scripts == spec.answers.is_empty() {
+            let message = if scripts {
+                "must name the functions that the script offers, for example [health]"
+            } else {
+                "is for scripts; a component says by its exports what it answers"
+            };
+            self.problem(line, &format!("{field}.answers"), message);
+        }
+        let path = self.folder.join(file);
+        let code = match std::fs::read(&path) {
+            Ok(code) => code,
+            Err(error) => {
+                let hint = if scripts { "" } else { " (components of the examples are built by `cargo xtask guests`)" };
+                let message = format!("plugin {}: failed to fetch {}: {error}{hint}", spec.name, path.display());
+                self.problem(line, field, message);
+                return None;
+            }
+        };
+        let kinds: Vec<_> = spec.kinds.iter().map(|kind| Some((kind.api_version.clone(), kind.kind.clone()))).collect();
+        let kinds = if kinds.is_empty() { vec![None] } else { kinds };
+        let entry = |point| kinds.iter().map(move |object_kind| Entry { point, object_kind: object_kind.clone() });
+        let entries = spec.answers.iter().copied().flat_map(entry).collect();
+        Some(PluginSource {
+            name: spec.name.clone(),
+            engine,
+            modules: vec![Module { origin: path.display().to_string(), code, entries }],
+            config: spec.config.clone(),
+            budget: spec.budget,
+        })
+    }
+
+    pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {
+        if self.clusters.contains(cluster) {
+            return;
+        }
+        let mut known: Vec<_> = self.clusters.iter().map(String::as_str).take(10).collect();
+        if self.clusters.len() > known.len() {
+            known.push("…");
+        }
+        let message = format!("there is no cluster {cluster:?}; the scenario has {}", known.join(", "));
+        self.problem(line, field, message);
+    }
+}
+
+fn is_cluster_name(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty()
+        && name.len() <= 48
+        && name.chars().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cluster_names_are_dns_labels_of_at_most_48_characters() {
+        let check = |name: &str, expected| assert_eq!(is_cluster_name(name), expected, "{name:?}");
+        check("member1", true);
+        check("", false);
+        check("-a", false);
+        check("Member", false);
+        check(&"a".repeat(49), false);
+    }
+}

@@ -1,0 +1,152 @@
+//! `bulkhead simulate`.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bulkhead::render;
+use bulkhead::report::Report;
+use bulkhead::scenario::{self, Loaded};
+use bulkhead::simulation::{self, Detail, Finished, RunOptions};
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::Engine;
+use clap::{Args, ValueEnum};
+
+/// Exit code when an expectation did not hold.
+const EXPECTATION_FAILED: u8 = 1;
+/// Exit code when the scenario, a manifest or a plugin is bad.
+const BAD_SCENARIO: u8 = 2;
+/// Width of the output where there is no terminal to ask.
+const WIDTH_DEFAULT: usize = 120;
+
+/// Run a scenario: a whole federation in one process on virtual time.
+///
+/// Ends with exit code 0 if everything that the scenario expects held, 1 if something did not, and 2 if the
+/// scenario itself is bad. The same scenario and seed give the same output, byte for byte.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The scenario file.
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+
+    /// Seed of everything random, in place of the scenario's own.
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// How to print the outcome.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+
+    /// Also write a self-contained HTML page with the timeline drawn per cluster.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Also print the chain of reasons behind one binding, for example default/nginx-deployment.
+    #[arg(long, value_name = "BINDING")]
+    explain: Option<String>,
+
+    /// Show every decision, built-in policies, retries and totals.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A timeline for people.
+    Text,
+    /// The same as data.
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match try_run(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(EXPECTATION_FAILED),
+        Err(error) => {
+            let _ = writeln!(anstream::stderr(), "error: {error:#}");
+            ExitCode::from(BAD_SCENARIO)
+        }
+    }
+}
+
+/// Returns whether everything that was expected held.
+fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let scenario = scenario::load(&arguments.scenario)?;
+    for warning in &scenario.warnings {
+        writeln!(anstream::stderr(), "warning: {warning}")?;
+    }
+    let finished = simulation::run(&scenario, options(arguments, &scenario)?)?;
+    clear_progress(arguments);
+    if let Some(path) = &arguments.report {
+        fs::write(path, render::html(&finished.report)).with_context(|| format!("writing {}", path.display()))?;
+    }
+    print(arguments, &finished)?;
+    Ok(finished.report.held())
+}
+
+fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOptions> {
+    let engines: Vec<Arc<dyn Engine>> = vec![
+        Arc::new(LuaEngine::new(Default::default())),
+        Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
+    ];
+    let name = scenario.name.clone();
+    let progress: Option<Box<dyn Fn(_, _)>> = shows_progress(arguments).then(|| -> Box<dyn Fn(_, _)> {
+        Box::new(move |at: bulkhead_controllers::flags::GoDuration, end: bulkhead_controllers::flags::GoDuration| {
+            if at.as_secs() % 10 == 0 {
+                let _ = write!(anstream::stderr(), "\r{name}: {at} of {end}\x1b[K");
+            }
+        })
+    });
+    let all = arguments.verbose || arguments.output == Output::Json;
+    Ok(RunOptions {
+        seed: arguments.seed,
+        engines,
+        detail: if all { Detail::Everything } else { Detail::Highlights },
+        explain: arguments.explain.clone(),
+        progress,
+    })
+}
+
+/// A line that rewrites itself is for a terminal only.
+fn shows_progress(arguments: &Arguments) -> bool {
+    std::io::stderr().is_terminal() && arguments.output == Output::Text
+}
+
+fn clear_progress(arguments: &Arguments) {
+    if shows_progress(arguments) {
+        let _ = write!(anstream::stderr(), "\r\x1b[K");
+    }
+}
+
+fn print(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match arguments.output {
+        Output::Json => match &finished.explanation_data {
+            None => write!(out, "{}", render::json(&finished.report))?,
+            Some(explanation) => {
+                let both = serde_json::json!({ "report": finished.report, "explanation": explanation });
+                writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
+            }
+        },
+        Output::Text => {
+            write!(out, "{}", text(arguments, &finished.report)?)?;
+            if let Some(explanation) = &finished.explanation {
+                write!(out, "\n{explanation}")?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn text(arguments: &Arguments, report: &Report) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let options = render::TextOptions { width: WIDTH_DEFAULT, verbose: arguments.verbose };
+    render::text(report, &mut text, options)?;
+    Ok(text)
+}

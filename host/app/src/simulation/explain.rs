@@ -1,0 +1,54 @@
+//! The chain of reasons behind one binding.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use bulkhead_core::journal::{Decision, Record};
+use bulkhead_core::time::Time;
+use serde_json::{Value, json};
+
+use crate::render::duration;
+
+/// The decisions about a binding, and those about the clusters it was ever on, in order.
+pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record> {
+    let about = |record: &Record| record.entry.subject.key() == binding && record.entry.subject.kind != "Cluster";
+    let clusters: BTreeSet<_> =
+        records.iter().filter(|record| about(record)).filter_map(|record| record.entry.cluster.clone()).collect();
+    let concerns = |record: &&Record| {
+        let of_cluster = record.entry.subject.kind == "Cluster" && clusters.contains(&record.entry.subject.name);
+        about(record) || of_cluster
+    };
+    records.iter().filter(concerns).collect()
+}
+
+/// The chain as text, one decision a paragraph.
+pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
+    let mut out = format!("WHY {binding} IS WHERE IT IS\n");
+    for record in chain {
+        let entry = &record.entry;
+        let at = entry.at.millis_since(start);
+        let at = if at < 0 { format!("-{}", duration(-at)) } else { duration(at) };
+        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let effect = if entry.effect.is_empty() { String::new() } else { format!(": {}", entry.effect) };
+        let _ = writeln!(out, "\n  {at:>9}  #{} {:?}{on}{effect}", record.id, entry.decision);
+        let _ = writeln!(out, "             because {}", entry.because.reason);
+        let by = entry.because.policy.as_ref().map_or_else(String::new, |policy| {
+            let policy = format!("{policy}, version {}", policy.version);
+            format!("policy {policy}; ")
+        });
+        let inputs: Vec<_> =
+            entry.inputs.iter().map(|input| format!("{}@{}", input.subject, input.resource_version)).collect();
+        let from = if inputs.is_empty() { String::new() } else { format!("; from {}", inputs.join(", ")) };
+        let _ = writeln!(out, "             {by}{}{from}", entry.controller);
+    }
+    if chain.is_empty() {
+        out.push_str("\n  There is no decision about such a binding. A binding is named namespace/name-kind,\n  for example default/nginx-deployment.\n");
+    }
+    out
+}
+
+/// The chain as data.
+pub(super) fn data(chain: &[&Record], binding: &str) -> Value {
+    let decided = chain.iter().any(|record| record.entry.decision == Decision::Scheduled);
+    json!({ "binding": binding, "scheduled": decided, "decisions": chain })
+}

@@ -1,0 +1,388 @@
+//! A federation in one process: control plane, member clusters, controllers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use bulkhead_api::admission::{self, AdmissionOptions};
+use bulkhead_api::{Cluster, REGISTERED};
+use bulkhead_controllers::events;
+use bulkhead_controllers::{
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, ObjectKind, Scope, Stores, Tasks,
+    controller_names,
+};
+use bulkhead_controlplane as controlplane;
+use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
+use bulkhead_core::journal::Journal;
+use bulkhead_core::model::SyncMode;
+use bulkhead_core::names::keys;
+use bulkhead_core::policy::Policy;
+use bulkhead_core::time::Time;
+use bulkhead_plugin::{Engine, Layer, LoadError, PluginSource, Registry};
+use bulkhead_plugins_builtin::FailoverEviction;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use super::member;
+use crate::scenario::{
+    ClusterSpec, ClusterState, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject, ObjectSpec,
+};
+
+/// First moment of every simulation, so that no output depends on the day.
+const EPOCH_MS: i64 = 1_767_225_600_000;
+/// Most decisions that a run keeps.
+const JOURNAL_RECORDS_MAX: usize = 1_000_000;
+/// Changes that the control plane remembers per kind, for watches that resume.
+const WATCH_HISTORY_MAX: usize = 50_000;
+/// How long member clusters may take to become ready before the scenario starts.
+const JOIN_MAX: Duration = Duration::from_secs(120);
+
+/// Everything that runs during a simulation.
+pub(super) struct Federation {
+    clock: controlplane::Clock,
+    hub: ApiServer,
+    members: BTreeMap<String, SimulatedMember>,
+    manager: Manager,
+    context: Context,
+    kinds: Kinds,
+    _tasks: Tasks,
+}
+
+/// A member cluster with what connects it.
+struct SimulatedMember {
+    cluster: MemberCluster,
+    /// Between the agent of a Pull cluster and the control plane.
+    uplink: Link,
+    reachable: bool,
+    /// What is wrong with workloads there.
+    failure_modes: Vec<FailureModeSpec>,
+    _agent: Option<Manager>,
+}
+
+struct MemberClients(BTreeMap<String, Client>);
+
+impl Members for MemberClients {
+    fn client(&self, cluster: &str) -> Result<Client, String> {
+        self.0.get(cluster).cloned().ok_or_else(|| format!("there is no member cluster {cluster}"))
+    }
+}
+
+/// Karmada's webhooks, in process.
+struct Webhooks(AdmissionOptions);
+
+impl controlplane::Admission for Webhooks {
+    fn admit(&self, request: controlplane::AdmissionRequest<'_>) -> Result<(), controlplane::Denied> {
+        let operation = match request.operation {
+            controlplane::Operation::Create => admission::Operation::Create,
+            controlplane::Operation::Update => admission::Operation::Update,
+        };
+        let asked = admission::Request {
+            group: &request.kind.group,
+            kind: &request.kind.kind,
+            operation,
+            namespace: request.namespace,
+            old: request.old,
+        };
+        admission::admit(&asked, request.object, request.ids, Time::new(request.now), self.0).map_err(|denied| {
+            controlplane::Denied { reason: controlplane::DenialReason::Invalid, message: denied.to_string() }
+        })
+    }
+}
+
+fn karmada_kinds() -> Vec<ResourceKind> {
+    let kind = |info: &bulkhead_api::KindInfo| {
+        let kind = if info.namespaced {
+            ResourceKind::namespaced(info.group, info.version, info.kind, info.plural)
+        } else {
+            ResourceKind::cluster_scoped(info.group, info.version, info.kind, info.plural)
+        };
+        let kind = kind.with_short_names(info.short_names).with_categories(info.categories);
+        if info.status_subresource { kind.with_status() } else { kind }
+    };
+    REGISTERED.iter().map(kind).collect()
+}
+
+impl Federation {
+    /// Starts everything and waits until the member clusters have joined. Must run on a current-thread runtime
+    /// with a paused clock.
+    pub(super) async fn start(scenario: &Loaded, seed: u64, engines: Vec<Arc<dyn Engine>>) -> anyhow::Result<Self> {
+        let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
+        let options = AdmissionOptions { allow_no_execute_taint_policy: scenario.flags.allow_no_execute_taint_policy };
+        let hub = ApiServer::new(controlplane::Options {
+            kinds: controlplane::kinds::kubernetes().into_iter().chain(karmada_kinds()).collect(),
+            admission: Some(Arc::new(Webhooks(options))),
+            watch_history_events_max: WATCH_HISTORY_MAX,
+            ..controlplane::Options::new("control plane", seed, clock.clone())
+        });
+        let registry = Arc::new(Registry::new(engines));
+        registry.replace(Layer::Builtins, builtins(scenario));
+        let tasks = Tasks::default();
+        let mut members = BTreeMap::new();
+        for spec in &scenario.clusters {
+            let cluster = member::build(spec, seed, clock.clone());
+            tasks.spawn(cluster.run());
+            let failure_modes = spec.failure_modes.clone();
+            let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, _agent: None };
+            members.insert(spec.name.clone(), member);
+        }
+        let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
+        let ticking = clock.clone();
+        let time = Clock::new(move || Time::new(ticking.now()));
+        let (emitter, writer) = events::events(hub.client(), time.clone());
+        tasks.spawn(writer.run());
+        let context = Context {
+            hub: hub.client(),
+            stores: Arc::new(Stores::default()),
+            kinds: Arc::new(Kinds::new(hub.client())),
+            members: Arc::new(MemberClients(clients)),
+            scope: Scope::Push,
+            clock: time,
+            registry,
+            journal: Arc::new(Journal::new(JOURNAL_RECORDS_MAX)),
+            flags: Arc::new(scenario.flags.clone()),
+            events: emitter,
+            failures: Arc::new(Failures::default()),
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+        };
+        let kinds = Kinds::new(hub.client());
+        let manager = Manager::start(context.clone());
+        let mut federation = Self { clock, hub, members, manager, context, kinds, _tasks: tasks };
+        federation.join(scenario).await?;
+        Ok(federation)
+    }
+
+    /// Creates namespaces and Cluster objects, starts the agents, and waits until all are ready.
+    async fn join(&mut self, scenario: &Loaded) -> anyhow::Result<()> {
+        for namespace in ["default", "karmada-system", "karmada-cluster"] {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            self.apply(&ManifestObject { origin: "set-up".to_owned(), value: object }).await?;
+        }
+        let clusters: Api<Cluster> = Api::all(self.client());
+        for spec in &scenario.clusters {
+            let cluster = serde_json::from_value(cluster_object(spec))?;
+            let created = clusters.create(&PostParams::default(), &cluster).await;
+            created.with_context(|| format!("joining the cluster {}", spec.name))?;
+            if spec.sync_mode == SyncMode::Pull {
+                self.start_agent(&spec.name);
+            }
+        }
+        let deadline = tokio::time::Instant::now() + JOIN_MAX;
+        loop {
+            let joined = self.context.stores.clusters.list();
+            let ready = |name: &str| {
+                joined.iter().any(|cluster| {
+                    let model = cluster.to_model();
+                    model.name == name && model.is_ready() && !model.spec.taints.iter().any(is_condition_taint)
+                })
+            };
+            if scenario.clusters.iter().all(|spec| ready(&spec.name)) {
+                break;
+            }
+            if tokio::time::Instant::now() > deadline {
+                bail!("the member clusters did not all become ready within {} s", JOIN_MAX.as_secs());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        // The API keeps whole seconds, so that is where the scenario starts.
+        let past_second = self.now().as_millis().rem_euclid(1000);
+        tokio::time::sleep(Duration::from_millis(1000 - past_second.unsigned_abs())).await;
+        Ok(())
+    }
+
+    /// An agent reaches the control plane through a link of its own, and its cluster directly.
+    fn start_agent(&mut self, name: &str) {
+        let Some(member) = self.members.get_mut(name) else { return };
+        let hub = self.hub.client_through(member.uplink.clone());
+        let (emitter, writer) = events::events(hub.clone(), self.context.clock.clone());
+        let local = BTreeMap::from([(name.to_owned(), member.cluster.server().client())]);
+        let context = Context {
+            stores: Arc::new(Stores::default()),
+            kinds: Arc::new(Kinds::new(hub.clone())),
+            members: Arc::new(MemberClients(local)),
+            scope: Scope::Agent(name.to_owned()),
+            events: emitter,
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            hub,
+            ..self.context.clone()
+        };
+        let agent = Manager::start(context);
+        agent.tasks().spawn(writer.run());
+        member._agent = Some(agent);
+    }
+
+    /// A client of the control plane.
+    pub(super) fn client(&self) -> Client {
+        self.hub.client()
+    }
+
+    /// The virtual time.
+    pub(super) fn now(&self) -> Time {
+        Time::new(self.clock.now())
+    }
+
+    /// Every decision so far.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.context.journal
+    }
+
+    /// What the controllers share.
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The member clusters, in order of name.
+    pub(super) fn member_clusters(&self) -> impl Iterator<Item = (&str, &MemberCluster)> {
+        self.members.iter().map(|(name, member)| (name.as_str(), &member.cluster))
+    }
+
+    /// The control plane's API server.
+    pub(super) fn hub(&self) -> &ApiServer {
+        &self.hub
+    }
+
+    /// Creates an object in the control plane, or merges it into the one that is there.
+    pub(super) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
+        let text = |pointer: &str| object.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let kind = ObjectKind::new(text("/apiVersion"), text("/kind"));
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let about = || format!("{}: applying {} {name}", object.origin, kind.kind);
+        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        let api = known.api(self.client(), namespace);
+        if api.get_opt(name).await.with_context(about)?.is_some() {
+            let patch = Patch::Merge(&object.value);
+            api.patch(name, &PatchParams::default(), &patch).await.with_context(about)?;
+        } else {
+            let typed = serde_json::from_value(object.value.clone()).with_context(about)?;
+            api.create(&PostParams::default(), &typed).await.with_context(about)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an object of the control plane.
+    pub(super) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {
+        let kind = ObjectKind::new(&object.api_version, &object.kind);
+        let about = || format!("deleting {} {}", object.kind, object.name);
+        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
+        let api = known.api(self.client(), &object.namespace);
+        api.delete(&object.name, &DeleteParams::background()).await.with_context(about)?;
+        Ok(())
+    }
+
+    /// Changes the state of a member cluster.
+    pub(super) fn set_state(&mut self, name: &str, state: ClusterState) {
+        let Some(member) = self.members.get_mut(name) else { return };
+        let (link, ready) = match state {
+            ClusterState::Unreachable => (LinkState::Down, ReadyState::Ready),
+            ClusterState::ReadyzFailing => (LinkState::Up, ReadyState::Failing(500)),
+            ClusterState::ReadyzDegraded => (LinkState::Up, ReadyState::Failing(202)),
+            ClusterState::Recover => (LinkState::Up, ReadyState::Ready),
+        };
+        member.cluster.link().set(link);
+        member.uplink.set(link);
+        member.cluster.server().set_ready(ready);
+        member.reachable = link == LinkState::Up;
+    }
+
+    /// Changes what is wrong with workloads of a member cluster.
+    pub(super) fn set_failures(&mut self, name: &str, modes: &[FailureModeSpec]) {
+        if let Some(member) = self.members.get_mut(name) {
+            member::set_failures(&member.cluster, modes, &member.failure_modes);
+            member.failure_modes = modes.to_vec();
+        }
+    }
+
+    /// Stops controllers as a crash would; `*` is all of them.
+    pub(super) fn stop_controllers(&self, name: &str) {
+        for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
+            self.manager.stop_controller(controller);
+        }
+    }
+
+    /// Starts controllers again; `*` is all of them.
+    pub(super) fn start_controllers(&self, name: &str) {
+        for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
+            self.manager.start_controller(controller);
+        }
+    }
+
+    /// Loads plugins and puts them in force in place of those before, if every one of them loads.
+    pub(super) fn load_plugins(&self, sources: &[PluginSource]) -> Result<(), LoadError> {
+        let registry = &self.context.registry;
+        let policies: Result<Vec<_>, _> = sources.iter().map(|source| registry.load(source)).collect();
+        registry.replace(Layer::Plugins, policies?);
+        Ok(())
+    }
+
+    /// Whether the plugins that events name would load: better to know before the run than in the middle.
+    pub(super) fn check_plugins(&self, events: &[LoadedEvent]) -> Result<(), LoadError> {
+        for event in events {
+            if let EventAction::Plugins(sources) = &event.action {
+                for source in sources {
+                    self.context.registry.load(source)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of bindings that have a cluster in their placement.
+    pub(super) fn bindings_on(&self, cluster: &str) -> usize {
+        let stores = &self.context.stores;
+        stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len()
+    }
+
+    /// Ready replicas of a workload by member cluster; where it does not exist there is no entry.
+    pub(super) fn ready_replicas(
+        &self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+        reachable_only: bool,
+    ) -> BTreeMap<String, i64> {
+        let members = self.members.iter().filter(|(_, member)| member.reachable || !reachable_only);
+        let ready = members.filter_map(|(cluster, member)| {
+            Some((cluster.clone(), member::ready_replicas(&member.cluster, kind, namespace, name)?))
+        });
+        ready.collect()
+    }
+}
+
+fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
+    let mut policies = bulkhead_plugins_builtin::all();
+    let timeout_s = scenario.flags.failover_eviction_timeout.as_secs();
+    if timeout_s > 0 && scenario.flags.gate(bulkhead_controllers::flags::FeatureGate::Failover) {
+        policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
+    }
+    policies
+}
+
+fn is_condition_taint(taint: &bulkhead_core::model::Taint) -> bool {
+    taint.key == keys::NOT_READY_TAINT || taint.key == keys::UNREACHABLE_TAINT
+}
+
+fn cluster_object(spec: &ClusterSpec) -> Value {
+    let secret = json!({"namespace": "karmada-cluster", "name": spec.name});
+    let mut object = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": spec.name, "labels": spec.labels},
+        "spec": {
+            "syncMode": spec.sync_mode,
+            "apiEndpoint": format!("https://{}.example:6443", spec.name),
+            "secretRef": secret,
+            "taints": spec.taints,
+            "zones": spec.zones,
+        },
+    });
+    for (field, value) in [("provider", &spec.provider), ("region", &spec.region)] {
+        if !value.is_empty() {
+            object["spec"][field] = json!(value);
+        }
+    }
+    object
+}

@@ -1,0 +1,128 @@
+//! What happens in the member clusters, as somebody who looks once in a while would see it.
+
+use std::collections::BTreeMap;
+
+use bulkhead_controllers::flags::GoDuration;
+use bulkhead_controlplane::{ChangeType, Subscription};
+use serde_json::Value;
+
+use super::federation::Federation;
+use super::member::WORKLOAD_KINDS;
+use crate::report::{EntrySource, TimelineEntry, Tone};
+
+/// Follows the workloads of every member cluster.
+pub(super) struct Observer {
+    clusters: BTreeMap<String, Followed>,
+    entries: Vec<TimelineEntry>,
+}
+
+struct Followed {
+    changes: Subscription,
+    /// Ready and desired replicas, by `Kind namespace/name`.
+    workloads: BTreeMap<String, (i64, i64)>,
+    /// Ready replicas of all workloads over time.
+    ready: Vec<(i64, i64)>,
+}
+
+impl Observer {
+    /// Follows from now on; what is there already is not looked at.
+    pub(super) fn new(federation: &Federation) -> Self {
+        let follow = |(name, cluster): (&str, &bulkhead_controlplane::MemberCluster)| {
+            let kinds: Vec<_> = WORKLOAD_KINDS
+                .iter()
+                .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
+                .collect();
+            let changes = cluster.server().store().subscribe(&kinds);
+            (name.to_owned(), Followed { changes, workloads: BTreeMap::new(), ready: vec![(0, 0)] })
+        };
+        Self { clusters: federation.member_clusters().map(follow).collect(), entries: Vec::new() }
+    }
+
+    /// Looks at what changed since the last time.
+    pub(super) fn sample(&mut self, at: GoDuration) {
+        let at_ms = i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX);
+        for (cluster, followed) in &mut self.clusters {
+            // A sample is at most a second's changes, far below what the history keeps.
+            let Ok(changes) = followed.changes.drain() else { continue };
+            let before = followed.workloads.clone();
+            for change in changes {
+                let object = change.object.value();
+                let key = workload_key(object);
+                if change.change_type == ChangeType::Deleted {
+                    followed.workloads.remove(&key);
+                } else {
+                    followed.workloads.insert(key, replicas(object));
+                }
+            }
+            if before == followed.workloads {
+                continue;
+            }
+            let total = followed.workloads.values().map(|(ready, _)| ready).sum();
+            if followed.ready.last().is_none_or(|(_, last)| *last != total) {
+                followed.ready.push((at_ms, total));
+            }
+            self.entries.extend(news(at_ms, cluster, &before, &followed.workloads));
+        }
+    }
+
+    /// Ready replicas of all workloads of a cluster over time.
+    pub(super) fn ready_replicas(&self, cluster: &str) -> Vec<(i64, i64)> {
+        self.clusters.get(cluster).map(|followed| followed.ready.clone()).unwrap_or_default()
+    }
+
+    /// What is worth a line of the timeline.
+    pub(super) fn take_entries(&mut self) -> Vec<TimelineEntry> {
+        std::mem::take(&mut self.entries)
+    }
+}
+
+type Workloads = BTreeMap<String, (i64, i64)>;
+
+/// A line when a workload becomes fully ready, stops being so, or goes.
+fn news(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
+    let full = |replicas: Option<&(i64, i64)>| replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0);
+    let mut entries = Vec::new();
+    for (workload, replicas) in after {
+        let (was_full, was) = (full(before.get(workload)), before.get(workload));
+        let (ready, desired) = *replicas;
+        if full(Some(replicas)) && was != Some(replicas) {
+            let what = format!("{ready} of {desired} ready");
+            entries.push(entry(at_ms, cluster, workload, Tone::Good, what));
+        } else if was_full && ready < desired && was.is_some_and(|(was_ready, _)| ready < *was_ready) {
+            let what = format!("{ready} of {desired} ready");
+            entries.push(entry(at_ms, cluster, workload, Tone::Bad, what));
+        }
+    }
+    for workload in before.keys().filter(|workload| !after.contains_key(*workload)) {
+        entries.push(entry(at_ms, cluster, workload, Tone::Neutral, "gone".to_owned()));
+    }
+    entries
+}
+
+fn entry(at_ms: i64, cluster: &str, workload: &str, tone: Tone, what: String) -> TimelineEntry {
+    TimelineEntry {
+        at_ms,
+        source: EntrySource::Observed,
+        tone,
+        cluster: Some(cluster.to_owned()),
+        object: Some(workload.to_owned()),
+        what,
+        effect: String::new(),
+        reason: String::new(),
+        why: String::new(),
+        plugin: None,
+        controller: None,
+        count: 1,
+    }
+}
+
+fn workload_key(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+}
+
+/// Ready and desired replicas.
+fn replicas(object: &Value) -> (i64, i64) {
+    let number = |pointer: &str, default| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
+    (number("/status/readyReplicas", 0), number("/spec/replicas", 1))
+}

@@ -1,0 +1,115 @@
+//! From the journal, and from what was seen, to a timeline that a person reads.
+
+use bulkhead_core::journal::{Decision, Journal, Outcome, Record};
+use bulkhead_core::time::Time;
+
+use crate::report::{EntrySource, TimelineEntry, Tone};
+
+/// Records of one sort within one second from here on are one line.
+const GROUP_FROM: usize = 4;
+
+/// Decisions that took effect, in order.
+pub(super) fn taken(journal: &Journal) -> Vec<Record> {
+    journal.records().into_iter().filter(|record| record.outcome == Outcome::Taken).collect()
+}
+
+/// How much to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What one would put on a slide.
+    Highlights,
+    /// Every decision.
+    Everything,
+}
+
+/// The timeline: decisions since `start`, merged with `others` by time, many of a sort as one.
+pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time, detail: Detail) -> Vec<TimelineEntry> {
+    let shown = |record: &&Record| {
+        record.entry.at >= start && (detail == Detail::Everything || is_highlight(record.entry.decision))
+    };
+    let mut entries = others;
+    entries.extend(records.iter().filter(shown).map(|record| entry(record, start)));
+    // Stable: what was injected comes before what followed from it at the same moment.
+    entries.sort_by_key(|entry| entry.at_ms);
+    if detail == Detail::Everything { entries } else { grouped(entries) }
+}
+
+/// Bookkeeping that always follows from a line that is shown.
+fn is_highlight(decision: Decision) -> bool {
+    !matches!(decision, Decision::Bound | Decision::Dispatched | Decision::Applied | Decision::Withdrawn)
+}
+
+fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
+    let sort = |entry: &TimelineEntry| {
+        let second = entry.at_ms.div_euclid(1000);
+        (second, entry.source, entry.what.clone(), entry.cluster.clone(), entry.reason.clone())
+    };
+    let mut sizes = std::collections::BTreeMap::new();
+    for entry in &entries {
+        *sizes.entry(sort(entry)).or_insert(0_usize) += 1;
+    }
+    let mut lines: Vec<TimelineEntry> = Vec::new();
+    let mut line_of = std::collections::BTreeMap::new();
+    for mut entry in entries {
+        let sort = sort(&entry);
+        if entry.source == EntrySource::Injected || sizes.get(&sort).copied().unwrap_or(0) < GROUP_FROM {
+            lines.push(entry);
+        } else if let Some(line) = line_of.get(&sort) {
+            let line: &mut TimelineEntry = &mut lines[*line];
+            line.count += 1;
+            if line.effect != entry.effect {
+                line.effect = String::new();
+            }
+        } else {
+            line_of.insert(sort, lines.len());
+            entry.object = None;
+            lines.push(entry);
+        }
+    }
+    lines
+}
+
+fn entry(record: &Record, start: Time) -> TimelineEntry {
+    let entry = &record.entry;
+    let (what, tone) = describe(entry.decision, &entry.effect);
+    TimelineEntry {
+        at_ms: entry.at.millis_since(start),
+        source: EntrySource::Decided,
+        tone,
+        cluster: entry.cluster.clone(),
+        object: (entry.subject.kind != "Cluster").then(|| entry.subject.to_string()),
+        what: what.to_owned(),
+        effect: entry.effect.clone(),
+        reason: entry.because.reason.code.clone(),
+        why: entry.because.reason.message.clone(),
+        plugin: entry.because.policy.as_ref().map(ToString::to_string),
+        controller: Some(entry.controller.clone()),
+        count: 1,
+    }
+}
+
+fn describe(decision: Decision, effect: &str) -> (&'static str, Tone) {
+    match decision {
+        Decision::Bound => ("bound by a policy", Tone::Neutral),
+        Decision::Unbound => ("no longer bound", Tone::Neutral),
+        Decision::Scheduled => ("scheduled", Tone::Good),
+        Decision::NotScheduled => ("cannot be scheduled", Tone::Bad),
+        Decision::Dispatched => ("dispatched", Tone::Neutral),
+        Decision::Withdrawn => ("withdrawn", Tone::Neutral),
+        Decision::Applied => ("applied", Tone::Neutral),
+        Decision::Removed => ("removed", Tone::Neutral),
+        Decision::RemovalWaits => ("removal waits", Tone::Waiting),
+        Decision::ReadyChanged if effect == "True" => ("Ready is", Tone::Good),
+        Decision::ReadyChanged => ("Ready is", Tone::Bad),
+        Decision::Tainted => ("tainted", Tone::Bad),
+        Decision::Untainted => ("untainted", Tone::Good),
+        Decision::Tolerated => ("tolerates for now", Tone::Waiting),
+        Decision::Evicted => ("evicted", Tone::Bad),
+        Decision::Held => ("held", Tone::Waiting),
+        Decision::Released => ("released", Tone::Good),
+        Decision::HealthChanged if effect == "Healthy" => ("health is", Tone::Good),
+        Decision::HealthChanged => ("health is", Tone::Waiting),
+        Decision::PluginFault => ("plugin fault", Tone::Bad),
+        Decision::PluginsChanged => ("plugins", Tone::Neutral),
+    }
+}

@@ -1,0 +1,82 @@
+//! Both kinds of binding behind one code path: a key without a namespace is a ClusterResourceBinding.
+
+use std::sync::Arc;
+
+use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use kube::{Api, Client};
+
+use crate::context::{Context, Stores};
+use crate::controller::{Action, Error};
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key, Store, Subscription};
+
+/// A binding kind with its store and its API.
+pub(crate) trait Binding: AnyBinding {
+    /// Where copies of it are kept.
+    fn store(stores: &Stores) -> &Arc<Store<Self>>;
+
+    /// The API for bindings of one namespace; the namespace is ignored for cluster scope.
+    fn api(client: Client, namespace: &str) -> Api<Self>;
+}
+
+impl Binding for ResourceBinding {
+    fn store(stores: &Stores) -> &Arc<Store<Self>> {
+        &stores.bindings
+    }
+
+    fn api(client: Client, namespace: &str) -> Api<Self> {
+        Api::namespaced(client, namespace)
+    }
+}
+
+impl Binding for ClusterResourceBinding {
+    fn store(stores: &Stores) -> &Arc<Store<Self>> {
+        &stores.cluster_bindings
+    }
+
+    fn api(client: Client, _namespace: &str) -> Api<Self> {
+        Api::all(client)
+    }
+}
+
+/// A reconcile that works on either kind.
+pub(crate) trait Reconcile: Send + Sync {
+    /// Reconciles one binding; a key that no longer exists is not an error.
+    fn reconcile<B: Binding>(&self, key: Key) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// Sends a key to the reconcile of its kind.
+pub(crate) async fn dispatch(reconciler: &impl Reconcile, key: Key) -> Result<Action, Error> {
+    if key.namespace.is_empty() {
+        reconciler.reconcile::<ClusterResourceBinding>(key).await
+    } else {
+        reconciler.reconcile::<ResourceBinding>(key).await
+    }
+}
+
+/// Enqueues bindings of both kinds when a change of theirs matters.
+pub(crate) fn subscribe<R, C>(
+    context: &Context,
+    queue: &Arc<WorkQueue<Key>>,
+    resource: R,
+    cluster_resource: C,
+) -> (Subscription<ResourceBinding>, Subscription<ClusterResourceBinding>)
+where
+    R: Fn(&Change<'_, ResourceBinding>) -> bool + Send + Sync + 'static,
+    C: Fn(&Change<'_, ClusterResourceBinding>) -> bool + Send + Sync + 'static,
+{
+    (subscribe_one(context, queue, resource), subscribe_one(context, queue, cluster_resource))
+}
+
+fn subscribe_one<B: Binding>(
+    context: &Context,
+    queue: &Arc<WorkQueue<Key>>,
+    matters: impl Fn(&Change<'_, B>) -> bool + Send + Sync + 'static,
+) -> Subscription<B> {
+    let queue = Arc::clone(queue);
+    B::store(&context.stores).subscribe(move |change| {
+        if matters(change) {
+            queue.add(Key::of(change.object()));
+        }
+    })
+}

@@ -1,0 +1,125 @@
+//! Status of Works → aggregated status of their binding, and status of the template
+//! (Karmada: `rb_status_controller.go`, `pkg/util/helper/workstatus.go`).
+
+use std::sync::Arc;
+
+use bulkhead_api::work::APPLIED;
+use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine;
+use bulkhead_core::decide::{dispatch, report};
+use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::binding::{binding_of, cluster_of};
+use crate::binding_kind::{self, Binding, Reconcile};
+use crate::context::{Context, HUB};
+use crate::controller::{self, Action, Error, is_not_found};
+use crate::dynamic;
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::update_status;
+
+const NAME: &str = "binding-status-controller";
+const WORKERS: usize = 5;
+
+struct BindingStatus(Context);
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    // The placement decides which Works there should be, so a changed spec matters too.
+    let _bindings = binding_kind::subscribe(
+        &context,
+        &queue,
+        |change| change.is_generation_change(),
+        |change| change.is_generation_change(),
+    );
+    let works = Arc::clone(&queue);
+    let _works = context.stores.works.subscribe(move |change| {
+        let matters = match change {
+            Change::Added(_) | Change::Deleted(_) => true,
+            Change::Updated { old, new } => {
+                old.status != new.status || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+            }
+        };
+        if matters {
+            works.add(binding_of(change.object()));
+        }
+    });
+    let controller = Arc::new(BindingStatus(context.clone()));
+    let reconcile = move |key| {
+        let controller = Arc::clone(&controller);
+        async move { binding_kind::dispatch(&*controller, key).await }
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+impl Reconcile for BindingStatus {
+    async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
+        let context = &self.0;
+        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let scheduled = binding.status().last_scheduled_time.is_some();
+        let Some(id) = binding.permanent_id().filter(|_| scheduled && binding.meta().deletion_timestamp.is_none())
+        else {
+            return Ok(Action::Wait);
+        };
+        let works = context.stores.works.by_index(id);
+        let live = works.iter().filter(|work| work.metadata.deletion_timestamp.is_none());
+        let reports: Vec<_> = live
+            .map(|work| report::WorkReport {
+                cluster: cluster_of(work),
+                applied: Condition::find(&work.status.conditions, APPLIED).cloned(),
+                manifest: work.status.manifest_statuses.first().map(|m| (m.status.clone(), m.health)),
+            })
+            .collect();
+        let items = report::aggregate(&reports);
+        let kept = dispatch::decide(binding.spec()).kept;
+        let fully_applied = report::fully_applied(&items, kept.iter().map(String::as_str), context.clock.now());
+        let api = B::api(context.hub.clone(), &key.namespace);
+        update_status(&api, &*binding, |binding| {
+            let status = binding.status_mut();
+            let changed = set_condition(&mut status.conditions, fully_applied.clone());
+            let changed = changed || status.aggregated_status != items;
+            status.aggregated_status.clone_from(&items);
+            changed
+        })
+        .await?;
+        self.write_template(&*binding, &items).await?;
+        Ok(Action::Wait)
+    }
+}
+
+impl BindingStatus {
+    /// Folds the members' statuses into the template, if a policy knows how to for this kind.
+    async fn write_template<B: Binding>(&self, binding: &B, items: &[AggregatedStatusItem]) -> Result<(), Error> {
+        let context = &self.0;
+        let resource = &binding.spec().resource;
+        let kind = ObjectKind::new(&resource.api_version, &resource.kind);
+        let key = Key::new(&resource.namespace, &resource.name);
+        let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(()) };
+        let object = dynamic::to_value(&kind, &template);
+        let call = InterpretCall { operation: Operation::AggregateStatus { object: &object, items } };
+        let aggregated = combine::interpret(&context.policies(), call)
+            .map_err(|fault| Error::Undecided(format!("status of {resource}: {}", fault.reason())))?;
+        let Some(Interpretation::Object(aggregated)) = aggregated else { return Ok(()) };
+        if aggregated.get("status") == object.get("status") {
+            return Ok(());
+        }
+        let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &key.namespace);
+        // A merge patch only adds; the fields that went have to be named.
+        let mut status = json!({});
+        for field in object.get("status").and_then(|status| status.as_object()).into_iter().flat_map(|s| s.keys()) {
+            status[field.as_str()] = json!(null);
+        }
+        for (field, value) in aggregated.get("status").and_then(|status| status.as_object()).into_iter().flatten() {
+            status[field.as_str()] = value.clone();
+        }
+        let patch = Patch::Merge(json!({ "status": status }));
+        match api.patch_status(&key.name, &PatchParams::default(), &patch).await {
+            Err(error) if !is_not_found(&error) => Err(Error::api(format!("writing the status of {resource}"))(error)),
+            _ => Ok(()),
+        }
+    }
+}

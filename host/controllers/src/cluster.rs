@@ -1,0 +1,307 @@
+//! The life of a Cluster object: execution namespace, taints, finalizer, and the heartbeat of Pull clusters
+//! (Karmada: `pkg/controllers/cluster/cluster_controller.go`, `pkg/controllers/taint`).
+//!
+//! Unlike in Karmada one controller writes all taints, from all cluster-taint policies at once: the Ready
+//! condition's, ClusterTaintPolicies', plugins'. So a taint that a policy wants is put back when somebody removed
+//! it by hand, and no two writers compete for the list.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_api::{Cluster, Work};
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::taint::{self, TaintPlan};
+use bulkhead_core::journal::Decision;
+use bulkhead_core::model::{Condition, ConditionStatus, SyncMode, set_condition};
+use bulkhead_core::names::{self, keys};
+use bulkhead_core::policy::Policy;
+use bulkhead_core::time::Time;
+use bulkhead_plugin::Layer;
+use bulkhead_plugins_builtin::ClusterTaintPolicies;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{self, Action, Error, is_conflict, is_not_found};
+use crate::events::EventType;
+use crate::flags::FeatureGate;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::{patch_if_unchanged, update_status};
+
+const NAME: &str = "cluster-controller";
+const WORKERS: usize = 5;
+/// How often a removal that waits is looked at (Karmada: `CleanupCheckInterval`).
+const CLEANUP_RECHECK: std::time::Duration = std::time::Duration::from_secs(10);
+/// Namespace of the leases of Pull clusters.
+pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let clusters = Arc::clone(&queue);
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        if !matches!(change, Change::Deleted(_)) {
+            clusters.add(Key::of(change.object()));
+        }
+    });
+    let policies = context.flags.gate(FeatureGate::Failover).then(|| {
+        let context = context.clone();
+        let taint_policies = Arc::clone(&context.stores.taint_policies);
+        taint_policies.subscribe(move |_| load_taint_policies(&context))
+    });
+    let (rules, all) = (Arc::clone(&queue), Arc::clone(&context.stores.clusters));
+    let _rules = context.registry.subscribe(move || {
+        for cluster in all.list() {
+            rules.add(Key::of(&*cluster));
+        }
+    });
+    let monitor = monitor(context.clone(), Arc::clone(&queue));
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    let reconciling = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
+    futures::join!(monitor, reconciling);
+    drop(policies);
+}
+
+fn load_taint_policies(context: &Context) {
+    let policies = context.stores.taint_policies.list();
+    let created = |created: Option<&_>| created.map_or(Time::from_millis(0), bulkhead_api::time::from_meta);
+    let policies: Vec<_> = policies
+        .iter()
+        .map(|policy| (policy.name_any(), created(policy.metadata.creation_timestamp.as_ref()), policy.spec.clone()))
+        .collect();
+    let policies: Vec<Arc<dyn Policy>> =
+        if policies.is_empty() { Vec::new() } else { vec![Arc::new(ClusterTaintPolicies::new(policies))] };
+    context.registry.replace(Layer::TaintPolicies, policies);
+}
+
+async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+    let Some(cluster) = context.stores.clusters.get(&key) else { return Ok(Action::Wait) };
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return remove(&context, &cluster).await;
+    }
+    ensure_execution_namespace(&context, &cluster).await?;
+    let model = cluster.to_model();
+    let plan = taint::decide(&model, &context.policies(), context.clock.now());
+    write_taints(&context, &cluster, plan).await?;
+    if !cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER) {
+        let mut finalizers = cluster.finalizers().to_vec();
+        finalizers.push(keys::CLUSTER_FINALIZER.to_owned());
+        let api: Api<Cluster> = Api::all(context.hub.clone());
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        let operation = Error::api(format!("adding the finalizer of Cluster {key}"));
+        api.patch(&key.name, &PatchParams::default(), &patch).await.map_err(operation)?;
+    }
+    Ok(Action::Wait)
+}
+
+async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Result<(), Error> {
+    let name = names::execution_namespace(&cluster.name_any());
+    let api: Api<Namespace> = Api::all(context.hub.clone());
+    let there = api.get_opt(&name).await.map_err(Error::api(format!("reading namespace {name}")))?;
+    if there.is_some() {
+        return Ok(());
+    }
+    let namespace = json!({"metadata": {"name": name, "labels": {keys::SYSTEM: "true"}}});
+    let namespace = serde_json::from_value(namespace).unwrap_or_default();
+    match api.create(&PostParams::default(), &namespace).await {
+        Err(error) if !is_conflict(&error) => {
+            let message =
+                format!("Failed to create execution space({name}) for cluster({}): {error}", cluster.name_any());
+            context.events.emit(NAME, about(cluster), EventType::Warning, "CreateExecutionSpaceFailed", message);
+            Err(Error::api(format!("creating namespace {name}"))(error))
+        }
+        _ => {
+            let message = format!("Created execution space({name}) for cluster({}).", cluster.name_any());
+            context.events.emit(NAME, about(cluster), EventType::Normal, "CreateExecutionSpaceSucceed", message);
+            Ok(())
+        }
+    }
+}
+
+async fn write_taints(context: &Context, cluster: &Cluster, plan: TaintPlan) -> Result<(), Error> {
+    context.record_faults(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.faults);
+    let Some(taints) = plan.taints else { return Ok(()) };
+    let record = |decision, (taint, because): (bulkhead_core::model::Taint, Because)| {
+        context.record(Record {
+            controller: NAME,
+            subject: subject(cluster),
+            cluster: Some(cluster.name_any()),
+            decision,
+            because,
+            effect: taint.to_string(),
+            inputs: vec![input(cluster)],
+        })
+    };
+    let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
+    records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
+    let value = if taints.is_empty() { json!(null) } else { json!(taints) };
+    let api: Api<Cluster> = Api::all(context.hub.clone());
+    let patched = patch_if_unchanged(&api, cluster, json!({"spec": {"taints": value}})).await;
+    let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
+    match context.settle(&records, patched) {
+        Ok(_) => {
+            let message = format!("Taint cluster succeed: {}.", taint::taints_message(&taints));
+            context.events.emit(NAME, about(cluster), EventType::Normal, "TaintClusterSucceed", message);
+            Ok(())
+        }
+        Err(error) => {
+            if !error.is_conflict() {
+                let message = format!("Taint cluster failed: {error}");
+                context.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Karmada: `cluster_controller.go:removeCluster`. Bindings are moved off by the scheduler, not here.
+async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
+    let name = cluster.name_any();
+    let namespace = names::execution_namespace(&name);
+    if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
+        for work in context.stores.works.list_namespace(&namespace) {
+            release_work(context, &work).await?;
+        }
+    }
+    let api: Api<Namespace> = Api::all(context.hub.clone());
+    match api.delete(&namespace, &DeleteParams::background()).await {
+        Err(error) if !is_not_found(&error) => {
+            let message = format!("Failed to remove execution space for cluster({name}): {error}");
+            context.events.emit(NAME, about(cluster), EventType::Warning, "RemoveExecutionSpaceFailed", message);
+            return Err(Error::api(format!("deleting namespace {namespace}"))(error));
+        }
+        _ => {}
+    }
+    let there = api.get_opt(&namespace).await.map_err(Error::api(format!("reading namespace {namespace}")))?;
+    let bound = !context.stores.bindings.by_index(&name).is_empty()
+        || !context.stores.cluster_bindings.by_index(&name).is_empty();
+    if there.is_some() || bound {
+        return Ok(Action::After(CLEANUP_RECHECK));
+    }
+    let message = format!("Removed execution space for cluster({name}).");
+    context.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
+    let left: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
+    let clusters: Api<Cluster> = Api::all(context.hub.clone());
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
+    match clusters.patch(&name, &PatchParams::default(), &patch).await {
+        Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
+        _ => Ok(Action::Wait),
+    }
+}
+
+async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
+    let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+    let api: Api<Work> = Api::namespaced(context.hub.clone(), &work.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
+    match api.patch(&work.name_any(), &PatchParams::default(), &patch).await {
+        Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {}", Key::of(work)))(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What the monitor remembers of a Pull cluster.
+struct Heartbeat {
+    probed: Time,
+    ready: Option<Condition>,
+    renewed: Option<Time>,
+}
+
+/// Karmada: `cluster_controller.go:monitorClusterHealth`. A Pull cluster whose agent stopped reporting becomes
+/// Unknown. Clusters that are not ready are looked at again, because some taint rules depend on for how long.
+async fn monitor(context: Context, queue: Arc<WorkQueue<Key>>) {
+    let heartbeats = Mutex::new(BTreeMap::<String, Heartbeat>::new());
+    let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
+    loop {
+        ticks.tick().await;
+        for cluster in context.stores.clusters.list() {
+            let pull = cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none();
+            if pull && let Err(error) = watch_heartbeat(&context, &heartbeats, &cluster).await {
+                context.failures.count(NAME, &error);
+            }
+            if !cluster.to_model().is_ready() {
+                queue.add(Key::of(&*cluster));
+            }
+        }
+    }
+}
+
+async fn watch_heartbeat(
+    context: &Context,
+    heartbeats: &Mutex<BTreeMap<String, Heartbeat>>,
+    cluster: &Cluster,
+) -> Result<(), Error> {
+    let (name, now) = (cluster.name_any(), context.clock.now());
+    let model = cluster.to_model();
+    let ready = model.ready().cloned();
+    let leases: Api<Lease> = Api::namespaced(context.hub.clone(), LEASE_NAMESPACE);
+    let lease = leases.get_opt(&name).await.map_err(Error::api(format!("reading lease {LEASE_NAMESPACE}/{name}")))?;
+    let renewed = lease.and_then(|lease| lease.spec?.renew_time).map(|renewed| Time::new(renewed.0));
+    let grace = if ready.is_some() {
+        context.flags.cluster_monitor_grace_period
+    } else {
+        context.flags.cluster_startup_grace_period
+    };
+    let stale = {
+        let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = |probed| Heartbeat { probed, ready: ready.clone(), renewed: None };
+        let created = model.creation_timestamp.unwrap_or(now);
+        let heartbeat =
+            heartbeats.entry(name.clone()).or_insert_with(|| fresh(if ready.is_some() { now } else { created }));
+        if heartbeat.ready != ready {
+            *heartbeat = fresh(now);
+        }
+        if renewed > heartbeat.renewed {
+            (heartbeat.renewed, heartbeat.probed) = (renewed, now);
+        }
+        now > heartbeat.probed.plus_seconds(grace.as_secs())
+    };
+    if !stale || ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+        return Ok(());
+    }
+    let (reason, message) = if ready.is_some() {
+        ("ClusterStatusUnknown", "Cluster status controller stopped posting cluster status.")
+    } else {
+        ("ClusterStatusNeverUpdated", "Cluster status controller never posted cluster status.")
+    };
+    let condition = Condition::new("Ready", ConditionStatus::Unknown, reason, message, now);
+    write_ready(context, NAME, cluster, condition, |_| {}).await
+}
+
+/// Writes the Ready condition, records the change, and lets `also` fill in the rest of the status.
+pub(crate) async fn write_ready(
+    context: &Context,
+    controller: &'static str,
+    cluster: &Cluster,
+    condition: Condition,
+    also: impl Fn(&mut Cluster),
+) -> Result<(), Error> {
+    let before = Condition::find(&cluster.status.conditions, "Ready").map(|ready| ready.status);
+    let mut records = Vec::new();
+    if before != Some(condition.status) {
+        records.push(context.record(Record {
+            controller,
+            subject: subject(cluster),
+            cluster: Some(cluster.name_any()),
+            decision: Decision::ReadyChanged,
+            because: Because::rule(&condition.reason, &condition.message),
+            effect: condition.status.as_str().to_owned(),
+            inputs: vec![input(cluster)],
+        }));
+    }
+    let api: Api<Cluster> = Api::all(context.hub.clone());
+    let written = update_status(&api, cluster, |cluster| {
+        let before = cluster.status.clone();
+        set_condition(&mut cluster.status.conditions, condition.clone());
+        also(cluster);
+        cluster.status != before
+    })
+    .await;
+    context.settle(&records, written.map(drop))
+}

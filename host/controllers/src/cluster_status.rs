@@ -1,0 +1,189 @@
+//! Probes of member clusters → Cluster status (Karmada: `cluster_status_controller.go`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_api::Cluster;
+use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
+use bulkhead_core::model::{
+    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, SyncMode, set_condition,
+};
+use bulkhead_core::names::keys;
+use http::Request;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::client::Body;
+use kube::{Api, Client, ResourceExt};
+
+use crate::cluster::write_ready;
+use crate::context::Context;
+use crate::controller::{self, Action, Error};
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+
+const NAME: &str = "cluster-status-controller";
+const WORKERS: usize = 5;
+
+struct ClusterStatusController {
+    context: Context,
+    debounce: Mutex<ReadyDebounce>,
+}
+
+/// What a ready member cluster says about itself.
+struct Collected {
+    kubernetes_version: String,
+    api_enablements: Vec<ApiEnablement>,
+    enablements: Condition,
+    node_summary: Option<NodeSummary>,
+}
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let (clusters, served) = (Arc::clone(&queue), context.clone());
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        if change.is_generation_change() && served.serves(change.object()) {
+            // A change of the spec is no reason to probe out of turn; a new cluster is.
+            if !matches!(change, Change::Updated { old, new } if has_finalizer(old) == has_finalizer(new)) {
+                clusters.add(Key::of(change.object()));
+            }
+        }
+    });
+    let controller = Arc::new(ClusterStatusController { context: context.clone(), debounce: Mutex::default() });
+    let reconcile = move |key| {
+        let controller = Arc::clone(&controller);
+        async move { controller.reconcile(key).await }
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+fn has_finalizer(cluster: &Cluster) -> bool {
+    cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
+}
+
+impl ClusterStatusController {
+    async fn reconcile(&self, key: Key) -> Result<Action, Error> {
+        let context = &self.context;
+        let Some(cluster) = context.stores.clusters.get(&key) else {
+            self.debounce.lock().unwrap_or_else(PoisonError::into_inner).forget(&key.name);
+            return Ok(Action::Wait);
+        };
+        if !has_finalizer(&cluster) {
+            return Err(Error::NotYet(format!("Cluster {key} has no finalizer yet")));
+        }
+        if cluster.spec.sync_mode == SyncMode::Push && cluster.spec.secret_ref.is_none() {
+            return Ok(Action::Wait);
+        }
+        self.sync(&cluster).await?;
+        Ok(Action::After(context.flags.cluster_status_update_frequency.0))
+    }
+
+    async fn sync(&self, cluster: &Cluster) -> Result<(), Error> {
+        let context = &self.context;
+        let name = cluster.name_any();
+        let client = match context.members.client(&name) {
+            Ok(client) => client,
+            Err(error) => {
+                let message = format!("failed to create a ClusterClient: {error}");
+                let now = context.clock.now();
+                let observed = Condition::new("Ready", ConditionStatus::False, "StatusCollectionFailed", message, now);
+                return write_ready(context, NAME, cluster, self.debounced(cluster, observed), |_| {}).await;
+            }
+        };
+        let probe = probe(&client).await;
+        let ready = self.debounced(cluster, probe.condition(context.clock.now()));
+        if probe != Probe::Ready || ready.status != ConditionStatus::True {
+            return write_ready(context, NAME, cluster, ready, |_| {}).await;
+        }
+        let collected = self.collect(&client).await;
+        write_ready(context, NAME, cluster, ready, |cluster| {
+            cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
+            cluster.status.api_enablements.clone_from(&collected.api_enablements);
+            cluster.status.node_summary.clone_from(&collected.node_summary);
+            set_condition(&mut cluster.status.conditions, collected.enablements.clone());
+        })
+        .await
+    }
+
+    fn debounced(&self, cluster: &Cluster, observed: Condition) -> Condition {
+        let flags = &self.context.flags;
+        let thresholds = Thresholds {
+            success_s: flags.cluster_success_threshold.as_secs(),
+            failure_s: flags.cluster_failure_threshold.as_secs(),
+        };
+        let current = Condition::find(&cluster.status.conditions, "Ready");
+        let now = self.context.clock.now();
+        let mut debounce = self.debounce.lock().unwrap_or_else(PoisonError::into_inner);
+        debounce.adjust(&cluster.name_any(), observed, current, thresholds, now)
+    }
+
+    async fn collect(&self, client: &Client) -> Collected {
+        let (api_enablements, complete) = enablements(client).await;
+        let count = api_enablements.len();
+        let (status, reason, message) = if count == 0 {
+            let message = "collected empty APIEnablements from the cluster".to_owned();
+            (ConditionStatus::False, "Empty", message)
+        } else if complete {
+            let message = "collected complete APIEnablements from the cluster".to_owned();
+            (ConditionStatus::True, "Complete", message)
+        } else {
+            let message = format!("might collect partial APIEnablements({count}) from the cluster");
+            (ConditionStatus::False, "Partial", message)
+        };
+        let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.context.clock.now());
+        let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
+        Collected { kubernetes_version, api_enablements, enablements, node_summary: node_summary(client).await }
+    }
+}
+
+/// `/readyz`, and `/healthz` only where there is no `/readyz`.
+async fn probe(client: &Client) -> Probe {
+    match status_of(client, "/readyz").await {
+        Some(404) => status_of(client, "/healthz").await.map_or(Probe::Unreachable, Probe::from_http_status),
+        Some(status) => Probe::from_http_status(status),
+        None => Probe::Unreachable,
+    }
+}
+
+async fn status_of(client: &Client, path: &str) -> Option<u16> {
+    let request = Request::get(path).body(Body::empty()).ok()?;
+    client.send(request).await.ok().map(|response| response.status().as_u16())
+}
+
+/// What the member serves, sorted, without subresources, and whether that is all.
+async fn enablements(client: &Client) -> (Vec<ApiEnablement>, bool) {
+    let (mut found, mut complete) = (Vec::new(), true);
+    let mut add = |list: kube::Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList>| match list {
+        Ok(list) => {
+            let top_level = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
+            let mut resources: Vec<_> =
+                top_level.map(|resource| ApiResource { name: resource.name, kind: resource.kind }).collect();
+            resources.sort_by(|a, b| a.name.cmp(&b.name));
+            found.push(ApiEnablement { group_version: list.group_version, resources });
+        }
+        Err(_) => complete = false,
+    };
+    add(client.list_core_api_resources("v1").await);
+    match client.list_api_groups().await {
+        Ok(groups) => {
+            for version in groups.groups.iter().flat_map(|group| &group.versions) {
+                add(client.list_api_group_resources(&version.group_version).await);
+            }
+        }
+        Err(_) => complete = false,
+    }
+    found.sort_by(|a, b| a.group_version.cmp(&b.group_version));
+    (found, complete)
+}
+
+async fn node_summary(client: &Client) -> Option<NodeSummary> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.ok()?;
+    let is_ready = |node: &&Node| {
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    };
+    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    Some(NodeSummary {
+        total_num: count(nodes.items.len()),
+        ready_num: count(nodes.items.iter().filter(is_ready).count()),
+    })
+}

@@ -1,0 +1,253 @@
+//! What the controllers share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_api::{
+    Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy, ResourceBinding,
+    ResourceInterpreterCustomization, Work,
+};
+use bulkhead_core::combine::{Because, PolicyFault};
+use bulkhead_core::journal::{Decision, Entry, Input, Journal, Subject};
+use bulkhead_core::model::SyncMode;
+use bulkhead_core::names::keys;
+use bulkhead_core::policy::PolicySet;
+use bulkhead_plugin::Registry;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Client, Resource, ResourceExt};
+
+use crate::clock::Clock;
+use crate::controller::Error;
+use crate::dynamic::DynamicStores;
+use crate::events::Events;
+use crate::flags::Flags;
+use crate::kinds::Kinds;
+use crate::store::{Key, Store};
+
+/// Where the API servers of member clusters are.
+pub trait Members: Send + Sync {
+    /// A client for a member cluster. The error says why there is none, for example a missing credential.
+    fn client(&self, cluster: &str) -> Result<Client, String>;
+}
+
+/// Which member clusters a set of controllers talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All Push clusters, from the control plane.
+    Push,
+    /// One Pull cluster, from inside it.
+    Agent(String),
+}
+
+/// Everything a controller is handed. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    /// The control plane.
+    pub hub: Client,
+    /// What is known of the control plane's objects.
+    pub stores: Arc<Stores>,
+    /// Kinds that the control plane serves.
+    pub kinds: Arc<Kinds>,
+    /// Member clusters.
+    pub members: Arc<dyn Members>,
+    /// Which of them these controllers talk to.
+    pub scope: Scope,
+    /// Time.
+    pub clock: Clock,
+    /// Policies in force.
+    pub registry: Arc<Registry>,
+    /// Where decisions are recorded.
+    pub journal: Arc<Journal>,
+    /// Settings.
+    pub flags: Arc<Flags>,
+    /// Where events go.
+    pub events: Events,
+    /// What did not get through.
+    pub failures: Arc<Failures>,
+    /// Resource templates, on the API server that [`HUB`] names.
+    pub templates: Arc<DynamicStores>,
+    /// Managed objects in member clusters, by cluster.
+    pub member_objects: Arc<DynamicStores>,
+}
+
+/// Name of the control plane among the API servers that dynamic informers watch.
+pub const HUB: &str = "";
+
+/// Ordered copies of the control plane's objects.
+pub struct Stores {
+    /// Clusters.
+    pub clusters: Arc<Store<Cluster>>,
+    /// Policies of a namespace.
+    pub policies: Arc<Store<PropagationPolicy>>,
+    /// Policies of the whole control plane.
+    pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
+    /// Taint policies.
+    pub taint_policies: Arc<Store<ClusterTaintPolicy>>,
+    /// Namespaced bindings, indexed by target cluster.
+    pub bindings: Arc<Store<ResourceBinding>>,
+    /// Cluster-scoped bindings, indexed by target cluster.
+    pub cluster_bindings: Arc<Store<ClusterResourceBinding>>,
+    /// Works, indexed by the permanent id of their binding.
+    pub works: Arc<Store<Work>>,
+    /// Interpreter customizations.
+    pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
+}
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self {
+            clusters: Store::new(),
+            policies: Store::new(),
+            cluster_policies: Store::new(),
+            taint_policies: Store::new(),
+            bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
+            cluster_bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
+            works: Store::indexed(|work| {
+                let id = |key| work.labels().get(key).filter(|id| !id.is_empty()).cloned();
+                [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID].into_iter().filter_map(id).collect()
+            }),
+            customizations: Store::new(),
+        }
+    }
+}
+
+impl Stores {
+    /// One cluster.
+    pub fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
+        self.clusters.get(&Key::new("", name))
+    }
+}
+
+/// How often each operation failed, by controller and error. Bounded by the number of different texts, which
+/// is cut at [`Failures::KINDS_MAX`].
+#[derive(Default)]
+pub struct Failures(Mutex<BTreeMap<(String, String), u64>>);
+
+impl Failures {
+    /// Most different failures that are told apart.
+    pub const KINDS_MAX: usize = 1_000;
+
+    /// Counts a failure.
+    pub fn count(&self, controller: &str, error: &Error) {
+        let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (controller.to_owned(), format!("{error}{source}"));
+        if failures.len() < Self::KINDS_MAX || failures.contains_key(&key) {
+            *failures.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Everything counted so far: controller, error, count.
+    pub fn counts(&self) -> Vec<(String, String, u64)> {
+        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.iter().map(|((controller, error), count)| (controller.clone(), error.clone(), *count)).collect()
+    }
+}
+
+/// A decision on its way to the journal.
+pub(crate) struct Record {
+    pub(crate) controller: &'static str,
+    pub(crate) subject: Subject,
+    pub(crate) cluster: Option<String>,
+    pub(crate) decision: Decision,
+    pub(crate) because: Because,
+    pub(crate) effect: String,
+    pub(crate) inputs: Vec<Input>,
+}
+
+impl Context {
+    /// The policies in force.
+    pub fn policies(&self) -> Arc<PolicySet> {
+        self.registry.policies()
+    }
+
+    /// Records a decision. Called before its effects are applied.
+    pub(crate) fn record(&self, record: Record) -> u64 {
+        let Record { controller, subject, cluster, decision, because, effect, inputs } = record;
+        let controller = controller.to_owned();
+        self.journal.record(Entry {
+            at: self.clock.now(),
+            controller,
+            subject,
+            cluster,
+            decision,
+            because,
+            effect,
+            inputs,
+        })
+    }
+
+    /// Passes a result on; if it is an error, the decisions it was to put into effect are abandoned.
+    pub(crate) fn settle<T>(&self, records: &[u64], result: Result<T, Error>) -> Result<T, Error> {
+        if result.is_err() {
+            for id in records {
+                self.journal.abandon(*id);
+            }
+        }
+        result
+    }
+
+    /// Whether these controllers are the ones that talk to a member cluster.
+    pub(crate) fn serves(&self, cluster: &Cluster) -> bool {
+        match &self.scope {
+            Scope::Push => cluster.spec.sync_mode == SyncMode::Push,
+            Scope::Agent(name) => cluster.name_any() == *name,
+        }
+    }
+
+    /// A client for a member cluster.
+    pub(crate) fn member(&self, cluster: &str) -> Result<Client, Error> {
+        self.members.client(cluster).map_err(Error::NotYet)
+    }
+
+    /// Records plugin faults that a decision had to do without.
+    pub(crate) fn record_faults(
+        &self,
+        controller: &'static str,
+        subject: &Subject,
+        cluster: Option<&str>,
+        faults: &[PolicyFault],
+    ) {
+        for fault in faults {
+            let _ = self.record(Record {
+                controller,
+                subject: subject.clone(),
+                cluster: cluster.map(str::to_owned),
+                decision: Decision::PluginFault,
+                because: Because::from(fault),
+                effect: String::new(),
+                inputs: Vec::new(),
+            });
+        }
+    }
+
+    /// Counts a failed reconcile.
+    pub(crate) fn failed<K>(&self, controller: &'static str) -> impl Fn(&K, &Error) + Send + Sync + 'static {
+        let failures = Arc::clone(&self.failures);
+        move |_, error| failures.count(controller, error)
+    }
+}
+
+/// The version of an object, for the journal.
+pub(crate) fn input<K>(object: &K) -> Input
+where
+    K: Resource<DynamicType = ()>,
+{
+    Input { subject: subject(object), resource_version: object.resource_version().unwrap_or_default() }
+}
+
+/// An object as the subject of a decision.
+pub(crate) fn subject<K>(object: &K) -> Subject
+where
+    K: Resource<DynamicType = ()>,
+{
+    Subject::new(&K::kind(&()), &object.namespace().unwrap_or_default(), &object.name_any())
+}
+
+/// An object as the subject of an event.
+pub(crate) fn about<K>(object: &K) -> ObjectReference
+where
+    K: Resource<DynamicType = ()>,
+{
+    object.object_ref(&())
+}

@@ -1,0 +1,348 @@
+//! Policy → binding: which policy claims a resource template, and the binding that follows
+//! (Karmada: `pkg/detector`).
+
+use std::sync::Arc;
+
+use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
+use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine::{self, Because};
+use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::model::{BindingSpec, ObjectReference};
+use bulkhead_core::names::{self, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::binding_kind::Binding;
+use crate::context::{Context, HUB, Record, about, input};
+use crate::controller::{self, Action, Error};
+use crate::dynamic;
+use crate::events::EventType;
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+
+const NAME: &str = "detector";
+const WORKERS: usize = 5;
+
+/// A resource template.
+type TemplateKey = (ObjectKind, Key);
+
+/// A policy that matches a template.
+struct Claim {
+    /// Key of the policy; without a namespace it is a ClusterPropagationPolicy.
+    policy: Key,
+    permanent_id: String,
+    spec: PropagationSpec,
+    because: Because,
+}
+
+/// Runs the detector, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<TemplateKey>> = Arc::default();
+    let policies: Arc<WorkQueue<()>> = Arc::default();
+    let poke = |policies: &Arc<WorkQueue<()>>| {
+        let policies = Arc::clone(policies);
+        move || policies.add(())
+    };
+    let (namespaced, cluster_wide) = (poke(&policies), poke(&policies));
+    let _policies = context.stores.policies.subscribe(move |_| namespaced());
+    let _cluster_policies = context.stores.cluster_policies.subscribe(move |_| cluster_wide());
+    let templates = Arc::clone(&queue);
+    let _templates = context.templates.subscribe(move |origin, change| {
+        if is_template_change(change) {
+            templates.add((origin.kind.clone(), Key::of(change.object())));
+        }
+    });
+    let watch = {
+        let (context, queue) = (context.clone(), Arc::clone(&queue));
+        move |()| watch_selected_kinds(context.clone(), Arc::clone(&queue))
+    };
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    let watching = controller::run(policies, 1, watch, context.failed(NAME));
+    let binding = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
+    futures::join!(watching, binding);
+}
+
+/// A template matters again when anything but its status, or bookkeeping of the API server, changes.
+fn is_template_change(change: &Change<'_, DynamicObject>) -> bool {
+    let Change::Updated { old, new } = change else { return true };
+    let content = |object: &DynamicObject| {
+        let mut data = object.data.clone();
+        if let Some(data) = data.as_object_mut() {
+            data.remove("status");
+        }
+        data
+    };
+    let metadata = |object: &DynamicObject| {
+        let meta = &object.metadata;
+        (meta.labels.clone(), meta.annotations.clone(), meta.deletion_timestamp.clone(), meta.uid.clone())
+    };
+    metadata(old) != metadata(new) || content(old) != content(new)
+}
+
+/// Starts an informer for every kind that a policy selects, then looks at all templates again.
+async fn watch_selected_kinds(context: Context, queue: Arc<WorkQueue<TemplateKey>>) -> Result<Action, Error> {
+    let mut first_error = None;
+    let namespaced = context.stores.policies.list().into_iter().map(|policy| policy.spec.resource_selectors.clone());
+    let cluster =
+        context.stores.cluster_policies.list().into_iter().map(|policy| policy.spec.resource_selectors.clone());
+    for selector in namespaced.chain(cluster).flatten() {
+        let kind = ObjectKind::new(selector.api_version, selector.kind);
+        let client = || Ok(context.hub.clone());
+        if let Err(error) = context.templates.ensure(HUB, &kind, &context.kinds, client).await {
+            first_error.get_or_insert(error);
+        }
+    }
+    for (kind, object) in context.templates.list(HUB) {
+        queue.add((kind, Key::of(&*object)));
+    }
+    first_error.map_or(Ok(Action::Wait), Err)
+}
+
+async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action, Error> {
+    let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(Action::Wait) };
+    let ours = template.labels().contains_key(keys::MANAGED) || names::is_reserved_namespace(&key.namespace);
+    if template.metadata.deletion_timestamp.is_some() || ours {
+        return Ok(Action::Wait);
+    }
+    let Some(claim) = claim(&context, &kind, &template) else { return Ok(Action::Wait) };
+    let claimed = claim_template(&context, &kind, &template, &claim).await?;
+    let template = claimed.as_ref().unwrap_or(&template);
+    if key.namespace.is_empty() {
+        bind::<bulkhead_api::ClusterResourceBinding>(&context, &kind, template, claim).await
+    } else {
+        bind::<bulkhead_api::ResourceBinding>(&context, &kind, template, claim).await
+    }
+}
+
+/// The policy in charge: the one that claimed the template already, as long as it still matches; otherwise the
+/// best match, of the namespace first, then of the whole control plane.
+fn claim(context: &Context, kind: &ObjectKind, template: &DynamicObject) -> Option<Claim> {
+    let namespaced = context.stores.policies.list_namespace(&template.namespace().unwrap_or_default());
+    let candidates = namespaced.iter().map(|policy| {
+        let id = policy.labels().get(keys::PROPAGATION_POLICY_ID).cloned().unwrap_or_default();
+        (Key::of(&**policy), id, &policy.spec)
+    });
+    let claimed = template.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str);
+    if let Some(claim) = best(candidates, kind, template, claimed) {
+        return Some(claim);
+    }
+    let cluster_wide = context.stores.cluster_policies.list();
+    let candidates = cluster_wide.iter().map(|policy| {
+        let id = policy.labels().get(keys::CLUSTER_PROPAGATION_POLICY_ID).cloned().unwrap_or_default();
+        (Key::of(&**policy), id, &policy.spec)
+    });
+    let claimed = template.labels().get(keys::CLUSTER_PROPAGATION_POLICY_ID).map(String::as_str);
+    best(candidates, kind, template, claimed)
+}
+
+/// Higher priority wins, then the more specific selector, then the name that sorts first.
+fn best<'a>(
+    candidates: impl Iterator<Item = (Key, String, &'a PropagationSpec)>,
+    kind: &ObjectKind,
+    template: &DynamicObject,
+    claimed: Option<&str>,
+) -> Option<Claim> {
+    let mut best: Option<((i32, Specificity), Claim)> = None;
+    for (policy, permanent_id, spec) in candidates {
+        let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, kind, template));
+        // Without an id nothing could be found again by it, so such a policy claims nothing.
+        let Some(specificity) = matching.max().filter(|_| !permanent_id.is_empty()) else { continue };
+        let keeps = claimed == Some(permanent_id.as_str());
+        let rank = (spec.priority.unwrap_or_default(), specificity);
+        if keeps || best.as_ref().is_none_or(|(other, _)| rank > *other) {
+            let policy_kind =
+                if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
+            let because =
+                Because::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
+            best = Some((rank, Claim { policy, permanent_id, spec: spec.clone(), because }));
+        }
+        if keeps {
+            break;
+        }
+    }
+    best.map(|(_, claim)| claim)
+}
+
+/// How narrowly a selector selects; later is narrower.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Specificity {
+    Kind,
+    Labels,
+    Name,
+}
+
+impl Specificity {
+    fn how(self) -> &'static str {
+        match self {
+            Self::Kind => "by kind",
+            Self::Labels => "by label",
+            Self::Name => "by name",
+        }
+    }
+}
+
+fn specificity(selector: &ResourceSelector, kind: &ObjectKind, template: &DynamicObject) -> Option<Specificity> {
+    let namespace = template.namespace().unwrap_or_default();
+    let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
+    if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
+        return None;
+    }
+    if !selector.name.is_empty() {
+        return (selector.name == template.name_any()).then_some(Specificity::Name);
+    }
+    match &selector.label_selector {
+        None => Some(Specificity::Kind),
+        Some(labels) => labels.matches(template.labels()).then_some(Specificity::Labels),
+    }
+}
+
+/// Labels and annotations that tie an object to its policy.
+fn claim_metadata(claim: &Claim) -> (Value, Value) {
+    if claim.policy.namespace.is_empty() {
+        let annotations = json!({ keys::CLUSTER_PROPAGATION_POLICY_NAME: claim.policy.name });
+        (json!({ keys::CLUSTER_PROPAGATION_POLICY_ID: claim.permanent_id }), annotations)
+    } else {
+        let annotations = json!({
+            keys::PROPAGATION_POLICY_NAMESPACE: claim.policy.namespace,
+            keys::PROPAGATION_POLICY_NAME: claim.policy.name,
+        });
+        (json!({ keys::PROPAGATION_POLICY_ID: claim.permanent_id }), annotations)
+    }
+}
+
+/// Marks the template as claimed. Returns it as it is then, unless it was marked before.
+async fn claim_template(
+    context: &Context,
+    kind: &ObjectKind,
+    template: &DynamicObject,
+    claim: &Claim,
+) -> Result<Option<DynamicObject>, Error> {
+    let (labels, annotations) = claim_metadata(claim);
+    let has = |wanted: &Value, there: &std::collections::BTreeMap<String, String>| {
+        wanted
+            .as_object()
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| there.get(key).map(String::as_str) == value.as_str())
+    };
+    if has(&labels, template.labels()) && has(&annotations, template.annotations()) {
+        return Ok(None);
+    }
+    let known = context.kinds.resolve(kind).await?;
+    let api = known.api(context.hub.clone(), &template.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
+    let operation = format!("claiming {} {}", kind.kind, template.name_any());
+    let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
+    claimed.map(Some).map_err(Error::api(operation))
+}
+
+async fn bind<B: Binding>(
+    context: &Context,
+    kind: &ObjectKind,
+    template: &DynamicObject,
+    claim: Claim,
+) -> Result<Action, Error> {
+    let namespace = template.namespace().unwrap_or_default();
+    let name = names::binding_name(&kind.kind, &template.name_any());
+    let existing = B::store(&context.stores).get(&Key::new(&namespace, &name));
+    if existing.as_ref().is_some_and(|binding| binding.meta().deletion_timestamp.is_some()) {
+        return Err(Error::NotYet(format!("binding {name} is still being deleted")));
+    }
+    let mut desired = existing.as_deref().cloned().unwrap_or_default();
+    describe(context, kind, template, &claim, desired.spec_mut())?;
+    desired.meta_mut().name = Some(name.clone());
+    desired.meta_mut().namespace = template.namespace();
+    let (labels, annotations) = claim_metadata(&claim);
+    merge(desired.labels_mut(), &labels);
+    merge(desired.annotations_mut(), &annotations);
+    ensure_metadata::<B>(desired.meta_mut(), kind, template);
+    if existing.as_deref() == Some(&desired) {
+        return Ok(Action::Wait);
+    }
+    let record = context.record(Record {
+        controller: NAME,
+        subject: Subject::new(&B::kind(&()), &namespace, &name),
+        cluster: None,
+        decision: Decision::Bound,
+        because: claim.because,
+        effect: format!("{} replicas of {}", desired.spec().replicas, desired.spec().resource),
+        inputs: existing.as_deref().map(input).into_iter().collect(),
+    });
+    let api = B::api(context.hub.clone(), &namespace);
+    let operation = Error::api(format!("writing {} {name}", B::kind(&())));
+    let written = match existing {
+        None => api.create(&PostParams::default(), &desired).await,
+        Some(_) => api.replace(&name, &PostParams::default(), &desired).await,
+    };
+    let written = context.settle(&[record], written.map_err(operation))?;
+    let message = format!("Apply policy({}) succeed", claim.policy);
+    context.events.emit(NAME, about(&written), EventType::Normal, "ApplyPolicySucceed", message);
+    Ok(Action::Wait)
+}
+
+/// Writes what template and policy say into the binding's spec; what others own stays.
+fn describe(
+    context: &Context,
+    kind: &ObjectKind,
+    template: &DynamicObject,
+    claim: &Claim,
+    spec: &mut BindingSpec,
+) -> Result<(), Error> {
+    let object = dynamic::to_value(kind, template);
+    let call = InterpretCall { operation: Operation::Replicas { object: &object } };
+    let interpreted = combine::interpret(&context.policies(), call)
+        .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
+    (spec.replicas, spec.replica_requirements) = match interpreted {
+        Some(Interpretation::Replicas { replicas, requirements }) => (replicas, requirements),
+        _ => (0, None),
+    };
+    spec.resource = ObjectReference {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        namespace: template.namespace().unwrap_or_default(),
+        name: template.name_any(),
+        uid: template.uid().unwrap_or_default(),
+        resource_version: template.resource_version().unwrap_or_default(),
+    };
+    let policy = &claim.spec;
+    spec.propagate_deps = policy.propagate_deps;
+    spec.placement = Some(policy.placement.clone());
+    spec.failover.clone_from(&policy.failover);
+    spec.scheduler_name.clone_from(&policy.scheduler_name);
+    policy.conflict_resolution.as_str().clone_into(&mut spec.conflict_resolution);
+    spec.preserve_resources_on_deletion = policy.preserve_resources_on_deletion;
+    let scheduling = spec.suspension.take().and_then(|suspension| suspension.get("scheduling").cloned());
+    let mut suspension = policy.suspension.as_ref().and_then(|suspension| serde_json::to_value(suspension).ok());
+    if let Some(scheduling) = scheduling {
+        suspension.get_or_insert_with(|| json!({}))["scheduling"] = scheduling;
+    }
+    spec.suspension = suspension;
+    Ok(())
+}
+
+fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &DynamicObject) {
+    let finalizers = meta.finalizers.get_or_insert_default();
+    if !finalizers.iter().any(|finalizer| finalizer == B::FINALIZER) {
+        finalizers.push(B::FINALIZER.to_owned());
+    }
+    meta.owner_references = Some(vec![OwnerReference {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        name: template.name_any(),
+        uid: template.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }]);
+}
+
+fn merge(into: &mut std::collections::BTreeMap<String, String>, from: &Value) {
+    for (key, value) in from.as_object().into_iter().flatten() {
+        into.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
+    }
+}

@@ -1,0 +1,141 @@
+//! Kubernetes events, written in the background so that no reconcile waits for one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+
+/// Events that wait to be written. A burst larger than this is a storm that nobody reads one by one: what does
+/// not fit is dropped and counted.
+const PENDING_MAX: usize = 16_384;
+
+/// Normal or Warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// Things go as they should.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+struct Pending {
+    about: ObjectReference,
+    type_: EventType,
+    reason: &'static str,
+    message: String,
+    source: &'static str,
+}
+
+/// Hands events to the writer.
+#[derive(Clone)]
+pub struct Events {
+    pending: mpsc::Sender<Pending>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// Writes events; [`Writer::run`] must be running somewhere.
+pub struct Writer {
+    client: kube::Client,
+    clock: Clock,
+    pending: mpsc::Receiver<Pending>,
+    written: Mutex<BTreeMap<Says, Written>>,
+}
+
+/// What an event says: object, reason, message.
+type Says = (String, String, String);
+
+/// Name and count of an event that was written.
+type Written = (String, i32);
+
+/// A recorder and its writer.
+pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
+    let (sender, pending) = mpsc::channel(PENDING_MAX);
+    let events = Events { pending: sender, dropped: Arc::default() };
+    (events, Writer { client, clock, pending, written: Mutex::default() })
+}
+
+impl Events {
+    /// Emits an event about an object. `source` is the controller.
+    pub fn emit(
+        &self,
+        source: &'static str,
+        about: ObjectReference,
+        type_: EventType,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) {
+        let pending = Pending { about, type_, reason, message: message.into(), source };
+        if self.pending.try_send(pending).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Events that found no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Writer {
+    /// Writes events until every [`Events`] is gone. An event that cannot be written is given up.
+    pub async fn run(mut self) {
+        while let Some(pending) = self.pending.recv().await {
+            let _ = self.write(pending).await;
+        }
+    }
+
+    /// A repeated event raises the count of the first one.
+    async fn write(&self, pending: Pending) -> kube::Result<()> {
+        // Events about cluster-scoped objects live in `default`, as in Kubernetes.
+        let namespace = pending.about.namespace.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| "default".into());
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        let about = &pending.about;
+        let object =
+            format!("{}/{namespace}/{}", about.kind.as_deref().unwrap_or(""), about.name.as_deref().unwrap_or(""));
+        let says = (object, pending.reason.to_owned(), pending.message.clone());
+        let now = Time(self.clock.now().timestamp());
+        let repeated = {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.get_mut(&says).map(|(name, count)| {
+                *count += 1;
+                (name.clone(), *count)
+            })
+        };
+        if let Some((name, count)) = repeated {
+            let patch = serde_json::json!({"count": count, "lastTimestamp": now});
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+            return Ok(());
+        }
+        let event = Event {
+            metadata: ObjectMeta {
+                generate_name: Some(format!("{}.", about.name.as_deref().unwrap_or("object"))),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            involved_object: pending.about.clone(),
+            type_: Some(if pending.type_ == EventType::Normal { "Normal" } else { "Warning" }.to_owned()),
+            reason: Some(pending.reason.to_owned()),
+            message: Some(pending.message),
+            count: Some(1),
+            first_timestamp: Some(now.clone()),
+            last_timestamp: Some(now),
+            source: Some(EventSource { component: Some(pending.source.to_owned()), host: None }),
+            ..Event::default()
+        };
+        let created = api.create(&PostParams::default(), &event).await?;
+        let name = created.metadata.name.unwrap_or_default();
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.len() >= PENDING_MAX {
+            // Forgetting only means that a repetition becomes an event of its own.
+            written.clear();
+        }
+        written.insert(says, (name, 1));
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! Work → objects in the member cluster (Karmada: `pkg/controllers/execution`, `pkg/util/objectwatcher`).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_api::Work;
+use bulkhead_api::work::{APPLIED, DISPATCHING};
+use bulkhead_core::combine::Because;
+use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::model::{Condition, ConditionStatus, set_condition};
+use bulkhead_core::names::{self, keys};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::binding::{binding_of, cluster_of};
+use crate::context::{Context, Record, about, input};
+use crate::controller::{self, Action, Error, is_not_found};
+use crate::dynamic;
+use crate::events::EventType;
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::render;
+use crate::store::{Change, Key};
+use crate::write::update_status;
+
+const NAME: &str = "execution-controller";
+const WORKERS: usize = 5;
+
+struct Execution {
+    context: Context,
+    /// Works whose deletion is known to wait, so that it is recorded once and not on every retry.
+    waiting: Mutex<BTreeSet<Key>>,
+}
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let works = Arc::clone(&queue);
+    let _works = context.stores.works.subscribe(move |change| {
+        if change.is_generation_change() {
+            works.add(Key::of(change.object()));
+        }
+    });
+    // A Work that waits for its cluster is not left to its back-off, which may have grown to minutes by then.
+    let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        if let Change::Updated { old, new } = change
+            && !old.to_model().is_ready()
+            && new.to_model().is_ready()
+        {
+            for work in all_works.list_namespace(&names::execution_namespace(&new.name_any())) {
+                returning.add(Key::of(&*work));
+            }
+        }
+    });
+    // What vanishes or drifts in a member is put right.
+    let drifted = Arc::clone(&queue);
+    let _objects = context.member_objects.subscribe(move |_, change| {
+        let drift = match change {
+            Change::Added(_) => false,
+            Change::Deleted(_) => true,
+            Change::Updated { old, new } => old.metadata.generation != new.metadata.generation,
+        };
+        if let Some(key) = work_of(change.object()).filter(|_| drift) {
+            drifted.add(key);
+        }
+    });
+    let execution = Arc::new(Execution { context: context.clone(), waiting: Mutex::default() });
+    let reconcile = move |key| {
+        let execution = Arc::clone(&execution);
+        async move { execution.reconcile(key).await }
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+/// The Work that a managed object in a member cluster came from.
+pub(crate) fn work_of(object: &DynamicObject) -> Option<Key> {
+    let annotation = |key| object.annotations().get(key).cloned();
+    Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
+}
+
+impl Execution {
+    async fn reconcile(&self, key: Key) -> Result<Action, Error> {
+        let context = &self.context;
+        let Some(work) = context.stores.works.get(&key) else {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            return Ok(Action::Wait);
+        };
+        let name = cluster_of(&work);
+        let Some(cluster) = context.stores.cluster(&name) else {
+            return Err(Error::NotYet(format!("Work {key}: there is no cluster {name}")));
+        };
+        if !context.serves(&cluster) {
+            return Ok(Action::Wait);
+        }
+        let cluster = cluster.to_model();
+        if work.metadata.deletion_timestamp.is_some() {
+            return self.remove(&work, &cluster).await;
+        }
+        let suspended = work.spec.suspend_dispatching.unwrap_or(false);
+        self.note_dispatching(&work, suspended).await?;
+        if suspended {
+            return Ok(Action::Wait);
+        }
+        if !cluster.is_ready() {
+            return Err(Error::NotYet(format!("cluster({name}) not ready")));
+        }
+        self.apply_all(&work, &name).await
+    }
+
+    /// Deletes what the Work put into the member, then lets the Work go. While the member is not ready the Work
+    /// stays: that is how an old copy on a lost cluster is remembered.
+    async fn remove(&self, work: &Work, cluster: &bulkhead_core::model::Cluster) -> Result<Action, Error> {
+        let key = Key::of(work);
+        if cluster.is_ready() {
+            for manifest in &work.spec.workload.manifests {
+                if work.spec.preserve_resources_on_deletion == Some(true) {
+                    self.release_object(work, &cluster.name, manifest).await?;
+                } else {
+                    self.delete_object(work, &cluster.name, manifest).await?;
+                }
+            }
+        } else if !cluster.is_terminating() {
+            if self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+                let message = format!("cluster({}) not ready: the Work keeps its finalizer", cluster.name);
+                self.record(work, &cluster.name, Decision::RemovalWaits, Because::rule("ClusterNotReady", message), "");
+            }
+            return Err(Error::NotYet(format!("cluster({}) not ready", cluster.name)));
+        }
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
+        let api: Api<Work> = Api::namespaced(self.context.hub.clone(), &key.namespace);
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
+        match api.patch(&key.name, &PatchParams::default(), &patch).await {
+            Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {key}"))(error)),
+            _ => Ok(Action::Wait),
+        }
+    }
+
+    async fn delete_object(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
+        let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
+        if observed.labels().get(keys::MANAGED).map(String::as_str) != Some("true") {
+            return Ok(());
+        }
+        let because = Because::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
+        let record = self.record(work, cluster, Decision::Removed, because, &describe(manifest));
+        let deleted = match api.delete(&observed.name_any(), &DeleteParams::background()).await {
+            Err(error) if !is_not_found(&error) => {
+                Err(Error::api(format!("deleting {} in {cluster}", describe(manifest)))(error))
+            }
+            _ => Ok(()),
+        };
+        self.context.settle(&[record], deleted)
+    }
+
+    /// Leaves the object where it is, but no longer as ours. An object that is gone needs no release: Karmada
+    /// fails on it for ever.
+    async fn release_object(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
+        let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
+        let nulls = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect::<Value>();
+        let labels = nulls(&[
+            keys::RESOURCE_BINDING_ID,
+            keys::CLUSTER_RESOURCE_BINDING_ID,
+            keys::PROPAGATION_POLICY_ID,
+            keys::CLUSTER_PROPAGATION_POLICY_ID,
+            keys::WORK_ID,
+            keys::MANAGED,
+        ]);
+        let annotations = nulls(&[
+            keys::MANAGED_ANNOTATIONS,
+            keys::MANAGED_LABELS,
+            keys::RESOURCE_BINDING_NAMESPACE,
+            keys::RESOURCE_BINDING_NAME,
+            keys::CLUSTER_RESOURCE_BINDING_NAME,
+            keys::TEMPLATE_UID,
+            keys::TEMPLATE_GENERATION,
+            keys::WORK_NAMESPACE,
+            keys::WORK_NAME,
+        ]);
+        let because = Because::rule("PreserveResourcesOnDeletion", "the policy preserves member objects");
+        let record = self.record(work, cluster, Decision::Removed, because, "the object stays, unmanaged");
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
+        let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
+        let patched = api.patch(&observed.name_any(), &PatchParams::default(), &patch).await.map_err(operation);
+        self.context.settle(&[record], patched.map(drop))
+    }
+
+    async fn observe(
+        &self,
+        cluster: &str,
+        manifest: &Value,
+    ) -> Result<Option<(Api<DynamicObject>, DynamicObject)>, Error> {
+        let (kind, key) = identify(manifest);
+        let client = self.context.member(cluster)?;
+        let api = self.context.kinds.resolve(&kind).await?.api(client, &key.namespace);
+        let observed = api.get_opt(&key.name).await;
+        let observed = observed.map_err(Error::api(format!("reading {} in {cluster}", describe(manifest))))?;
+        Ok(observed.map(|observed| (api, observed)))
+    }
+
+    async fn apply_all(&self, work: &Work, cluster: &str) -> Result<Action, Error> {
+        let (mut errors, total) = (Vec::new(), work.spec.workload.manifests.len());
+        for manifest in &work.spec.workload.manifests {
+            if let Err(error) = self.apply(work, cluster, manifest).await {
+                let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+                errors.push((format!("{error}{source}"), error));
+            }
+        }
+        let now = self.context.clock.now();
+        let (condition, type_, reason, message) = if errors.is_empty() {
+            let message = "Manifest has been successfully applied".to_owned();
+            let condition = Condition::new(APPLIED, ConditionStatus::True, "AppliedSuccessful", &message, now);
+            (condition, EventType::Normal, "SyncSucceed", message)
+        } else {
+            let texts: Vec<_> = errors.iter().map(|(text, _)| text.as_str()).collect();
+            let applied = total - errors.len();
+            let message = format!("Failed to apply all manifests ({applied}/{total}): {}", texts.join(", "));
+            let condition = Condition::new(APPLIED, ConditionStatus::False, "AppliedFailed", &message, now);
+            (condition, EventType::Warning, "SyncFailed", message)
+        };
+        if self.set_condition(work, condition).await? {
+            self.context.events.emit(NAME, about(work), type_, reason, message);
+        }
+        errors.into_iter().next().map_or(Ok(Action::Wait), |(_, error)| Err(error))
+    }
+
+    async fn apply(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
+        let (kind, key) = identify(manifest);
+        let client = self.context.member(cluster)?;
+        self.context.member_objects.ensure(cluster, &kind, &self.context.kinds, || Ok(client)).await?;
+        let operation = || Error::api(format!("applying {} in {cluster}", describe(manifest)));
+        let mut desired: DynamicObject = serde_json::from_value(manifest.clone())
+            .map_err(|error| Error::Undecided(format!("{}: {error}", describe(manifest))))?;
+        let Some((api, observed)) = self.observe(cluster, manifest).await? else {
+            let client = self.context.member(cluster)?;
+            self.ensure_namespace(cluster, &key.namespace).await?;
+            let api = self.context.kinds.resolve(&kind).await?.api(client, &key.namespace);
+            let because = Because::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
+            let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
+            let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
+            return self.context.settle(&[record], created.map(drop));
+        };
+        let managed = observed.labels().get(keys::MANAGED).map(String::as_str) == Some("true");
+        let overwrite = desired.annotations().get(keys::CONFLICT_RESOLUTION).map(String::as_str) == Some("overwrite");
+        if !managed && !overwrite {
+            return Err(Error::Undecided(format!(
+                "resource(kind={}, {key}) already exists in the cluster {cluster} and the \
+                 {} strategy value is empty or abort, Karmada will not manage this resource",
+                kind.kind,
+                keys::CONFLICT_RESOLUTION
+            )));
+        }
+        retain(&mut desired, &observed);
+        if same_content(&kind, &desired, &observed) {
+            return Ok(());
+        }
+        let because = Because::rule("WorkChanged", "the object differs from its manifest");
+        let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
+        let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
+        self.context.settle(&[record], replaced.map(drop))
+    }
+
+    /// Karmada synchronises namespaces with a controller of its own; here they follow the first object.
+    async fn ensure_namespace(&self, cluster: &str, namespace: &str) -> Result<(), Error> {
+        if namespace.is_empty() {
+            return Ok(());
+        }
+        let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.context.member(cluster)?);
+        let reading = Error::api(format!("reading namespace {namespace} in {cluster}"));
+        if api.get_opt(namespace).await.map_err(reading)?.is_some() {
+            return Ok(());
+        }
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap_or_default();
+        match api.create(&PostParams::default(), &object).await {
+            Err(error) if !controller::is_conflict(&error) => {
+                Err(Error::api(format!("creating namespace {namespace} in {cluster}"))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn note_dispatching(&self, work: &Work, suspended: bool) -> Result<(), Error> {
+        let now = self.context.clock.now();
+        let condition = if suspended {
+            let message = "Work dispatching is in a suspended state.";
+            Condition::new(DISPATCHING, ConditionStatus::False, "SuspendDispatching", message, now)
+        } else {
+            let message = "Work is being dispatched to member clusters.";
+            Condition::new(DISPATCHING, ConditionStatus::True, "Dispatching", message, now)
+        };
+        let message = condition.message.clone();
+        if self.set_condition(work, condition).await? {
+            self.context.events.emit(NAME, about(work), EventType::Normal, "WorkDispatching", message);
+        }
+        Ok(())
+    }
+
+    /// Sets a condition whose status or message is news. Returns whether it was.
+    async fn set_condition(&self, work: &Work, condition: Condition) -> Result<bool, Error> {
+        let api: Api<Work> = Api::namespaced(self.context.hub.clone(), &work.namespace().unwrap_or_default());
+        let mut news = false;
+        update_status(&api, work, |work| {
+            news = set_condition(&mut work.status.conditions, condition.clone());
+            news
+        })
+        .await?;
+        Ok(news)
+    }
+
+    fn record(&self, work: &Work, cluster: &str, decision: Decision, because: Because, effect: &str) -> u64 {
+        let binding = binding_of(work);
+        let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
+        self.context.record(Record {
+            controller: NAME,
+            subject: Subject::new(kind, &binding.namespace, &binding.name),
+            cluster: Some(cluster.to_owned()),
+            decision,
+            because,
+            effect: effect.to_owned(),
+            inputs: vec![input(work)],
+        })
+    }
+}
+
+/// Kind and key of a manifest.
+pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
+    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    (ObjectKind::new(text("/apiVersion"), text("/kind")), Key::new(text("/metadata/namespace"), text("/metadata/name")))
+}
+
+fn describe(manifest: &Value) -> String {
+    let (kind, key) = identify(manifest);
+    format!("{} {key}", kind.kind)
+}
+
+/// Keeps what belongs to the member: its bookkeeping, and labels and annotations that did not come from here.
+fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
+    desired.metadata.resource_version.clone_from(&observed.metadata.resource_version);
+    desired.metadata.finalizers.clone_from(&observed.metadata.finalizers);
+    desired.metadata.owner_references.clone_from(&observed.metadata.owner_references);
+    let removed_here = |list: &str, key: &str| {
+        let ours = observed.annotations().get(list).map(String::as_str).unwrap_or_default();
+        ours.split(',').any(|ours| ours == key)
+    };
+    for (key, value) in observed.annotations() {
+        if !removed_here(keys::MANAGED_ANNOTATIONS, key) {
+            desired.annotations_mut().entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    for (key, value) in observed.labels() {
+        if !removed_here(keys::MANAGED_LABELS, key) {
+            desired.labels_mut().entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+fn same_content(kind: &ObjectKind, desired: &DynamicObject, observed: &DynamicObject) -> bool {
+    let pruned = |object: &DynamicObject| {
+        let mut value = dynamic::to_value(kind, object);
+        render::prune(&mut value);
+        value
+    };
+    pruned(desired) == pruned(observed)
+}

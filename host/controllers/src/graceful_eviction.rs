@@ -1,0 +1,127 @@
+//! When old copies may go (Karmada: `pkg/controllers/gracefuleviction`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::finish::{self, FinishPlan};
+use bulkhead_core::journal::Decision;
+use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
+use serde_json::json;
+
+use crate::binding_kind::{self, Binding, Reconcile};
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{self, Action, Error};
+use crate::events::EventType;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::patch_if_unchanged;
+
+const NAME: &str = "graceful-eviction-controller";
+const WORKERS: usize = 5;
+
+struct GracefulEviction {
+    context: Context,
+    /// Why each task was held the last time, so that only news is recorded.
+    held: Mutex<BTreeMap<(Key, String), Because>>,
+}
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    fn has_tasks<B: Binding>(change: &Change<'_, B>) -> bool {
+        !matches!(change, Change::Deleted(_)) && !change.object().spec().graceful_eviction_tasks.is_empty()
+    }
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
+    let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
+    // Another eviction check may decide otherwise.
+    let (again, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
+    let _checks = context.registry.subscribe(move || {
+        let held = waiting.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.keys().for_each(|(key, _)| again.add(key.clone()));
+    });
+    let reconcile = move |key| {
+        let controller = Arc::clone(&controller);
+        async move { binding_kind::dispatch(&*controller, key).await }
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+impl Reconcile for GracefulEviction {
+    async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
+        let context = &self.context;
+        let binding = B::store(&context.stores).get(&key);
+        let Some(binding) = binding.filter(|binding| binding.meta().deletion_timestamp.is_none()) else {
+            return Ok(Action::Wait);
+        };
+        let timeout_s = context.flags.graceful_eviction_timeout.as_secs();
+        let plan = finish::decide(&binding.to_model(), &context.policies(), timeout_s, context.clock.now());
+        let records = self.record(&key, &*binding, &plan);
+        if let Some(tasks) = &plan.tasks {
+            let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
+            let api = B::api(context.hub.clone(), &key.namespace);
+            let patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
+            let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
+            let patched = patch_if_unchanged(&api, &*binding, patch).await.map_err(operation);
+            context.settle(&records, patched)?;
+        }
+        for (task, _) in &plan.released {
+            let message = format!("Evict from cluster {} succeed.", task.from_cluster);
+            for about in [about(&*binding), template_of(&*binding)] {
+                let reason = "EvictWorkloadFromClusterSucceed";
+                context.events.emit(NAME, about, EventType::Normal, reason, message.clone());
+            }
+        }
+        let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
+        Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))
+    }
+}
+
+impl GracefulEviction {
+    /// Records releases, and holds whose reason is new. Returns the records that depend on a write.
+    fn record<B: Binding>(&self, key: &Key, binding: &B, plan: &FinishPlan) -> Vec<u64> {
+        let record = |cluster: &str, decision, because: &Because, effect: &str| {
+            self.context.record(Record {
+                controller: NAME,
+                subject: subject(binding),
+                cluster: Some(cluster.to_owned()),
+                decision,
+                because: because.clone(),
+                effect: effect.to_owned(),
+                inputs: vec![input(binding)],
+            })
+        };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = false;
+        for (task, because) in &plan.held {
+            let known = held.insert((key.clone(), task.from_cluster.clone()), because.clone());
+            if known.as_ref() != Some(because) {
+                news = true;
+                record(&task.from_cluster, Decision::Held, because, "the old copy stays");
+            }
+        }
+        if news {
+            self.context.record_faults(NAME, &subject(binding), None, &plan.faults);
+        }
+        let released = plan.released.iter().map(|(task, because)| {
+            held.remove(&(key.clone(), task.from_cluster.clone()));
+            record(&task.from_cluster, Decision::Released, because, "the old copy may go")
+        });
+        released.collect()
+    }
+}
+
+/// The resource template of a binding, as the subject of an event.
+pub(crate) fn template_of<B: Binding>(binding: &B) -> EventSubject {
+    let resource = &binding.spec().resource;
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    EventSubject {
+        api_version: some(&resource.api_version),
+        kind: some(&resource.kind),
+        namespace: some(&resource.namespace),
+        name: some(&resource.name),
+        uid: some(&resource.uid),
+        ..EventSubject::default()
+    }
+}

@@ -1,0 +1,41 @@
+//! The controllers: each captures what it knows, asks the pure core for a decision, and applies it.
+//!
+//! They run over [`kube::Api`] against any API server, and are handed everything else in a [`Context`]: clock,
+//! policies, journal, member clusters. No engine is known here, and nothing reads a clock of its own.
+//!
+//! Start reading at [`Manager`] (what runs), then at one controller, for example `graceful_eviction`.
+
+mod agent;
+mod binding;
+mod binding_kind;
+mod binding_status;
+mod clock;
+mod cluster;
+mod cluster_status;
+mod context;
+mod controller;
+mod customizations;
+mod detector;
+mod dynamic;
+pub mod events;
+mod execution;
+pub mod flags;
+mod graceful_eviction;
+mod kinds;
+mod manager;
+mod queue;
+mod render;
+mod scheduler;
+mod store;
+mod taint_manager;
+mod work_status;
+mod write;
+
+pub use clock::Clock;
+pub use context::{Context, Failures, HUB, Members, Scope, Stores};
+pub use controller::{Action, Error};
+pub use dynamic::{DynamicStores, Tasks};
+pub use kinds::{Kinds, KnownKind, ObjectKind};
+pub use manager::{Manager, controller_names};
+pub use queue::WorkQueue;
+pub use store::{Change, Key, Store, Subscription};

@@ -1,0 +1,216 @@
+//! A work queue: each key once, never twice at the same time, with delays and back-off.
+//!
+//! kube-runtime's own controller polls its objects in the order of a randomly seeded hash map. Here the order is
+//! first in, first out, because the same inputs and seed must give the same decisions.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// First retry of a failing key; doubles from there (Karmada: `--rate-limiter-base-delay`).
+const BACKOFF_BASE: Duration = Duration::from_millis(5);
+/// Longest wait between retries (Karmada: `--rate-limiter-max-delay`).
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+
+/// A queue of keys.
+pub struct WorkQueue<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+    backoff: (Duration, Duration),
+}
+
+struct State<K> {
+    ready: VecDeque<K>,
+    /// Keys that wait in `ready`, or will when they are no longer being processed.
+    dirty: BTreeSet<K>,
+    processing: BTreeSet<K>,
+    delayed: BTreeMap<(Instant, u64), K>,
+    due: BTreeMap<K, (Instant, u64)>,
+    failures: BTreeMap<K, u32>,
+    sequence: u64,
+}
+
+impl<K: Ord + Clone> Default for WorkQueue<K> {
+    fn default() -> Self {
+        Self::with_backoff(BACKOFF_BASE, BACKOFF_MAX)
+    }
+}
+
+impl<K: Ord + Clone> WorkQueue<K> {
+    /// An empty queue whose failing keys are first retried after `base`, then after twice that, up to `max`.
+    pub fn with_backoff(base: Duration, max: Duration) -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            processing: BTreeSet::new(),
+            delayed: BTreeMap::new(),
+            due: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            sequence: 0,
+        };
+        Self { state: Mutex::new(state), changed: Notify::new(), backoff: (base, max) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a key now. A key that waits for a delay or a retry comes forward.
+    pub fn add(&self, key: K) {
+        let mut state = self.state();
+        if let Some(due) = state.due.remove(&key) {
+            state.delayed.remove(&due);
+        }
+        state.push(key);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Adds a key after a delay. Of several delays for one key the earliest counts.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        let mut state = self.state();
+        let at = Instant::now() + delay;
+        match state.due.get(&key) {
+            Some((earlier, _)) if *earlier <= at => return,
+            Some(later) => {
+                let later = *later;
+                state.delayed.remove(&later);
+            }
+            None => {}
+        }
+        state.sequence += 1;
+        let due = (at, state.sequence);
+        state.delayed.insert(due, key.clone());
+        state.due.insert(key, due);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// The next key. It must be given back with [`WorkQueue::done`].
+    pub async fn next(&self) -> K {
+        loop {
+            let changed = self.changed.notified();
+            let wake_at = {
+                let mut state = self.state();
+                let now = Instant::now();
+                while let Some(entry) = state.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
+                    let key = entry.remove();
+                    state.due.remove(&key);
+                    state.push(key);
+                }
+                if let Some(key) = state.ready.pop_front() {
+                    state.dirty.remove(&key);
+                    state.processing.insert(key.clone());
+                    if !state.ready.is_empty() {
+                        self.changed.notify_one();
+                    }
+                    return key;
+                }
+                state.delayed.first_key_value().map(|((at, _), _)| *at)
+            };
+            match wake_at {
+                None => changed.await,
+                Some(at) => {
+                    let _ = tokio::time::timeout_at(at, changed).await;
+                }
+            }
+        }
+    }
+
+    /// Gives a key back. A failed key is retried after its back-off, another one forgets its failures.
+    pub fn done(&self, key: &K, failed: bool) {
+        let mut state = self.state();
+        state.processing.remove(key);
+        let retry = if failed {
+            let failures = state.failures.entry(key.clone()).or_default();
+            let (base, max) = self.backoff;
+            let delay = base.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX)).min(max);
+            *failures = failures.saturating_add(1);
+            Some(delay)
+        } else {
+            state.failures.remove(key);
+            None
+        };
+        let again = state.dirty.contains(key);
+        if again {
+            state.ready.push_back(key.clone());
+        }
+        drop(state);
+        if again {
+            self.changed.notify_one();
+        } else if let Some(delay) = retry {
+            self.add_after(key.clone(), delay);
+        }
+    }
+
+    /// Keys that are ready to be taken.
+    pub fn depth(&self) -> usize {
+        self.state().ready.len()
+    }
+}
+
+impl<K: Ord + Clone> State<K> {
+    fn push(&mut self, key: K) {
+        if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
+            self.ready.push_back(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_once_and_is_never_processed_twice_at_a_time() {
+        let queue = WorkQueue::default();
+        queue.add("a");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!(queue.next().await, "a");
+        queue.add("a");
+        assert_eq!(queue.next().await, "b");
+        assert_eq!(queue.depth(), 0);
+        queue.done(&"a", false);
+        assert_eq!(queue.next().await, "a");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_delay_counts_and_an_add_comes_forward() {
+        let (queue, start) = (WorkQueue::default(), Instant::now());
+        queue.add_after("a", Duration::from_secs(20));
+        queue.add_after("a", Duration::from_secs(10));
+        queue.add_after("a", Duration::from_secs(30));
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+        queue.done(&"a", false);
+        queue.add_after("a", Duration::from_secs(10));
+        queue.add("a");
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_back_off_and_success_forgets_them() {
+        let (queue, start) = (WorkQueue::default(), Instant::now());
+        queue.add("a");
+        for _ in 0..4 {
+            let key = queue.next().await;
+            queue.done(&key, true);
+        }
+        queue.next().await;
+        assert_eq!(start.elapsed(), Duration::from_millis(5 + 10 + 20 + 40));
+        queue.done(&"a", false);
+        queue.add("a");
+        let key = queue.next().await;
+        queue.done(&key, true);
+        queue.next().await;
+        assert_eq!(start.elapsed(), Duration::from_millis(75 + 5));
+    }
+}

@@ -1,0 +1,181 @@
+//! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`,
+//! `pkg/resourceinterpreter/default/native/prune`).
+
+use bulkhead_api::work::{WorkSpec, WorkloadTemplate};
+use bulkhead_api::{AnyBinding, Work};
+use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine::{self, PolicyFault};
+use bulkhead_core::model::TargetCluster;
+use bulkhead_core::names::{self, keys};
+use bulkhead_core::policy::PolicySet;
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+
+/// The Work of one target cluster. `existing` is the Work that is there, whose own id the manifest must carry.
+pub(crate) fn work<B: AnyBinding>(
+    binding: &B,
+    permanent_id: &str,
+    template: &Value,
+    target: &TargetCluster,
+    existing: Option<&Work>,
+    policies: &PolicySet,
+) -> Result<Work, PolicyFault> {
+    let spec = binding.spec();
+    let resource = &spec.resource;
+    let mut manifest = revise(template, spec.is_workload().then_some(target.replicas), policies)?;
+    prune(&mut manifest);
+    let mut work = existing.cloned().unwrap_or_default();
+    let namespace = names::execution_namespace(&target.name);
+    let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
+    let conflict = conflict_resolution(template, &spec.conflict_resolution);
+    let mut back_reference = match binding.namespace() {
+        Some(namespace) => {
+            vec![(keys::RESOURCE_BINDING_NAMESPACE, namespace), (keys::RESOURCE_BINDING_NAME, binding.name_any())]
+        }
+        None => vec![(keys::CLUSTER_RESOURCE_BINDING_NAME, binding.name_any())],
+    };
+    back_reference.push((keys::CONFLICT_RESOLUTION, conflict.to_owned()));
+    let work_id = work.labels().get(keys::WORK_ID).cloned();
+    label(&mut manifest, B::ID_LABEL, permanent_id);
+    label(&mut manifest, keys::MANAGED, "true");
+    if let Some(work_id) = &work_id {
+        label(&mut manifest, keys::WORK_ID, work_id);
+    }
+    annotate(&mut manifest, keys::TEMPLATE_UID, &resource.uid);
+    if let Some(generation) = template.pointer("/metadata/generation").and_then(Value::as_i64).filter(|g| *g > 0) {
+        annotate(&mut manifest, keys::TEMPLATE_GENERATION, &generation.to_string());
+    }
+    annotate(&mut manifest, keys::WORK_NAMESPACE, &namespace);
+    annotate(&mut manifest, keys::WORK_NAME, &name);
+    for (key, value) in &back_reference {
+        annotate(&mut manifest, key, value);
+        work.annotations_mut().insert((*key).to_owned(), value.clone());
+    }
+    record_managed(&mut manifest);
+    work.metadata.namespace = Some(namespace);
+    work.metadata.name = Some(name);
+    work.labels_mut().insert(B::ID_LABEL.to_owned(), permanent_id.to_owned());
+    let finalizers = work.finalizers_mut();
+    if !finalizers.iter().any(|finalizer| finalizer == keys::EXECUTION_FINALIZER) {
+        finalizers.push(keys::EXECUTION_FINALIZER.to_owned());
+    }
+    work.spec = WorkSpec {
+        workload: WorkloadTemplate { manifests: vec![manifest] },
+        suspend_dispatching: Some(spec.dispatching_suspended(&target.name)),
+        preserve_resources_on_deletion: Some(spec.preserve_resources_on_deletion.unwrap_or(false)),
+    };
+    Ok(work)
+}
+
+fn revise(template: &Value, replicas: Option<i32>, policies: &PolicySet) -> Result<Value, PolicyFault> {
+    let Some(replicas) = replicas else { return Ok(template.clone()) };
+    let call = InterpretCall { operation: Operation::Revise { object: template, replicas } };
+    Ok(match combine::interpret(policies, call)? {
+        Some(Interpretation::Object(revised)) => revised,
+        _ => template.clone(),
+    })
+}
+
+/// The template's word counts if it is one that exists, then the binding's.
+fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
+    let annotation = template.pointer("/metadata/annotations").and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
+    match annotation.and_then(Value::as_str) {
+        Some("overwrite") => "overwrite",
+        Some("abort") => "abort",
+        _ if of_binding == "Overwrite" => "overwrite",
+        _ => "abort",
+    }
+}
+
+/// Removes what belongs to the control plane's copy only.
+pub(crate) fn prune(manifest: &mut Value) {
+    let Some(object) = manifest.as_object_mut() else { return };
+    object.remove("status");
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in [
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+            "ownerReferences",
+            "finalizers",
+        ] {
+            metadata.remove(field);
+        }
+        if kind == "Deployment"
+            && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        {
+            annotations.remove("deployment.kubernetes.io/revision");
+        }
+    }
+    match kind.as_str() {
+        "Service" => prune_service(object),
+        "Job" => prune_job(object),
+        _ => {}
+    }
+}
+
+fn prune_service(object: &mut Map<String, Value>) {
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if spec.get("clusterIP").and_then(Value::as_str) != Some("None") {
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+}
+
+/// Labels and selector that the Job controller generated would refuse another Job's pods.
+fn prune_job(object: &mut Map<String, Value>) {
+    const GENERATED: [&str; 4] =
+        ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.remove("ttlSecondsAfterFinished");
+    if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
+        return;
+    }
+    if let Some(labels) = spec.get_mut("selector").and_then(|s| s.get_mut("matchLabels")).and_then(Value::as_object_mut)
+    {
+        labels.retain(|key, _| !GENERATED.contains(&key.as_str()));
+    }
+    let template = spec.get_mut("template").and_then(|template| template.pointer_mut("/metadata/labels"));
+    if let Some(labels) = template.and_then(Value::as_object_mut) {
+        labels.retain(|key, _| !GENERATED.contains(&key.as_str()));
+    }
+}
+
+fn metadata_map<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
+    let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({}));
+    metadata.as_object_mut()?.entry(field).or_insert_with(|| json!({})).as_object_mut()
+}
+
+fn label(object: &mut Value, key: &str, value: &str) {
+    if let Some(labels) = metadata_map(object, "labels") {
+        labels.insert(key.to_owned(), json!(value));
+    }
+}
+
+fn annotate(object: &mut Value, key: &str, value: &str) {
+    if let Some(annotations) = metadata_map(object, "annotations") {
+        annotations.insert(key.to_owned(), json!(value));
+    }
+}
+
+/// Notes which labels and annotations came from here, so that one that is dropped later is dropped in the member
+/// too. The list of annotations contains the two notes themselves.
+fn record_managed(manifest: &mut Value) {
+    let keys_of = |map: Option<&mut Map<String, Value>>| {
+        map.map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let mut labels = keys_of(metadata_map(manifest, "labels"));
+    let mut annotations = keys_of(metadata_map(manifest, "annotations"));
+    annotations.extend([keys::MANAGED_ANNOTATIONS.to_owned(), keys::MANAGED_LABELS.to_owned()]);
+    labels.sort();
+    annotations.sort();
+    annotations.dedup();
+    annotate(manifest, keys::MANAGED_ANNOTATIONS, &annotations.join(","));
+    annotate(manifest, keys::MANAGED_LABELS, &labels.join(","));
+}

@@ -1,0 +1,245 @@
+//! What a controller knows of the API: an ordered copy of the objects of one kind, kept by an informer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::runtime::watcher;
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+/// Namespace (empty for cluster scope) and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Namespace; empty for cluster scope.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Key {
+    /// A key.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The key of an object.
+    pub fn of<K: Resource>(object: &K) -> Self {
+        Self::new(object.meta().namespace.clone().unwrap_or_default(), object.name_any())
+    }
+}
+
+/// `namespace/name`, or the name alone.
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+    }
+}
+
+/// What happened to an object in a store.
+#[derive(Debug)]
+pub enum Change<'a, K> {
+    /// It is new, or was there when the handler was added.
+    Added(&'a Arc<K>),
+    /// It is another version now.
+    Updated {
+        /// Before.
+        old: &'a Arc<K>,
+        /// After.
+        new: &'a Arc<K>,
+    },
+    /// It is gone.
+    Deleted(&'a Arc<K>),
+}
+
+impl<K: Resource> Change<'_, K> {
+    /// The newest version there is.
+    pub fn object(&self) -> &K {
+        match self {
+            Self::Added(object) | Self::Deleted(object) | Self::Updated { new: object, .. } => object,
+        }
+    }
+
+    /// Whether the generation changed, or the object came or went. A deletion timestamp bumps the generation.
+    pub fn is_generation_change(&self) -> bool {
+        match self {
+            Self::Added(_) | Self::Deleted(_) => true,
+            Self::Updated { old, new } => old.meta().generation != new.meta().generation,
+        }
+    }
+}
+
+type Handler<K> = dyn Fn(&Change<'_, K>) + Send + Sync;
+type IndexBy<K> = fn(&K) -> Vec<String>;
+
+/// Objects of one kind, ordered by namespace and name. Handlers are called synchronously on every change, so
+/// they do no more than put keys into a queue.
+pub struct Store<K> {
+    objects: RwLock<Objects<K>>,
+    handlers: Mutex<Vec<Weak<Handler<K>>>>,
+    index_by: Option<IndexBy<K>>,
+}
+
+struct Objects<K> {
+    by_key: BTreeMap<Key, Arc<K>>,
+    index: BTreeMap<String, BTreeSet<Key>>,
+}
+
+/// Keeps a handler registered for as long as it lives.
+#[must_use = "the handler is removed when this is dropped"]
+pub struct Subscription<K>(#[expect(dead_code, reason = "held for its reference count")] Arc<Handler<K>>);
+
+impl<K: Resource + 'static> Store<K> {
+    /// An empty store.
+    pub fn new() -> Arc<Self> {
+        Self::build(None)
+    }
+
+    /// An empty store that can also be read by other values of an object than its key.
+    pub fn indexed(index_by: IndexBy<K>) -> Arc<Self> {
+        Self::build(Some(index_by))
+    }
+
+    fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
+        let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
+        Arc::new(Self { objects: RwLock::new(objects), handlers: Mutex::default(), index_by })
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<K>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One object.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.read().by_key.get(key).cloned()
+    }
+
+    /// Every object, in order.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read().by_key.values().cloned().collect()
+    }
+
+    /// The objects of one namespace, in order.
+    pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let objects = self.read();
+        let from = objects.by_key.range(Key::new(namespace, "")..);
+        from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// The objects that the index lists under a value, in order.
+    pub fn by_index(&self, value: &str) -> Vec<Arc<K>> {
+        let objects = self.read();
+        let keys = objects.index.get(value).into_iter().flatten();
+        keys.filter_map(|key| objects.by_key.get(key).cloned()).collect()
+    }
+
+    /// Calls `handler` for every object that is there, then on every change, until the subscription is dropped.
+    pub fn subscribe(&self, handler: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Subscription<K> {
+        let handler: Arc<Handler<K>> = Arc::new(handler);
+        for object in self.list() {
+            handler(&Change::Added(&object));
+        }
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handler));
+        Subscription(handler)
+    }
+
+    fn notify(&self, change: &Change<'_, K>) {
+        let handlers: Vec<_> = {
+            let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+            handlers.retain(|handler| handler.strong_count() > 0);
+            handlers.iter().filter_map(Weak::upgrade).collect()
+        };
+        for handler in handlers {
+            handler(change);
+        }
+    }
+
+    fn apply(&self, object: K) {
+        let (key, new) = (Key::of(&object), Arc::new(object));
+        let old = {
+            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+            let old = objects.by_key.insert(key.clone(), Arc::clone(&new));
+            self.reindex(&mut objects, &key, old.as_deref(), Some(&new));
+            old
+        };
+        match &old {
+            None => self.notify(&Change::Added(&new)),
+            Some(old) if old.meta().resource_version == new.meta().resource_version => {}
+            Some(old) => self.notify(&Change::Updated { old, new: &new }),
+        }
+    }
+
+    fn delete(&self, key: &Key) {
+        let old = {
+            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+            let old = objects.by_key.remove(key);
+            self.reindex(&mut objects, key, old.as_deref(), None);
+            old
+        };
+        if let Some(old) = old {
+            self.notify(&Change::Deleted(&old));
+        }
+    }
+
+    fn reindex(&self, objects: &mut Objects<K>, key: &Key, old: Option<&K>, new: Option<&K>) {
+        let Some(index_by) = self.index_by else { return };
+        for value in old.map(index_by).unwrap_or_default() {
+            if let Some(keys) = objects.index.get_mut(&value) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    objects.index.remove(&value);
+                }
+            }
+        }
+        for value in new.map(index_by).unwrap_or_default() {
+            objects.index.entry(value).or_default().insert(key.clone());
+        }
+    }
+}
+
+/// First pause after a failed list or watch; doubles from there.
+const RETRY_BASE: Duration = Duration::from_millis(800);
+/// Longest pause between attempts to list or watch.
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
+impl<K> Store<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
+    /// deleted once the new list is complete.
+    pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
+        let mut events = std::pin::pin!(watcher(api, config));
+        let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
+        while let Some(event) = events.next().await {
+            if let Ok(event) = event {
+                pause = RETRY_BASE;
+                self.handle(event, &mut listed);
+            } else {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(RETRY_MAX);
+            }
+        }
+    }
+
+    fn handle(&self, event: watcher::Event<K>, listed: &mut Option<BTreeSet<Key>>) {
+        match event {
+            watcher::Event::Init => *listed = Some(BTreeSet::new()),
+            watcher::Event::InitApply(object) => {
+                listed.get_or_insert_default().insert(Key::of(&object));
+                self.apply(object);
+            }
+            watcher::Event::InitDone => {
+                let listed = listed.take().unwrap_or_default();
+                let keys: Vec<_> = self.read().by_key.keys().cloned().collect();
+                for key in keys.iter().filter(|key| !listed.contains(*key)) {
+                    self.delete(key);
+                }
+            }
+            watcher::Event::Apply(object) => self.apply(object),
+            watcher::Event::Delete(object) => self.delete(&Key::of(&object)),
+        }
+    }
+}

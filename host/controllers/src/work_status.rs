@@ -1,0 +1,137 @@
+//! Objects in the member → status and health of their Work (Karmada: `work_status_controller.go`).
+//!
+//! When a cluster goes down nothing rewrites its Works: the last health, often Healthy, stays. That is Karmada's
+//! behaviour, and why a lost cluster never looks like a failed application.
+
+use std::sync::Arc;
+
+use bulkhead_api::Work;
+use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
+use bulkhead_core::call::{HealthCall, InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine;
+use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::model::{Condition, ConditionStatus};
+use kube::Api;
+use serde_json::Value;
+
+use crate::binding::{binding_of, cluster_of};
+use crate::context::{Context, Record, input};
+use crate::controller::{self, Action, Error};
+use crate::dynamic;
+use crate::execution::{identify, work_of};
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::update_status;
+
+const NAME: &str = "work-status-controller";
+const WORKERS: usize = 5;
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let objects = Arc::clone(&queue);
+    let _objects = context.member_objects.subscribe(move |_, change| {
+        if let Some(key) = work_of(change.object()) {
+            objects.add(key);
+        }
+    });
+    let works = Arc::clone(&queue);
+    let _works = context.stores.works.subscribe(move |change| {
+        let became_applied = match change {
+            Change::Added(work) => is_applied(work),
+            Change::Updated { old, new } => !is_applied(old) && is_applied(new),
+            Change::Deleted(_) => false,
+        };
+        if became_applied {
+            works.add(Key::of(change.object()));
+        }
+    });
+    // Another health rule may find another health, so everything is looked at again. Karmada waits for a change.
+    let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
+    let _rules = context.registry.subscribe(move || {
+        for work in all_works.list() {
+            all.add(Key::of(&*work));
+        }
+    });
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+fn is_applied(work: &Work) -> bool {
+    Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
+}
+
+async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+    let Some(work) = context.stores.works.get(&key) else { return Ok(Action::Wait) };
+    let cluster = cluster_of(&work);
+    let Some(known) = context.stores.cluster(&cluster).filter(|known| context.serves(known)) else {
+        return Ok(Action::Wait);
+    };
+    let looked_at = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
+    let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
+    let (kind, object) = identify(manifest);
+    let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
+    let status = manifest_status(&context, &work, &kind, &object, &dynamic::to_value(&kind, &observed));
+    let api: Api<Work> = Api::namespaced(context.hub.clone(), &key.namespace);
+    update_status(&api, &*work, |work| {
+        let changed = work.status.manifest_statuses.first() != Some(&status);
+        work.status.manifest_statuses = vec![status.clone()];
+        changed
+    })
+    .await?;
+    Ok(Action::Wait)
+}
+
+fn manifest_status(
+    context: &Context,
+    work: &Work,
+    kind: &ObjectKind,
+    object: &Key,
+    observed: &Value,
+) -> ManifestStatus {
+    let policies = context.policies();
+    let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
+    let identifier = ResourceIdentifier {
+        ordinal: 0,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.kind.clone(),
+        resource: String::new(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
+    let before = work.status.manifest_statuses.first();
+    let outcome = combine::health(&policies, HealthCall { object: observed });
+    let (binding, cluster) = (binding_of(work), cluster_of(work));
+    let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
+    let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
+    if before.and_then(|before| before.health) != Some(outcome.health) {
+        if let Some(fault) = &outcome.fault {
+            context.record_faults(NAME, &subject, Some(&cluster), std::slice::from_ref(fault));
+        }
+        context.record(Record {
+            controller: NAME,
+            subject: subject.clone(),
+            cluster: Some(cluster.clone()),
+            decision: Decision::HealthChanged,
+            because: outcome.because,
+            effect: outcome.health.as_str().to_owned(),
+            inputs: vec![input(work)],
+        });
+    }
+    let call = InterpretCall { operation: Operation::ReflectStatus { object: observed } };
+    let status = match combine::interpret(&policies, call) {
+        Ok(Some(Interpretation::Status(status))) => status,
+        Ok(_) => observed.get("status").cloned(),
+        Err(fault) => {
+            // A script that fails must not make the status look empty.
+            context.record_faults(NAME, &subject, Some(&cluster), &[fault]);
+            before.and_then(|before| before.status.clone())
+        }
+    };
+    ManifestStatus { identifier, status, health: Some(outcome.health) }
+}

@@ -1,0 +1,65 @@
+//! The one source of time: a fixed start plus what tokio's clock has measured since.
+//!
+//! With tokio's clock paused the result is virtual time, the same in each run.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// A clock that starts at a given moment and advances with `tokio::time`.
+///
+/// Clones share the same origin and therefore always agree.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    start: Timestamp,
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock that reads `start` now.
+    pub fn new(start: Timestamp) -> Self {
+        Self {
+            start,
+            origin: Instant::now(),
+        }
+    }
+
+    /// The current time; saturates at the largest representable timestamp.
+    pub fn now(&self) -> Timestamp {
+        add(self.start, self.origin.elapsed())
+    }
+
+    /// The tokio instant at which this clock reads `at`; a moment before the start maps to the start.
+    pub fn instant_of(&self, at: Timestamp) -> Instant {
+        let since_start = at.duration_since(self.start);
+        self.origin + Duration::try_from(since_start).unwrap_or_default()
+    }
+}
+
+/// `at` plus `duration`, saturating.
+pub(crate) fn add(at: Timestamp, duration: Duration) -> Timestamp {
+    at.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+/// RFC 3339 with whole seconds, as Kubernetes writes `metav1.Time`.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    Timestamp::from_second(at.as_second())
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_advances_with_paused_time_only() {
+        let start: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a timestamp");
+        let clock = Clock::new(start);
+        assert_eq!(clock.now(), start);
+        tokio::time::sleep(Duration::from_millis(90_500)).await;
+        assert_eq!(rfc3339(clock.now()), "2026-01-02T03:05:35Z");
+        assert_eq!(clock.instant_of(clock.now()), Instant::now());
+    }
+}

@@ -1,0 +1,218 @@
+//! The rules of deletion: preconditions, finalizers, garbage collection, namespaces.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::clock::rfc3339;
+use crate::object::{Object, ObjectKey, array, has_finalizers, owner_uids, text};
+use crate::status_error::StatusError;
+use crate::write::{Writer, bump_generation};
+
+/// What happens to the objects that name the deleted one as an owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted after it, before the request returns. `Foreground` is treated the same.
+    #[default]
+    Background,
+    /// They stay and lose the owner reference.
+    Orphan,
+}
+
+/// The part of `metav1.DeleteOptions` that this server honours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Refuse unless the object has this uid.
+    pub uid: Option<String>,
+    /// Refuse unless the object has this resourceVersion.
+    pub resource_version: Option<String>,
+    /// What happens to dependents.
+    pub propagation: Propagation,
+}
+
+impl DeleteOptions {
+    /// Reads a `metav1.DeleteOptions` object; absent fields mean no precondition.
+    pub(crate) fn parse(value: &Value) -> Self {
+        let precondition = |pointer| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            uid: precondition("/preconditions/uid"),
+            resource_version: precondition("/preconditions/resourceVersion"),
+            propagation: Propagation::parse(text(value, "/propagationPolicy")),
+        }
+    }
+}
+
+impl Propagation {
+    pub(crate) fn parse(policy: &str) -> Self {
+        match policy {
+            "Orphan" => Self::Orphan,
+            _ => Self::Background,
+        }
+    }
+}
+
+/// How a deletion ended.
+#[derive(Clone, Debug)]
+pub enum Deletion {
+    /// The object is gone; this is its last state.
+    Removed(Arc<Object>),
+    /// The object stays, terminating, until its finalizers or its contents are gone.
+    Terminating(Arc<Object>),
+}
+
+impl Writer<'_> {
+    pub(crate) fn delete(&mut self, key: &ObjectKey, options: &DeleteOptions) -> Result<Deletion, StatusError> {
+        let object = self.existing(key)?;
+        self.check_preconditions(key, &object, options)?;
+        if options.propagation == Propagation::Orphan {
+            self.orphan_dependents(object.uid());
+        }
+        self.mark_deleted(key);
+        let mut pending = VecDeque::from([key.clone()]);
+        self.collect(&mut pending);
+        Ok(match self.state.get_key(key) {
+            Some(kept) => Deletion::Terminating(Arc::clone(kept)),
+            None => Deletion::Removed(object),
+        })
+    }
+
+    fn check_preconditions(
+        &self,
+        key: &ObjectKey,
+        object: &Object,
+        options: &DeleteOptions,
+    ) -> Result<(), StatusError> {
+        let version = text(object.value(), "/metadata/resourceVersion");
+        let checks = [
+            ("UID", options.uid.as_deref(), object.uid()),
+            ("ResourceVersion", options.resource_version.as_deref(), version),
+        ];
+        for (what, expected, actual) in checks {
+            if let Some(expected) = expected
+                && expected != actual
+            {
+                let why =
+                    format!("Precondition failed: {what} in precondition: {expected}, {what} in object meta: {actual}");
+                return Err(StatusError::conflict(&self.state.kind(key.kind), &key.name, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the deletion of a terminating object whose last finalizer went away.
+    pub(crate) fn finish_deletion(&mut self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.collect(&mut VecDeque::from([key.clone()]));
+        match self.state.get_key(key) {
+            Some(kept) => Some(Arc::clone(kept)),
+            None => None,
+        }
+    }
+
+    /// Sets deletionTimestamp on an object that something still holds.
+    fn mark_deleted(&mut self, key: &ObjectKey) {
+        let Some(object) = self.state.get_key(key).cloned() else {
+            return;
+        };
+        let is_namespace = self.state.kind(key.kind).is_namespace();
+        let is_held =
+            has_finalizers(object.value()) || (is_namespace && !self.state.namespace_is_empty(&key.name));
+        if object.is_terminating() || !is_held {
+            return;
+        }
+        let mut value = Value::clone(object.value());
+        value["metadata"]["deletionTimestamp"] = json!(rfc3339(self.rules.clock.now()));
+        value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+        bump_generation(&mut value);
+        if is_namespace {
+            value["status"]["phase"] = json!("Terminating");
+        }
+        self.state.put(key.clone(), value);
+    }
+
+    /// Removes each pending object that nothing holds any more, then whatever depended on it.
+    fn collect(&mut self, pending: &mut VecDeque<ObjectKey>) {
+        while let Some(key) = pending.pop_front() {
+            let Some(object) = self.state.get_key(&key).cloned() else {
+                continue;
+            };
+            if self.state.kind(key.kind).is_namespace() && !self.state.namespace_is_empty(&key.name) {
+                self.empty_namespace(&key.name, pending);
+                continue;
+            }
+            if has_finalizers(object.value()) {
+                continue;
+            }
+            self.state.take(key.clone());
+            self.release_dependents(object.uid(), pending);
+            self.release_namespace(&key.namespace, pending);
+        }
+    }
+
+    /// Asks for the deletion of everything in a namespace that is not being deleted yet.
+    fn empty_namespace(&mut self, namespace: &str, pending: &mut VecDeque<ObjectKey>) {
+        let keys: Vec<ObjectKey> = self
+            .state
+            .tables()
+            .flat_map(|(id, table)| {
+                table
+                    .scan(Some(namespace), None)
+                    .filter(|object| !object.is_terminating())
+                    .map(move |object| ObjectKey::new(id, namespace, object.name()))
+            })
+            .collect();
+        for key in keys {
+            self.mark_deleted(&key);
+            pending.push_back(key);
+        }
+    }
+
+    /// A terminating namespace goes away with the last object in it.
+    fn release_namespace(&mut self, namespace: &str, pending: &mut VecDeque<ObjectKey>) {
+        if namespace.is_empty() || !self.state.namespace_is_empty(namespace) {
+            return;
+        }
+        if let Some(kind) = self.state.kind_by_path("", "v1", "namespaces")
+            && self
+                .state
+                .get(kind, "", namespace)
+                .is_some_and(|found| found.is_terminating())
+        {
+            pending.push_back(ObjectKey::new(kind, "", namespace));
+        }
+    }
+
+    /// Garbage collection: a dependent goes when its last existing owner went.
+    fn release_dependents(&mut self, uid: &str, pending: &mut VecDeque<ObjectKey>) {
+        for key in self.state.dependents(uid) {
+            let Some(dependent) = self.state.get_key(&key).cloned() else {
+                continue;
+            };
+            if owner_uids(dependent.value()).any(|owner| self.state.uid_exists(owner)) {
+                self.drop_owner(&key, &dependent, uid);
+            } else {
+                self.mark_deleted(&key);
+                pending.push_back(key);
+            }
+        }
+    }
+
+    fn orphan_dependents(&mut self, uid: &str) {
+        for key in self.state.dependents(uid) {
+            if let Some(dependent) = self.state.get_key(&key).cloned() {
+                self.drop_owner(&key, &dependent, uid);
+            }
+        }
+    }
+
+    fn drop_owner(&mut self, key: &ObjectKey, dependent: &Object, uid: &str) {
+        let mut value = Value::clone(dependent.value());
+        let owners: Vec<Value> = array(&value, "/metadata/ownerReferences")
+            .iter()
+            .filter(|owner| owner["uid"] != uid)
+            .cloned()
+            .collect();
+        value["metadata"]["ownerReferences"] = Value::Array(owners);
+        self.state.put(key.clone(), value);
+    }
+}

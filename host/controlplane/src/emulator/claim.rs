@@ -1,0 +1,35 @@
+//! What a cloud gives at once: load balancer addresses and volumes.
+
+use serde_json::json;
+
+use crate::emulator::Emulator;
+use crate::object::{Object, ObjectKey};
+use crate::rng::stable_hash;
+
+impl Emulator {
+    /// A load balancer gets an address that depends on the service's name only.
+    pub(super) fn sync_service(&self, key: &ObjectKey, object: &Object) {
+        let status = if object.value()["spec"]["type"] == "LoadBalancer" {
+            let hash = stable_hash(self.timing.seed, &[&key.namespace, &key.name]);
+            // The block set aside for documentation and tests of network devices (RFC 2544).
+            let ip = format!("198.18.{}.{}", hash & 0xFF, 1 + ((hash >> 8) % 254));
+            json!({"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}})
+        } else {
+            json!({"loadBalancer": {}})
+        };
+        self.write_status(key, object, status);
+    }
+
+    /// A claim is bound to what it asks for.
+    pub(super) fn sync_claim(&self, key: &ObjectKey, object: &Object) {
+        let spec = &object.value()["spec"];
+        let mut status = json!({"phase": "Bound"});
+        if spec["accessModes"].is_array() {
+            status["accessModes"] = spec["accessModes"].clone();
+        }
+        if spec["resources"]["requests"].is_object() {
+            status["capacity"] = spec["resources"]["requests"].clone();
+        }
+        self.write_status(key, object, status);
+    }
+}

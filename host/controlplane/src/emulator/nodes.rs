@@ -1,0 +1,178 @@
+//! The nodes of a member cluster: how much they hold and which pod is on which.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::clock::rfc3339;
+use crate::emulator::quantity::{parse_milli, parse_units};
+use crate::object::{ObjectKey, array, text};
+
+/// An amount of what a node offers and a pod asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) cpu_milli: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) pods: u64,
+}
+
+impl Amount {
+    /// What a pod asks for: the sum over its containers, or one init container that needs more.
+    pub(crate) fn of_pod(pod: &Value) -> Self {
+        let requests = |container: &Value| {
+            let resources = &container["resources"];
+            // A limit without a request is the request, as the API server defaults it.
+            let quantity = |name: &str| {
+                let request = text(resources, &format!("/requests/{name}"));
+                if request.is_empty() {
+                    text(resources, &format!("/limits/{name}")).to_owned()
+                } else {
+                    request.to_owned()
+                }
+            };
+            (
+                parse_milli(&quantity("cpu")).unwrap_or_default(),
+                parse_units(&quantity("memory")).unwrap_or_default(),
+            )
+        };
+        let (mut cpu_milli, mut memory_bytes) = (0_u64, 0_u64);
+        for container in array(pod, "/spec/containers") {
+            let (cpu, memory) = requests(container);
+            cpu_milli = cpu_milli.saturating_add(cpu);
+            memory_bytes = memory_bytes.saturating_add(memory);
+        }
+        for container in array(pod, "/spec/initContainers") {
+            let (cpu, memory) = requests(container);
+            cpu_milli = cpu_milli.max(cpu);
+            memory_bytes = memory_bytes.max(memory);
+        }
+        Self {
+            cpu_milli,
+            memory_bytes,
+            pods: 1,
+        }
+    }
+
+    fn fits(self, used: Self, capacity: Self) -> bool {
+        used.cpu_milli.saturating_add(self.cpu_milli) <= capacity.cpu_milli
+            && used.memory_bytes.saturating_add(self.memory_bytes) <= capacity.memory_bytes
+            && used.pods.saturating_add(self.pods) <= capacity.pods
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_add(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
+            pods: self.pods.saturating_add(other.pods),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_sub(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
+            pods: self.pods.saturating_sub(other.pods),
+        }
+    }
+}
+
+/// The nodes, all of the same capacity, and what is placed on them.
+pub(crate) struct Nodes {
+    cluster: String,
+    capacity: Amount,
+    used: Vec<Amount>,
+    placed: BTreeMap<ObjectKey, (usize, Amount)>,
+}
+
+impl Nodes {
+    pub(crate) fn new(cluster: &str, nodes_total: u32, node_capacity: Amount) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            capacity: node_capacity,
+            used: vec![Amount::default(); nodes_total as usize],
+            placed: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.used.len()
+    }
+
+    pub(crate) fn name(&self, index: usize) -> String {
+        format!("{}-node-{index}", self.cluster)
+    }
+
+    /// Finds room for a pod on the node with the fewest pods, the first of several, and takes it.
+    pub(crate) fn place(&mut self, pod: &ObjectKey, amount: Amount) -> Option<String> {
+        let (index, _) = self
+            .used
+            .iter()
+            .enumerate()
+            .filter(|(_, used)| amount.fits(**used, self.capacity))
+            .min_by_key(|(index, used)| (used.pods, *index))?;
+        self.occupy(pod, index, amount);
+        Some(self.name(index))
+    }
+
+    /// Accounts for a pod that names its node itself; a pod on an unknown node takes no room.
+    pub(crate) fn adopt(&mut self, pod: &ObjectKey, node: &str, amount: Amount) {
+        if self.placed.contains_key(pod) {
+            return;
+        }
+        if let Some(index) = (0..self.total()).find(|&index| self.name(index) == node) {
+            self.occupy(pod, index, amount);
+        }
+    }
+
+    fn occupy(&mut self, pod: &ObjectKey, index: usize, amount: Amount) {
+        self.used[index] = self.used[index].plus(amount);
+        self.placed.insert(pod.clone(), (index, amount));
+    }
+
+    /// Gives back the room of a pod that is gone or finished; whether there was any.
+    pub(crate) fn release(&mut self, pod: &ObjectKey) -> bool {
+        let Some((index, amount)) = self.placed.remove(pod) else {
+            return false;
+        };
+        self.used[index] = self.used[index].minus(amount);
+        true
+    }
+
+    /// The Node object with its status.
+    pub(crate) fn object(&self, index: usize, kubelet_version: &str, now: jiff::Timestamp) -> Value {
+        let name = self.name(index);
+        let amount = json!({
+            "cpu": format!("{}m", self.capacity.cpu_milli),
+            "memory": self.capacity.memory_bytes.to_string(),
+            "pods": self.capacity.pods.to_string(),
+        });
+        json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {},
+            "status": {
+                "capacity": amount,
+                "allocatable": amount,
+                "conditions": [{
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "KubeletReady",
+                    "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": rfc3339(now),
+                    "lastTransitionTime": rfc3339(now),
+                }],
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": "",
+                    "containerRuntimeVersion": "simulated://1",
+                    "kernelVersion": "",
+                    "kubeProxyVersion": kubelet_version,
+                    "kubeletVersion": kubelet_version,
+                    "machineID": "",
+                    "operatingSystem": "linux",
+                    "osImage": "simulated",
+                    "systemUUID": "",
+                },
+            },
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! One pod: scheduling, becoming ready, failing, finishing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::clock::rfc3339;
+use crate::emulator::Emulator;
+use crate::emulator::condition::{Condition, set_condition};
+use crate::emulator::failure::FailureMode;
+use crate::emulator::nodes::Amount;
+use crate::object::{Object, ObjectKey, array, text};
+use crate::rng::stable_hash;
+
+/// How far a scheduled pod has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PodProgress {
+    failure: Option<FailureMode>,
+    /// When it was scheduled, or when the failure that applies to it last changed.
+    since: Timestamp,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The containers are being created.
+    Starting,
+    /// The image cannot be pulled.
+    PullingFails,
+    /// The containers run and are not ready.
+    Unready,
+    /// The containers are ready since then.
+    Ready(Timestamp),
+    /// The containers crashed and are not started again.
+    Crashed,
+    /// All containers ended well.
+    Succeeded,
+    /// A container ended badly.
+    Failed,
+}
+
+impl Stage {
+    fn phase(self) -> &'static str {
+        match self {
+            Self::Starting | Self::PullingFails => "Pending",
+            Self::Unready | Self::Ready(_) | Self::Crashed => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+
+    fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+impl Emulator {
+    pub(super) fn sync_pod(&mut self, key: &ObjectKey) {
+        let Some(mut pod) = self.store.get(key) else {
+            return;
+        };
+        if matches!(text(pod.value(), "/status/phase"), "Succeeded" | "Failed") {
+            self.release(key);
+            return;
+        }
+        if pod.is_terminating() {
+            return;
+        }
+        let amount = Amount::of_pod(pod.value());
+        match text(pod.value(), "/spec/nodeName") {
+            "" => {
+                let Some(node) = self.nodes.place(key, amount) else {
+                    self.leave_pending(key, &pod);
+                    return;
+                };
+                let mut value = Value::clone(pod.value());
+                value["spec"]["nodeName"] = json!(node);
+                match self.store.update(key, value) {
+                    Ok(bound) => pod = bound,
+                    // The pod went away, or whoever owns the server refuses it: the room is free again.
+                    Err(_) => return self.release(key),
+                }
+            }
+            node => self.nodes.adopt(key, node, amount),
+        }
+        self.unscheduled.remove(key);
+        let stage = self.advance(key, pod.value());
+        let status = self.pod_status(&pod, stage);
+        self.write_status(key, &pod, status);
+        if stage.is_final() {
+            self.release(key);
+        }
+    }
+
+    fn leave_pending(&mut self, key: &ObjectKey, pod: &Object) {
+        self.unscheduled.insert(key.clone());
+        let nodes_total = self.nodes.total();
+        let mut conditions = array(pod.value(), "/status/conditions").to_vec();
+        let condition = Condition {
+            type_: "PodScheduled",
+            is_true: false,
+            reason: "Unschedulable",
+            message: &format!("0/{nodes_total} nodes are available: insufficient cpu, memory or pods"),
+        };
+        set_condition(&mut conditions, &condition, self.clock.now());
+        self.write_status(key, pod, json!({"phase": "Pending", "conditions": conditions}));
+    }
+
+    /// Moves a scheduled pod to where it should be now and sets the timer for what comes next.
+    fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
+        let now = self.clock.now();
+        let failure = self.failures.of_pod(pod);
+        let mut progress = self.progress.get(key).copied().unwrap_or(PodProgress {
+            failure,
+            since: now,
+            stage: Stage::Starting,
+        });
+        if progress.failure != failure {
+            progress.failure = failure;
+            progress.since = now;
+        }
+        let due = self.after(progress.since, self.start_delay(key));
+        let finishes = !matches!(text(pod, "/spec/restartPolicy"), "" | "Always");
+        let mut wake = None;
+        let mut wait_until = |at: Timestamp| {
+            wake = Some(at);
+            at <= now
+        };
+        progress.stage = match (failure, progress.stage) {
+            (_, stage) if stage.is_final() => stage,
+            (Some(FailureMode::ImagePull), Stage::Starting | Stage::PullingFails) => Stage::PullingFails,
+            (Some(FailureMode::NeverReady), Stage::Starting | Stage::PullingFails) => {
+                if wait_until(due) {
+                    Stage::Unready
+                } else {
+                    Stage::Starting
+                }
+            }
+            (Some(FailureMode::NeverReady), _) => Stage::Unready,
+            (Some(FailureMode::CrashLoop { .. }), Stage::Crashed) => Stage::Crashed,
+            (Some(FailureMode::CrashLoop { ready_for }), Stage::Ready(since)) => {
+                let crash_at = self.after(since.max(progress.since), ready_for);
+                match (wait_until(crash_at), finishes) {
+                    (false, _) => Stage::Ready(since),
+                    (true, false) => Stage::Crashed,
+                    (true, true) => Stage::Failed,
+                }
+            }
+            (_, Stage::Ready(since)) => {
+                if finishes && wait_until(self.after(since, self.timing.job_duration)) {
+                    Stage::Succeeded
+                } else {
+                    Stage::Ready(since)
+                }
+            }
+            (_, Stage::PullingFails) => Stage::Starting,
+            (_, stage) => {
+                if wait_until(due) {
+                    Stage::Ready(now)
+                } else {
+                    stage
+                }
+            }
+        };
+        self.progress.insert(key.clone(), progress);
+        match wake {
+            Some(at) if at > now => self.wake_at(at, key),
+            // What was due has happened; the next stage may have a timer of its own.
+            Some(_) if !progress.stage.is_final() => {
+                self.dirty_pods.insert(key.clone());
+            }
+            _ => {}
+        }
+        progress.stage
+    }
+
+    /// How long this pod takes to become ready: the same in each run, whatever else happens.
+    fn start_delay(&self, key: &ObjectKey) -> Duration {
+        let timing = self.timing;
+        let jitter_ms = timing.replica_ready.jitter.as_millis() as u64;
+        let hash = stable_hash(timing.seed, &[&key.namespace, &key.name]);
+        timing.replica_ready.base + Duration::from_millis(hash % (jitter_ms + 1))
+    }
+
+    fn pod_status(&self, pod: &Object, stage: Stage) -> Value {
+        let now = self.clock.now();
+        let value = pod.value();
+        let is_ready = matches!(stage, Stage::Ready(_));
+        let not_ready_reason = match stage {
+            Stage::Ready(_) => "",
+            Stage::Succeeded => "PodCompleted",
+            Stage::Failed => "PodFailed",
+            _ => "ContainersNotReady",
+        };
+        let mut conditions = array(value, "/status/conditions").to_vec();
+        for (type_, is_true, reason) in [
+            ("PodScheduled", true, ""),
+            ("Initialized", true, ""),
+            ("ContainersReady", is_ready, not_ready_reason),
+            ("Ready", is_ready, not_ready_reason),
+        ] {
+            let condition = Condition {
+                type_,
+                is_true,
+                reason,
+                message: "",
+            };
+            set_condition(&mut conditions, &condition, now);
+        }
+        let started_at = match text(value, "/status/startTime") {
+            "" => rfc3339(now),
+            known => known.to_owned(),
+        };
+        let containers: Vec<Value> = array(value, "/spec/containers")
+            .iter()
+            .map(|container| container_status(container, stage, &started_at))
+            .collect();
+        let mut status = json!({
+            "phase": stage.phase(),
+            "conditions": conditions,
+            "startTime": started_at,
+            "containerStatuses": containers,
+        });
+        if stage.phase() != "Pending" {
+            let address = stable_hash(self.timing.seed, &[pod.uid()]);
+            let ip = format!(
+                "10.{}.{}.{}",
+                address & 0xFF,
+                (address >> 8) & 0xFF,
+                1 + ((address >> 16) % 254)
+            );
+            status["podIPs"] = json!([{"ip": ip}]);
+            status["podIP"] = json!(ip);
+        }
+        status
+    }
+}
+
+fn container_status(container: &Value, stage: Stage, started_at: &str) -> Value {
+    let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+    let terminated = |exit_code: u8, reason: &str| json!({"terminated": {"exitCode": exit_code, "reason": reason}});
+    let state = match stage {
+        Stage::Starting => waiting("ContainerCreating"),
+        Stage::PullingFails => waiting("ImagePullBackOff"),
+        Stage::Crashed => waiting("CrashLoopBackOff"),
+        Stage::Unready | Stage::Ready(_) => json!({"running": {"startedAt": started_at}}),
+        Stage::Succeeded => terminated(0, "Completed"),
+        Stage::Failed => terminated(1, "Error"),
+    };
+    json!({
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": matches!(stage, Stage::Ready(_)),
+        "started": matches!(stage, Stage::Unready | Stage::Ready(_)),
+        "restartCount": u8::from(stage == Stage::Crashed),
+        "state": state,
+    })
+}

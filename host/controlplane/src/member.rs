@@ -1,0 +1,227 @@
+//! A simulated member cluster: an API server, an emulator behind it, and the link in front of it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::clock::Clock;
+use crate::emulator::failure::{FailureMode, Failures};
+use crate::emulator::nodes::{Amount, Nodes};
+use crate::emulator::quantity::{parse_milli, parse_units};
+use crate::emulator::{Emulator, FailureSwitch, Timing};
+use crate::kind::kinds;
+use crate::link::Link;
+use crate::object::ObjectKey;
+use crate::server::{ApiServer, Options};
+
+/// How long a scheduled pod takes to become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaReady {
+    /// The least it takes.
+    pub base: Duration,
+    /// The most that is added; how much depends on the pod's namespace and name and the cluster's seed.
+    pub jitter: Duration,
+}
+
+/// What a cluster can hold, split evenly over its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// CPU as a Kubernetes quantity, such as `16` or `500m`.
+    pub cpu: String,
+    /// Memory as a Kubernetes quantity, such as `64Gi`.
+    pub memory: String,
+    /// Number of pods.
+    pub pods: u64,
+}
+
+/// How workloads behave from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Applies to every pod of the cluster.
+    pub failure: Option<FailureMode>,
+    /// Images that cannot be pulled; `*` stands for any text.
+    pub unpullable_images: Vec<String>,
+    /// How long the pods of a Job run once they are ready.
+    pub job_duration: Duration,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            failure: None,
+            unpullable_images: Vec::new(),
+            job_duration: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How a member cluster is made.
+#[derive(Clone, Debug)]
+pub struct MemberOptions {
+    /// Name, also the prefix of its nodes' names.
+    pub name: String,
+    /// Seed of uids and of the jitter of pods.
+    pub seed: u64,
+    /// Source of time.
+    pub clock: Clock,
+    /// What `/version` and the nodes report, such as `v1.35.0`.
+    pub kubernetes_version: String,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// What all nodes together hold.
+    pub capacity: Capacity,
+    /// How long pods take to become ready.
+    pub replica_ready: ReplicaReady,
+    /// How workloads behave.
+    pub behaviour: Behaviour,
+}
+
+impl MemberOptions {
+    /// A cluster of three nodes with 48 CPUs, 192 GiB and 330 pods whose pods are ready after two to three seconds.
+    pub fn new(name: &str, seed: u64, clock: Clock) -> Self {
+        Self {
+            name: name.to_owned(),
+            seed,
+            clock,
+            kubernetes_version: "v1.35.0".to_owned(),
+            nodes: 3,
+            capacity: Capacity {
+                cpu: "48".to_owned(),
+                memory: "192Gi".to_owned(),
+                pods: 330,
+            },
+            replica_ready: ReplicaReady {
+                base: Duration::from_secs(2),
+                jitter: Duration::from_secs(1),
+            },
+            behaviour: Behaviour::default(),
+        }
+    }
+
+    /// The even share of one node; quantities that cannot be read count as nothing.
+    fn node_capacity(&self) -> Amount {
+        let nodes = u64::from(self.nodes.max(1));
+        Amount {
+            cpu_milli: parse_milli(&self.capacity.cpu).unwrap_or_default() / nodes,
+            memory_bytes: parse_units(&self.capacity.memory).unwrap_or_default() / nodes,
+            pods: self.capacity.pods / nodes,
+        }
+    }
+}
+
+/// A simulated member cluster; clones share the same cluster.
+///
+/// It serves the built-in kinds and starts with its nodes and the namespaces `default` and `kube-system`.
+/// Nothing happens to workloads until [`MemberCluster::run`] is being polled.
+#[derive(Clone)]
+pub struct MemberCluster {
+    options: Arc<MemberOptions>,
+    server: ApiServer,
+    link: Link,
+    switch: Arc<FailureSwitch>,
+}
+
+impl MemberCluster {
+    /// A cluster with its nodes and namespaces.
+    pub fn new(options: MemberOptions) -> Self {
+        let server = ApiServer::new(Options {
+            kinds: kinds::kubernetes(),
+            kubernetes_version: options.kubernetes_version.clone(),
+            ..Options::new(&options.name, options.seed, options.clock.clone())
+        });
+        let cluster = Self {
+            switch: Arc::new(FailureSwitch::new(Failures {
+                cluster: options.behaviour.failure,
+                unpullable_images: options.behaviour.unpullable_images.clone(),
+                ..Failures::default()
+            })),
+            options: Arc::new(options),
+            server,
+            link: Link::new(),
+        };
+        cluster.create_first_objects();
+        cluster
+    }
+
+    fn create_first_objects(&self) {
+        let store = self.server.store();
+        let kind = |kind| {
+            self.server
+                .kind_id("v1", kind)
+                .expect("a member cluster serves the built-in kinds")
+        };
+        for name in ["default", "kube-system"] {
+            store
+                .create(kind("Namespace"), "", json!({"metadata": {"name": name}}))
+                .expect("the first namespaces are valid");
+        }
+        let nodes = self.nodes();
+        for index in 0..nodes.total() {
+            let node = nodes.object(index, &self.options.kubernetes_version, self.options.clock.now());
+            let status = node["status"].clone();
+            let created = store
+                .create(kind("Node"), "", node)
+                .and_then(|_| store.set_status(&ObjectKey::new(kind("Node"), "", &nodes.name(index)), status));
+            created.expect("nodes with distinct names are valid");
+        }
+    }
+
+    fn nodes(&self) -> Nodes {
+        Nodes::new(&self.options.name, self.options.nodes, self.options.node_capacity())
+    }
+
+    /// The cluster's name.
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// The cluster's API server, to be reached without the link.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// The link through which clients reach the cluster. The emulator does not use it: a cluster cut off goes on.
+    pub fn link(&self) -> Link {
+        self.link.clone()
+    }
+
+    /// A client behind the link. Must be called within a tokio runtime.
+    pub fn client(&self) -> kube::Client {
+        self.server.client_through(self.link.clone())
+    }
+
+    /// The emulator of the cluster's controllers and kubelets; runs until dropped. To be run once per cluster.
+    pub fn run(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let timing = Timing {
+            seed: self.options.seed,
+            replica_ready: self.options.replica_ready,
+            job_duration: self.options.behaviour.job_duration,
+        };
+        Emulator::new(&self.server, self.nodes(), timing, Arc::clone(&self.switch)).run()
+    }
+
+    /// Lets all pods of the cluster fail from now on, or no longer.
+    pub fn set_failure(&self, failure: Option<FailureMode>) {
+        self.switch.change(|failures| failures.cluster = failure);
+    }
+
+    /// Lets the pods of one workload, or one bare pod, fail from now on, or no longer. Goes before
+    /// [`MemberCluster::set_failure`].
+    pub fn set_workload_failure(&self, namespace: &str, name: &str, failure: Option<FailureMode>) {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.switch.change(|failures| {
+            match failure {
+                Some(failure) => failures.workloads.insert(key, failure),
+                None => failures.workloads.remove(&key),
+            };
+        });
+    }
+
+    /// Changes which images cannot be pulled; `*` stands for any text. Pods that already run keep running.
+    pub fn set_unpullable_images(&self, patterns: &[&str]) {
+        let patterns = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        self.switch.change(|failures| failures.unpullable_images = patterns);
+    }
+}

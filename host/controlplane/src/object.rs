@@ -1,0 +1,181 @@
+//! Stored objects and the changes made to them: immutable, shared by `Arc`, serialised at most once.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::kind::KindId;
+
+/// One stored version of an object.
+#[derive(Debug)]
+pub struct Object {
+    value: Arc<Value>,
+    resource_version: u64,
+    bytes: OnceLock<Bytes>,
+}
+
+impl Object {
+    pub(crate) fn new(value: Value, resource_version: u64) -> Self {
+        Self {
+            value: Arc::new(value),
+            resource_version,
+            bytes: OnceLock::new(),
+        }
+    }
+
+    /// The object as JSON.
+    pub fn value(&self) -> &Arc<Value> {
+        &self.value
+    }
+
+    /// The version of the server's state at which this object was written.
+    pub fn resource_version(&self) -> u64 {
+        self.resource_version
+    }
+
+    /// The object serialised as JSON; computed on the first call and shared afterwards.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.get_or_init(|| Bytes::from(self.value.to_string())).clone()
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        text(&self.value, "/metadata/name")
+    }
+
+    /// `metadata.namespace`, empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        text(&self.value, "/metadata/namespace")
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        text(&self.value, "/metadata/uid")
+    }
+
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub fn is_terminating(&self) -> bool {
+        is_terminating(&self.value)
+    }
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeType {
+    /// It was created.
+    Added,
+    /// It was changed.
+    Modified,
+    /// It was removed.
+    Deleted,
+}
+
+impl ChangeType {
+    pub(crate) fn wire_name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One entry of the event log.
+#[derive(Debug)]
+pub struct Change {
+    /// What happened.
+    pub change_type: ChangeType,
+    /// Which object it happened to.
+    pub key: ObjectKey,
+    /// The object afterwards; for a removal its last state, carrying the removal's resourceVersion.
+    pub object: Arc<Object>,
+    /// The object before, absent on creation.
+    pub previous: Option<Arc<Object>>,
+    pub(crate) line: OnceLock<Bytes>,
+}
+
+impl Change {
+    /// The state version at which the change happened; unique and increasing within a server.
+    pub fn resource_version(&self) -> u64 {
+        self.object.resource_version
+    }
+
+    /// The watch event as one line of JSON; computed once and shared by all watchers.
+    pub(crate) fn line(&self) -> Bytes {
+        self.line
+            .get_or_init(|| event_line(self.change_type, &self.object))
+            .clone()
+    }
+}
+
+/// Names one object of one server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// The kind, as registered in the server.
+    pub kind: KindId,
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of an object of `kind`; `namespace` is empty for cluster-scoped kinds.
+    pub fn new(kind: KindId, namespace: &str, name: &str) -> Self {
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// A watch event with the given type, as one line of JSON.
+pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
+    let bytes = object.bytes();
+    let mut line = Vec::with_capacity(bytes.len() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(change_type.wire_name().as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(&bytes);
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
+}
+
+/// The string at a JSON pointer, empty when absent.
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The array at a JSON pointer, empty when absent.
+pub(crate) fn array<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The uids in `metadata.ownerReferences`.
+pub(crate) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
+    array(value, "/metadata/ownerReferences")
+        .iter()
+        .filter_map(|owner| owner["uid"].as_str())
+}
+
+pub(crate) fn has_finalizers(value: &Value) -> bool {
+    !array(value, "/metadata/finalizers").is_empty()
+}
+
+pub(crate) fn is_terminating(value: &Value) -> bool {
+    !text(value, "/metadata/deletionTimestamp").is_empty()
+}
+
+/// A short lower-case hexadecimal rendering, used in names and labels.
+pub(crate) fn short_hex(hash: u64) -> String {
+    let mut out = String::with_capacity(10);
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{:010x}", hash & 0xFF_FFFF_FFFF);
+    out
+}

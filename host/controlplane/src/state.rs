@@ -1,0 +1,272 @@
+//! The ordered object tables, their indexes and the bounded event log of each kind.
+//!
+//! Nothing here knows a rule of the Kubernetes API: `write` and `delete` hold those and end in
+//! [`State::put`] and [`State::take`], the only two places where something changes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::kind::{KindId, ResourceKind};
+use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids};
+use crate::rng::SplitMix64;
+
+/// All objects of one kind by namespace and name, and what recently happened to them.
+pub(crate) struct Table {
+    pub(crate) kind: Arc<ResourceKind>,
+    objects: BTreeMap<String, BTreeMap<String, Arc<Object>>>,
+    objects_total: usize,
+    log: VecDeque<Arc<Change>>,
+    /// The version of the newest change dropped from the log; a watch can resume from here on.
+    pub(crate) compacted: u64,
+    /// Grows when the open watches of this kind are told to end.
+    pub(crate) watch_epoch: u64,
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl Table {
+    pub(crate) fn objects_total(&self) -> usize {
+        self.objects_total
+    }
+
+    /// Objects in key order, of one namespace or of all, strictly after a namespace and name.
+    pub(crate) fn scan<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        after: Option<(&'a str, &'a str)>,
+    ) -> impl Iterator<Item = &'a Arc<Object>> {
+        let first = match (namespace, after) {
+            (Some(only), _) => Bound::Included(only),
+            (None, Some((namespace, _))) => Bound::Included(namespace),
+            (None, None) => Bound::Unbounded,
+        };
+        let last = namespace.map_or(Bound::Unbounded, Bound::Included);
+        self.objects
+            .range::<str, _>((first, last))
+            .flat_map(move |(namespace, names)| {
+                let start = match after {
+                    Some((at, name)) if at == namespace => Bound::Excluded(name),
+                    _ => Bound::Unbounded,
+                };
+                names.range::<str, _>((start, Bound::Unbounded)).map(|(_, object)| object)
+            })
+    }
+
+    /// The changes after `version`, oldest first. The caller has compared `version` with `compacted`.
+    pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
+        let start = self.log.partition_point(|change| change.resource_version() <= version);
+        self.log.range(start..)
+    }
+
+    fn record(&mut self, change: Change, history_events_max: usize) {
+        self.log.push_back(Arc::new(change));
+        while self.log.len() > history_events_max {
+            if let Some(dropped) = self.log.pop_front() {
+                self.compacted = dropped.resource_version();
+            }
+        }
+        self.changed.notify_waiters();
+    }
+}
+
+/// Everything a server holds, behind one lock.
+pub(crate) struct State {
+    pub(crate) version: u64,
+    pub(crate) rng: SplitMix64,
+    tables: Vec<Table>,
+    by_path: BTreeMap<String, KindId>,
+    by_uid: BTreeMap<String, ObjectKey>,
+    by_owner_uid: BTreeMap<String, BTreeSet<ObjectKey>>,
+    objects_by_namespace: BTreeMap<String, u64>,
+    history_events_max: usize,
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl State {
+    pub(crate) fn new(seed: u64, history_events_max: usize) -> Self {
+        Self {
+            version: 0,
+            rng: SplitMix64::new(seed),
+            tables: Vec::new(),
+            by_path: BTreeMap::new(),
+            by_uid: BTreeMap::new(),
+            by_owner_uid: BTreeMap::new(),
+            objects_by_namespace: BTreeMap::new(),
+            history_events_max,
+            changed: Arc::new(Notify::new()),
+        }
+    }
+
+    /// Adds a kind; a kind already present keeps its objects and takes the new description.
+    pub(crate) fn register(&mut self, kind: ResourceKind) -> KindId {
+        let path = path_key(&kind.group, &kind.version, &kind.plural);
+        if let Some(&id) = self.by_path.get(&path) {
+            self.table_mut(id).kind = Arc::new(kind);
+            return id;
+        }
+        let id = KindId(self.tables.len() as u32);
+        self.by_path.insert(path, id);
+        self.tables.push(Table {
+            kind: Arc::new(kind),
+            objects: BTreeMap::new(),
+            objects_total: 0,
+            log: VecDeque::new(),
+            compacted: 0,
+            watch_epoch: 0,
+            changed: Arc::new(Notify::new()),
+        });
+        id
+    }
+
+    pub(crate) fn kind_by_path(&self, group: &str, version: &str, plural: &str) -> Option<KindId> {
+        self.by_path.get(&path_key(group, version, plural)).copied()
+    }
+
+    pub(crate) fn kind_by_name(&self, api_version: &str, kind: &str) -> Option<KindId> {
+        self.tables()
+            .find(|(_, table)| table.kind.kind == kind && table.kind.api_version() == api_version)
+            .map(|(id, _)| id)
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (KindId, &Table)> {
+        self.tables
+            .iter()
+            .enumerate()
+            .map(|(index, table)| (KindId(index as u32), table))
+    }
+
+    /// A handle from another server is a bug of the caller.
+    pub(crate) fn table(&self, kind: KindId) -> &Table {
+        &self.tables[kind.0 as usize]
+    }
+
+    pub(crate) fn table_mut(&mut self, kind: KindId) -> &mut Table {
+        &mut self.tables[kind.0 as usize]
+    }
+
+    pub(crate) fn kind(&self, kind: KindId) -> Arc<ResourceKind> {
+        Arc::clone(&self.table(kind).kind)
+    }
+
+    pub(crate) fn get(&self, kind: KindId, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.table(kind).objects.get(namespace)?.get(name)
+    }
+
+    pub(crate) fn get_key(&self, key: &ObjectKey) -> Option<&Arc<Object>> {
+        self.get(key.kind, &key.namespace, &key.name)
+    }
+
+    pub(crate) fn uid_exists(&self, uid: &str) -> bool {
+        self.by_uid.contains_key(uid)
+    }
+
+    /// The keys of the objects that name `uid` as an owner, in key order.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
+        self.by_owner_uid
+            .get(uid)
+            .map(|keys| keys.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn namespace_is_empty(&self, namespace: &str) -> bool {
+        !self.objects_by_namespace.contains_key(namespace)
+    }
+
+    /// Stores `value` under `key` with a new resourceVersion and records the change.
+    pub(crate) fn put(&mut self, key: ObjectKey, mut value: Value) -> Arc<Object> {
+        self.version += 1;
+        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = Arc::new(Object::new(value, self.version));
+        let table = &mut self.tables[key.kind.0 as usize];
+        let previous = table
+            .objects
+            .entry(key.namespace.clone())
+            .or_default()
+            .insert(key.name.clone(), Arc::clone(&object));
+        if let Some(previous) = &previous {
+            self.unindex_owners(&key, previous);
+        } else {
+            table.objects_total += 1;
+            self.by_uid.insert(object.uid().to_owned(), key.clone());
+            if !key.namespace.is_empty() {
+                *self.objects_by_namespace.entry(key.namespace.clone()).or_default() += 1;
+            }
+        }
+        for uid in owner_uids(object.value()) {
+            self.by_owner_uid
+                .entry(uid.to_owned())
+                .or_default()
+                .insert(key.clone());
+        }
+        let change_type = if previous.is_some() {
+            ChangeType::Modified
+        } else {
+            ChangeType::Added
+        };
+        self.record(change_type, key, Arc::clone(&object), previous);
+        object
+    }
+
+    /// Removes an object; the change carries its last state with a new resourceVersion.
+    pub(crate) fn take(&mut self, key: ObjectKey) -> Option<Arc<Object>> {
+        let table = &mut self.tables[key.kind.0 as usize];
+        let names = table.objects.get_mut(&key.namespace)?;
+        let previous = names.remove(&key.name)?;
+        if names.is_empty() {
+            table.objects.remove(&key.namespace);
+        }
+        table.objects_total -= 1;
+        self.version += 1;
+        let mut value = Value::clone(previous.value());
+        value["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        let object = Arc::new(Object::new(value, self.version));
+        self.unindex_owners(&key, &previous);
+        self.by_uid.remove(previous.uid());
+        if let Some(count) = self.objects_by_namespace.get_mut(&key.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.objects_by_namespace.remove(&key.namespace);
+            }
+        }
+        self.record(ChangeType::Deleted, key, Arc::clone(&object), Some(previous));
+        Some(object)
+    }
+
+    fn unindex_owners(&mut self, key: &ObjectKey, object: &Object) {
+        for uid in owner_uids(object.value()) {
+            if let Some(keys) = self.by_owner_uid.get_mut(uid) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_owner_uid.remove(uid);
+                }
+            }
+        }
+    }
+
+    fn record(
+        &mut self,
+        change_type: ChangeType,
+        key: ObjectKey,
+        object: Arc<Object>,
+        previous: Option<Arc<Object>>,
+    ) {
+        let kind = key.kind;
+        let change = Change {
+            change_type,
+            key,
+            object,
+            previous,
+            line: OnceLock::new(),
+        };
+        let history_events_max = self.history_events_max;
+        self.table_mut(kind).record(change, history_events_max);
+        self.changed.notify_waiters();
+    }
+}
+
+fn path_key(group: &str, version: &str, plural: &str) -> String {
+    format!("{group}/{version}/{plural}")
+}

@@ -1,0 +1,179 @@
+//! Errors as Kubernetes reports them: a `metav1.Status` with code, reason, message and details.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::kind::ResourceKind;
+
+/// A refused request, convertible to the `metav1.Status` body a client receives.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{message}")]
+pub struct StatusError {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason, such as `NotFound`.
+    pub reason: &'static str,
+    /// Text for people.
+    pub message: String,
+    /// The `details` object; null when there are none.
+    pub details: Value,
+}
+
+impl StatusError {
+    fn new(code: u16, reason: &'static str, message: String) -> Self {
+        Self {
+            code,
+            reason,
+            message,
+            details: Value::Null,
+        }
+    }
+
+    fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
+        self.details = json!({"name": name, "group": kind.group, "kind": kind.plural});
+        self
+    }
+
+    /// 404: the object does not exist.
+    pub fn not_found(kind: &ResourceKind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", kind.group_resource());
+        Self::new(404, "NotFound", message).about(kind, name)
+    }
+
+    /// 404: the path names no resource this server serves.
+    pub fn unknown_path(path: &str) -> Self {
+        let message = format!("the server could not find the requested resource ({path})");
+        Self::new(404, "NotFound", message)
+    }
+
+    /// 409: an object with this name exists.
+    pub fn already_exists(kind: &ResourceKind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", kind.group_resource());
+        Self::new(409, "AlreadyExists", message).about(kind, name)
+    }
+
+    /// 409: a precondition on uid or resourceVersion does not hold.
+    pub fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            kind.group_resource()
+        );
+        Self::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// 422: `field` of the object breaks a rule.
+    pub fn invalid(kind: &ResourceKind, name: &str, field: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is invalid: {field}: {why}", kind.kind);
+        let mut error = Self::new(422, "Invalid", message).about(kind, name);
+        error.details["causes"] = json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]);
+        error
+    }
+
+    /// 403: the request is understood and refused.
+    pub fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", kind.group_resource());
+        Self::new(403, "Forbidden", message).about(kind, name)
+    }
+
+    /// 400: the request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message.into())
+    }
+
+    /// 405: the resource exists but does not answer this method.
+    pub fn method_not_allowed(method: &str, path: &str) -> Self {
+        let message = format!("{method} is not allowed on {path}");
+        Self::new(405, "MethodNotAllowed", message)
+    }
+
+    /// 410: the requested resourceVersion is older than the history kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message.into())
+    }
+
+    /// 415: the patch type is not supported for this resource.
+    pub fn unsupported_media_type(media_type: &str, supported: &[&str]) -> Self {
+        let message = format!(
+            "the body has content type \"{media_type}\"; supported here: {}",
+            supported.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 501: Kubernetes answers this, this server does not.
+    pub fn not_implemented(what: &str) -> Self {
+        let message = format!("{what} is not implemented by this in-process API server");
+        Self::new(501, "NotImplemented", message)
+    }
+
+    /// 504: the requested resourceVersion has not happened yet.
+    pub fn version_too_large(requested: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {requested}, current: {current}");
+        let mut error = Self::new(504, "Timeout", message);
+        error.details = json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        });
+        error
+    }
+
+    /// The status a fault injection answers with; codes without a well-known reason become `InternalError`.
+    pub fn injected(code: u16) -> Self {
+        let reason = match code {
+            400 => "BadRequest",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "NotFound",
+            409 => "Conflict",
+            410 => "Expired",
+            422 => "Invalid",
+            429 => "TooManyRequests",
+            503 => "ServiceUnavailable",
+            504 => "Timeout",
+            _ => "InternalError",
+        };
+        let mut error = Self::new(code, reason, format!("injected fault: status {code}"));
+        if matches!(code, 429 | 503) {
+            error.details = json!({"retryAfterSeconds": 1});
+        }
+        error
+    }
+
+    /// The `metav1.Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        Bytes::from(self.to_value().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_names_the_resource_it_is_about() {
+        let kind = ResourceKind::namespaced("apps", "v1", "Deployment", "deployments");
+        let status = StatusError::not_found(&kind, "web").to_value();
+        assert_eq!(status["message"], "deployments.apps \"web\" not found");
+        assert_eq!(
+            status["details"],
+            json!({"name": "web", "group": "apps", "kind": "deployments"})
+        );
+    }
+}

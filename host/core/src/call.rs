@@ -1,0 +1,340 @@
+//! The waist: what a plugin is asked and what it may answer.
+//!
+//! [`Call`] and [`Reply`] are closed, one variant per plugin kind. Adding a kind breaks the build in every
+//! place that has to decide what the new kind means there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::{
+    AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, ReplicaRequirements, Taint, TaintEffect,
+};
+use crate::time::Time;
+
+/// The plugin kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallKind {
+    /// How is an object in a member cluster?
+    Health,
+    /// Which taints should a cluster carry?
+    ClusterTaint,
+    /// Where can a binding run?
+    Filter,
+    /// How good is each feasible cluster for a binding?
+    Score,
+    /// May an old copy go?
+    EvictionCheck,
+    /// Karmada's other interpreter operations.
+    Interpret,
+}
+
+impl CallKind {
+    /// Every kind, in the order of declaration.
+    pub const ALL: [Self; 6] =
+        [Self::Health, Self::ClusterTaint, Self::Filter, Self::Score, Self::EvictionCheck, Self::Interpret];
+
+    /// The spelling used in manifests and messages, for example `eviction-check`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::ClusterTaint => "cluster-taint",
+            Self::Filter => "filter",
+            Self::Score => "score",
+            Self::EvictionCheck => "eviction-check",
+            Self::Interpret => "interpret",
+        }
+    }
+}
+
+impl fmt::Display for CallKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One question to one plugin.
+#[derive(Clone, Debug)]
+pub enum Call<'a> {
+    /// How is an object in a member cluster?
+    Health(HealthCall<'a>),
+    /// Which taints should a cluster carry?
+    ClusterTaint(ClusterTaintCall<'a>),
+    /// Where can a binding run? All candidates in one call.
+    Filter(FilterCall<'a>),
+    /// How good is each feasible cluster? All of them in one call.
+    Score(ScoreCall<'a>),
+    /// May an old copy go?
+    EvictionCheck(EvictionCheckCall<'a>),
+    /// One of Karmada's other interpreter operations.
+    Interpret(InterpretCall<'a>),
+}
+
+impl Call<'_> {
+    /// Which kind of question it is.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Self::Health(_) => CallKind::Health,
+            Self::ClusterTaint(_) => CallKind::ClusterTaint,
+            Self::Filter(_) => CallKind::Filter,
+            Self::Score(_) => CallKind::Score,
+            Self::EvictionCheck(_) => CallKind::EvictionCheck,
+            Self::Interpret(_) => CallKind::Interpret,
+        }
+    }
+
+    /// The object that the question is about, for kinds that are registered per kind of object.
+    pub fn object(&self) -> Option<&Value> {
+        match self {
+            Self::Health(call) => Some(call.object),
+            Self::Interpret(call) => Some(call.operation.object()),
+            Self::ClusterTaint(_) | Self::Filter(_) | Self::Score(_) | Self::EvictionCheck(_) => None,
+        }
+    }
+}
+
+/// Input of a health plugin.
+#[derive(Clone, Debug)]
+pub struct HealthCall<'a> {
+    /// The object as the member cluster reports it, whole.
+    pub object: &'a Value,
+}
+
+/// Input of a cluster-taint plugin.
+#[derive(Clone, Debug)]
+pub struct ClusterTaintCall<'a> {
+    /// The cluster with its current taints and conditions; a condition's `lastTransitionTime` is its history.
+    pub cluster: &'a Cluster,
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// Input of a filter plugin.
+#[derive(Clone, Debug)]
+pub struct FilterCall<'a> {
+    /// The binding to place.
+    pub binding: &'a Binding,
+    /// Candidates, in order of name. The reply has one verdict for each, in this order.
+    pub clusters: &'a [Arc<Cluster>],
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// Input of a score plugin.
+#[derive(Clone, Debug)]
+pub struct ScoreCall<'a> {
+    /// The binding to place.
+    pub binding: &'a Binding,
+    /// Feasible clusters, in order of name. The reply has one score for each, in this order.
+    pub clusters: &'a [Arc<Cluster>],
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// Input of an eviction-check plugin.
+#[derive(Clone, Debug)]
+pub struct EvictionCheckCall<'a> {
+    /// The binding; its `spec.clusters` is where the workload runs now.
+    pub binding: &'a Binding,
+    /// The task in question.
+    pub task: &'a GracefulEvictionTask,
+    /// What the member clusters report.
+    pub observed: &'a [AggregatedStatusItem],
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// Input of a resource interpreter.
+#[derive(Clone, Debug)]
+pub struct InterpretCall<'a> {
+    /// The operation with its arguments.
+    pub operation: Operation<'a>,
+}
+
+/// An interpreter operation with its arguments.
+#[derive(Clone, Debug)]
+pub enum Operation<'a> {
+    /// Karmada's `InterpretReplica`: replicas and what one of them needs.
+    Replicas {
+        /// The resource template.
+        object: &'a Value,
+    },
+    /// Karmada's `ReviseReplica`: the object with another number of replicas.
+    Revise {
+        /// The resource template.
+        object: &'a Value,
+        /// Replicas to write in.
+        replicas: i32,
+    },
+    /// Karmada's `InterpretStatus`: the part of the status worth collecting.
+    ReflectStatus {
+        /// The object as the member cluster reports it.
+        object: &'a Value,
+    },
+    /// Karmada's `AggregateStatus`: the template with a status folded from the member clusters.
+    AggregateStatus {
+        /// The resource template.
+        object: &'a Value,
+        /// What the member clusters report, sorted by cluster.
+        items: &'a [AggregatedStatusItem],
+    },
+}
+
+impl Operation<'_> {
+    /// Karmada's name of the operation.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Replicas { .. } => "InterpretReplica",
+            Self::Revise { .. } => "ReviseReplica",
+            Self::ReflectStatus { .. } => "InterpretStatus",
+            Self::AggregateStatus { .. } => "AggregateStatus",
+        }
+    }
+
+    /// The object the operation is about.
+    pub fn object(&self) -> &Value {
+        match self {
+            Self::Replicas { object }
+            | Self::Revise { object, .. }
+            | Self::ReflectStatus { object }
+            | Self::AggregateStatus { object, .. } => object,
+        }
+    }
+}
+
+/// An answer, of the same kind as its call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// To [`Call::Health`].
+    Health(HealthVerdict),
+    /// To [`Call::ClusterTaint`].
+    ClusterTaint(TaintVerdict),
+    /// To [`Call::Filter`]: one verdict per candidate, in the order of the call.
+    Filter(Vec<FilterVerdict>),
+    /// To [`Call::Score`]: one score in 0..=100 per cluster, in the order of the call.
+    Score(Vec<i64>),
+    /// To [`Call::EvictionCheck`].
+    EvictionCheck(EvictionVerdict),
+    /// To [`Call::Interpret`]. `None`: this policy has no rule for that operation on that kind of object.
+    Interpret(Option<Interpretation>),
+}
+
+impl Reply {
+    /// Which kind of call it answers.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Self::Health(_) => CallKind::Health,
+            Self::ClusterTaint(_) => CallKind::ClusterTaint,
+            Self::Filter(_) => CallKind::Filter,
+            Self::Score(_) => CallKind::Score,
+            Self::EvictionCheck(_) => CallKind::EvictionCheck,
+            Self::Interpret(_) => CallKind::Interpret,
+        }
+    }
+}
+
+/// Why, for programs and for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// One `CamelCase` word.
+    pub code: String,
+    /// A sentence; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl Reason {
+    /// A reason.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() { f.write_str(&self.code) } else { write!(f, "{}: {}", self.code, self.message) }
+    }
+}
+
+/// Answer of a health plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthVerdict {
+    /// The health; `Unknown` when the plugin cannot tell.
+    pub health: Health,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Answer of a cluster-taint plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaintVerdict {
+    /// Changes in the order in which they are to be made.
+    pub changes: Vec<TaintChange>,
+}
+
+/// One change of a cluster's taints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaintChange {
+    /// Add unless a taint with that key and effect is there.
+    Add {
+        /// The taint; `timeAdded` is set by the host.
+        taint: Taint,
+        /// Why.
+        reason: Reason,
+    },
+    /// Remove the taint with that key and effect.
+    Remove {
+        /// Key of the taint.
+        key: String,
+        /// Effect of the taint.
+        effect: TaintEffect,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Answer of a filter plugin for one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterVerdict {
+    /// It can run there, as far as this plugin is concerned.
+    Fit,
+    /// It cannot.
+    Unfit(Reason),
+    /// The plugin has no opinion.
+    Abstain,
+}
+
+/// Answer of an eviction-check plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictionVerdict {
+    /// The old copy may go.
+    Release(Reason),
+    /// It must stay.
+    Hold {
+        /// Why.
+        reason: Reason,
+        /// When to ask again, in seconds; absent leaves it to the host.
+        recheck_after_s: Option<u32>,
+    },
+    /// The plugin has no opinion.
+    Abstain,
+}
+
+/// Result of an interpreter operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Interpretation {
+    /// To [`Operation::Replicas`].
+    Replicas {
+        /// Desired replicas.
+        replicas: i32,
+        /// What one replica needs.
+        requirements: Option<ReplicaRequirements>,
+    },
+    /// To [`Operation::Revise`] and [`Operation::AggregateStatus`]: the complete object.
+    Object(Value),
+    /// To [`Operation::ReflectStatus`]: the fragment, absent when the object has no status.
+    Status(Option<Value>),
+}

@@ -1,0 +1,10 @@
+//! The decisions, one module each: snapshot in, plan out.
+
+pub mod affinity;
+pub mod dispatch;
+pub mod evict;
+pub mod finish;
+pub mod ready;
+pub mod report;
+pub mod schedule;
+pub mod taint;

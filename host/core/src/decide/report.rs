@@ -1,0 +1,59 @@
+//! From the Works of a binding to its aggregated status (Karmada: `pkg/util/helper/workstatus.go`).
+
+use serde_json::Value;
+
+use crate::model::{AggregatedStatusItem, Condition, ConditionStatus, Health};
+use crate::time::Time;
+
+/// What one Work says; terminating Works are left out by the caller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkReport {
+    /// The member cluster.
+    pub cluster: String,
+    /// The Work's `Applied` condition.
+    pub applied: Option<Condition>,
+    /// Status and health of the manifest, once somebody looked.
+    pub manifest: Option<(Option<Value>, Option<Health>)>,
+}
+
+/// The aggregated status, sorted by cluster.
+pub fn aggregate(reports: &[WorkReport]) -> Vec<AggregatedStatusItem> {
+    let mut items: Vec<_> = reports.iter().map(item).collect();
+    items.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
+    items
+}
+
+fn item(report: &WorkReport) -> AggregatedStatusItem {
+    let item = AggregatedStatusItem { cluster_name: report.cluster.clone(), ..AggregatedStatusItem::default() };
+    let applied = report.applied.as_ref();
+    if applied.is_none_or(|condition| condition.status != ConditionStatus::True) {
+        let applied_message = applied.map(|condition| condition.message.clone()).unwrap_or_default();
+        return AggregatedStatusItem { applied_message, health: Some(Health::Unknown), ..item };
+    }
+    match &report.manifest {
+        None => AggregatedStatusItem { applied: true, health: Some(Health::Unknown), ..item },
+        Some((status, health)) => {
+            AggregatedStatusItem { applied: true, status: status.clone(), health: *health, ..item }
+        }
+    }
+}
+
+/// The `FullyApplied` condition: every cluster that has, or should have, a Work reports it as applied.
+pub fn fully_applied<'a>(
+    items: &[AggregatedStatusItem],
+    kept: impl ExactSizeIterator<Item = &'a str>,
+    now: Time,
+) -> Condition {
+    let count = kept.len();
+    let kept: Vec<_> = kept.collect();
+    let all = count > 0
+        && items.len() == count
+        && items.iter().all(|item| item.applied && kept.contains(&item.cluster_name.as_str()));
+    let (status, reason, message) = if all {
+        (ConditionStatus::True, "FullyAppliedSuccess", "All works have been successfully applied")
+    } else {
+        let message = "Failed to apply all works, see status.aggregatedStatus for details";
+        (ConditionStatus::False, "FullyAppliedFailed", message)
+    };
+    Condition::new("FullyApplied", status, reason, message, now)
+}

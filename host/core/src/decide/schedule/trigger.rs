@@ -1,0 +1,101 @@
+//! Whether a binding needs scheduling at all (Karmada: `scheduler.go:doScheduleBinding`).
+
+use std::sync::Arc;
+
+use crate::decide::evict::applied_placement;
+use crate::model::{Binding, Cluster, Placement, ReplicaSchedulingType};
+use crate::names::keys;
+
+/// Why a binding is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The placement is not the one that was last applied.
+    PlacementChanged,
+    /// The replicas do not add up to what is desired.
+    ReplicasChanged,
+    /// A rescheduling was asked for since the last one.
+    RescheduleRequested,
+    /// Duplicated workloads and non-workloads are looked at every time.
+    Always,
+    /// A target cluster is being removed.
+    TargetTerminating,
+}
+
+impl Trigger {
+    /// A sentence for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::PlacementChanged => "the placement is new",
+            Self::ReplicasChanged => "the assigned replicas do not add up to the desired ones",
+            Self::RescheduleRequested => "a rescheduling was requested",
+            Self::Always => "duplicated workloads and non-workloads are checked on every change",
+            Self::TargetTerminating => "a target cluster is being removed",
+        }
+    }
+}
+
+/// The first rule that asks for scheduling, if one does.
+pub fn trigger(binding: &Binding, placement: &Placement, clusters: &[Arc<Cluster>]) -> Option<Trigger> {
+    if placement_changed(binding, placement) {
+        return Some(Trigger::PlacementChanged);
+    }
+    if replicas_changed(binding, placement) {
+        return Some(Trigger::ReplicasChanged);
+    }
+    if reschedule_required(binding) {
+        return Some(Trigger::RescheduleRequested);
+    }
+    let duplicated = placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
+    if duplicated || !binding.spec.is_workload() {
+        return Some(Trigger::Always);
+    }
+    let terminating = |name: &str| clusters.iter().any(|cluster| cluster.name == name && cluster.is_terminating());
+    binding.spec.clusters.iter().any(|target| terminating(&target.name)).then_some(Trigger::TargetTerminating)
+}
+
+/// Whether a rescheduling was asked for after the last scheduling.
+pub fn reschedule_required(binding: &Binding) -> bool {
+    match (binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time) {
+        (Some(triggered), Some(scheduled)) => triggered > scheduled,
+        _ => false,
+    }
+}
+
+/// Karmada: `helper.go:placementChanged`. An annotation that cannot be read counts as unchanged.
+fn placement_changed(binding: &Binding, placement: &Placement) -> bool {
+    if binding.annotations.get(keys::APPLIED_PLACEMENT).is_none_or(String::is_empty) {
+        return true;
+    }
+    let Some(applied) = applied_placement(binding) else { return false };
+    if applied == *placement {
+        return false;
+    }
+    let rest_differs = applied.cluster_affinity != placement.cluster_affinity
+        || applied.cluster_tolerations != placement.cluster_tolerations
+        || applied.spread_constraints != placement.spread_constraints
+        || applied.replica_scheduling != placement.replica_scheduling;
+    let observed = &binding.status.scheduler_observed_affinity_name;
+    if rest_differs || observed.is_empty() {
+        return true;
+    }
+    let term = |placement: &Placement| {
+        let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
+        terms.iter().find(|term| term.affinity_name == *observed).cloned()
+    };
+    match (term(&applied), term(placement)) {
+        (Some(before), Some(after)) => before != after,
+        _ => true,
+    }
+}
+
+/// Karmada: `pkg/util/binding.go:IsBindingReplicasChanged`.
+fn replicas_changed(binding: &Binding, placement: &Placement) -> bool {
+    let Some(scheduling) = &placement.replica_scheduling else { return false };
+    let targets = &binding.spec.clusters;
+    match scheduling.replica_scheduling_type {
+        ReplicaSchedulingType::Duplicated => targets.iter().any(|target| target.replicas != binding.spec.replicas),
+        ReplicaSchedulingType::Divided => {
+            targets.iter().fold(0_i32, |sum, target| sum.wrapping_add(target.replicas)) != binding.spec.replicas
+        }
+    }
+}

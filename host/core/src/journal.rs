@@ -1,0 +1,220 @@
+//! The decision journal: one record per decision, made before its effects are applied.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::combine::Because;
+use crate::time::Time;
+
+/// What a decision is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// API kind.
+    pub kind: String,
+    /// Namespace; empty for cluster scope.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Subject {
+    /// A subject; `namespace` is empty for cluster scope.
+    pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// `namespace/name`, or the name alone.
+    pub fn key(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.key())
+    }
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Decision {
+    /// A policy claims a template; its binding is created or changed.
+    Bound,
+    /// A template is gone, or no policy claims it any more; its binding is deleted.
+    Unbound,
+    /// Target clusters were chosen.
+    Scheduled,
+    /// No target clusters could be chosen.
+    NotScheduled,
+    /// A Work is created.
+    Dispatched,
+    /// A Work is deleted because nothing holds it any more.
+    Withdrawn,
+    /// An object is created or changed in a member cluster.
+    Applied,
+    /// An object is deleted in a member cluster.
+    Removed,
+    /// A deletion waits until the member cluster is ready.
+    RemovalWaits,
+    /// The Ready condition of a cluster changes.
+    ReadyChanged,
+    /// A taint is added to a cluster.
+    Tainted,
+    /// A taint is removed from a cluster.
+    Untainted,
+    /// A binding tolerates a taint for some time yet.
+    Tolerated,
+    /// A binding is evicted from a cluster.
+    Evicted,
+    /// The old copy is held.
+    Held,
+    /// The old copy may go.
+    Released,
+    /// The health of an object in a member cluster changes.
+    HealthChanged,
+    /// A plugin did not answer; the fail-static rule applied.
+    PluginFault,
+    /// Plugins were loaded, replaced or refused.
+    PluginsChanged,
+}
+
+/// The version of an object that a decision was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Input {
+    /// The object.
+    pub subject: Subject,
+    /// Its `metadata.resourceVersion`.
+    pub resource_version: String,
+}
+
+/// A decision to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// When it was made.
+    pub at: Time,
+    /// The controller that made it.
+    pub controller: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// The member cluster it concerns, if one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// What was decided.
+    pub decision: Decision,
+    /// Who said so, and why.
+    pub because: Because,
+    /// What follows, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub effect: String,
+    /// What it was decided from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was recorded, and its effects are in place as far as anybody knows.
+    #[default]
+    Taken,
+    /// Its effects could not be applied, for example because of a conflict; it is decided again.
+    Abandoned,
+}
+
+/// A recorded decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Position in the journal, from 1, without gaps.
+    pub id: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The decision.
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// A journal in memory. When it is full the oldest records go, and [`Journal::dropped`] counts them.
+#[derive(Debug)]
+pub struct Journal {
+    records_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: VecDeque<Record>,
+    last_id: u64,
+    dropped: u64,
+}
+
+impl Journal {
+    /// An empty journal for at most `records_max` records.
+    pub fn new(records_max: usize) -> Self {
+        Self { records_max: records_max.max(1), state: Mutex::default() }
+    }
+
+    /// Records a decision and returns its id. Called before the decision's effects are applied.
+    pub fn record(&self, entry: Entry) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.records.len() == self.records_max {
+            state.records.pop_front();
+            state.dropped += 1;
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        state.records.push_back(Record { id, outcome: Outcome::Taken, entry });
+        id
+    }
+
+    /// Notes that the effects of a decision could not be applied.
+    pub fn abandon(&self, id: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(first) = state.records.front().map(|record| record.id) else { return };
+        let position = id.checked_sub(first).and_then(|position| usize::try_from(position).ok());
+        if let Some(record) = position.and_then(|position| state.records.get_mut(position)) {
+            record.outcome = Outcome::Abandoned;
+        }
+    }
+
+    /// Everything that is still there, oldest first.
+    pub fn records(&self) -> Vec<Record> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).records.iter().cloned().collect()
+    }
+
+    /// How many records went to make room.
+    pub fn dropped(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_records_go_first_and_are_counted() {
+        let journal = Journal::new(2);
+        for n in 0..3 {
+            journal.record(Entry {
+                at: Time::from_millis(n),
+                controller: "test".into(),
+                subject: Subject::new("ResourceBinding", "default", "nginx-deployment"),
+                cluster: None,
+                decision: Decision::Scheduled,
+                because: Because::default(),
+                effect: String::new(),
+                inputs: Vec::new(),
+            });
+        }
+        assert_eq!(journal.records().iter().map(|record| record.id).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(journal.dropped(), 1);
+    }
+}

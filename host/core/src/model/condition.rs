@@ -1,0 +1,102 @@
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+/// `metav1.ConditionStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// The condition holds.
+    True,
+    /// The condition does not hold.
+    False,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The wire spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// `metav1.Condition`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// The kind of condition, for example `Ready`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Generation of the object the condition was computed from; 0 when not tracked.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// When `status` last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// A word for programs.
+    #[serde(default)]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
+}
+
+impl Condition {
+    /// A condition that is to be set at `now`.
+    pub fn new(type_: &str, status: ConditionStatus, reason: &str, message: impl Into<String>, now: Time) -> Self {
+        Self {
+            type_: type_.to_owned(),
+            status,
+            observed_generation: 0,
+            last_transition_time: Some(now),
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// The condition of that type, if the list has one.
+    pub fn find<'a>(conditions: &'a [Self], type_: &str) -> Option<&'a Self> {
+        conditions.iter().find(|condition| condition.type_ == type_)
+    }
+}
+
+/// Sets a condition by type. The old transition time stays unless `status` changes; reason and message are
+/// always overwritten. Returns whether anything changed. (Kubernetes: `meta.SetStatusCondition`.)
+pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
+    let Some(old) = conditions.iter_mut().find(|condition| condition.type_ == new.type_) else {
+        conditions.push(new);
+        return true;
+    };
+    if old.status == new.status {
+        new.last_transition_time = old.last_transition_time;
+    }
+    let changed = *old != new;
+    *old = new;
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let (early, late) = (Time::from_millis(0), Time::from_millis(5_000));
+        let mut conditions = vec![Condition::new("Ready", ConditionStatus::True, "A", "a", early)];
+        assert!(set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::True, "B", "b", late)));
+        assert_eq!(conditions[0].last_transition_time, Some(early));
+        assert!(!set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::True, "B", "b", late)));
+        assert!(set_condition(&mut conditions, Condition::new("Ready", ConditionStatus::False, "B", "b", late)));
+        assert_eq!(conditions[0].last_transition_time, Some(late));
+    }
+}

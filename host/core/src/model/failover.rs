@@ -1,0 +1,83 @@
+use serde::{Deserialize, Serialize};
+
+/// What happens to the old copy when a workload leaves a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PurgeMode {
+    /// Deleted first, then created elsewhere. Reads the old spelling `Immediately` too.
+    #[serde(alias = "Immediately")]
+    Directly,
+    /// Kept until the new copy is healthy or the grace period ends. Reads the old spelling `Graciously` too.
+    #[default]
+    #[serde(alias = "Graciously")]
+    Gracefully,
+    /// Kept until a person confirms.
+    Never,
+}
+
+/// `spec.failover` of a policy and of a binding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailoverBehavior {
+    /// Application failover; absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationFailover>,
+    /// Cluster failover; absent leaves it to the controller's flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterFailover>,
+}
+
+/// `spec.failover.application`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationFailover {
+    /// When an application counts as failed.
+    pub decision_conditions: DecisionConditions,
+    /// What happens to the old copy.
+    #[serde(default)]
+    pub purge_mode: PurgeMode,
+    /// How long a `Gracefully` purge waits for the new copy, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_period_seconds: Option<i32>,
+    /// What to carry over from the old copy's status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_preservation: Option<StatePreservation>,
+}
+
+/// `spec.failover.application.decisionConditions`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionConditions {
+    /// How long an application may be unhealthy, in seconds; 300 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i32>,
+}
+
+/// `spec.failover.cluster`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterFailover {
+    /// What happens to the old copy.
+    #[serde(default)]
+    pub purge_mode: PurgeMode,
+    /// What to carry over from the old copy's status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_preservation: Option<StatePreservation>,
+}
+
+/// Which parts of the old copy's status become labels of the new copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatePreservation {
+    /// One label per rule.
+    pub rules: Vec<StatePreservationRule>,
+}
+
+/// One rule of a [`StatePreservation`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatePreservationRule {
+    /// Name of the label.
+    pub alias_label_name: String,
+    /// JSONPath template over the status.
+    pub json_path: String,
+}

@@ -1,0 +1,33 @@
+//! The words of the field as Rust types, spelled on the wire as Karmada's API spells them.
+//!
+//! The model *is* the wire shape wherever that shape is closed and typed, so there is one definition of a
+//! placement, a taint or an eviction task for the API types, the decisions and the plugins.
+
+mod binding;
+mod cluster;
+mod condition;
+mod failover;
+mod placement;
+mod selector;
+mod taint;
+mod taint_policy;
+
+pub use binding::{
+    AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, Health, ObjectReference,
+    ReplicaRequirements, TargetCluster,
+};
+pub use cluster::{
+    ApiEnablement, ApiResource, Cluster, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
+};
+pub use condition::{Condition, ConditionStatus, set_condition};
+pub use failover::{
+    ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PurgeMode, StatePreservation,
+    StatePreservationRule,
+};
+pub use placement::{
+    ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, FieldSelector, Placement, ReplicaDivisionPreference,
+    ReplicaScheduling, ReplicaSchedulingType, SpreadConstraint, StaticWeight,
+};
+pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
+pub use taint::{Taint, TaintEffect, Toleration};
+pub use taint_policy::{ClusterTaintPolicySpec, MatchCondition, PolicyTaint};

@@ -1,0 +1,95 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Operator of a selector requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SelectorOperator {
+    /// The value is one of `values`.
+    In,
+    /// The value is absent or none of `values`.
+    NotIn,
+    /// The key is present.
+    Exists,
+    /// The key is absent.
+    DoesNotExist,
+}
+
+/// One requirement of a label or field selector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectorRequirement {
+    /// Label key, or the field `provider`, `region` or `zone`.
+    pub key: String,
+    /// How the key is compared.
+    pub operator: SelectorOperator,
+    /// Values for `In` and `NotIn`; must be empty for the other two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl SelectorRequirement {
+    /// Whether the operator and the number of values go together.
+    pub fn is_valid(&self) -> bool {
+        let takes_values = matches!(self.operator, SelectorOperator::In | SelectorOperator::NotIn);
+        takes_values != self.values.is_empty()
+    }
+
+    /// Kubernetes' semantics on one optional value; an invalid requirement never matches.
+    pub fn matches(&self, value: Option<&str>) -> bool {
+        let listed = || value.is_some_and(|value| self.values.iter().any(|listed| listed == value));
+        self.is_valid()
+            && match self.operator {
+                SelectorOperator::In => listed(),
+                SelectorOperator::NotIn => !listed(),
+                SelectorOperator::Exists => value.is_some(),
+                SelectorOperator::DoesNotExist => value.is_none(),
+            }
+    }
+}
+
+/// `metav1.LabelSelector`; the empty selector matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels that must be present with exactly these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Further requirements; all must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<SelectorRequirement>,
+}
+
+impl LabelSelector {
+    /// Whether `labels` satisfy every part.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.matches(labels.get(&requirement.key).map(String::as_str)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_follow_kubernetes() {
+        let check = |operator, values: &[&str], value, expected| {
+            let values = values.iter().map(|&value| value.to_owned()).collect();
+            let requirement = SelectorRequirement { key: "k".into(), operator, values };
+            assert_eq!(requirement.matches(value), expected, "{requirement:?} on {value:?}");
+        };
+        check(SelectorOperator::In, &["a"], Some("a"), true);
+        check(SelectorOperator::In, &["a"], None, false);
+        check(SelectorOperator::In, &[], Some("a"), false);
+        check(SelectorOperator::NotIn, &["a"], None, true);
+        check(SelectorOperator::NotIn, &["a"], Some("a"), false);
+        check(SelectorOperator::NotIn, &[], None, false);
+        check(SelectorOperator::Exists, &[], Some(""), true);
+        check(SelectorOperator::Exists, &["a"], Some("a"), false);
+        check(SelectorOperator::DoesNotExist, &[], None, true);
+    }
+}

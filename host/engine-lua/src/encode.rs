@@ -1,0 +1,225 @@
+//! Lua to JSON, with Karmada's rules for empty tables.
+//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`.)
+//!
+//! Differences, all on purpose: the same table may occur twice (only cycles are errors), an empty element is
+//! dropped without disturbing its neighbours, and size and depth are bounded.
+
+use std::collections::HashSet;
+
+use mlua::Table;
+use serde_json::{Map, Number, Value};
+
+/// Deepest nesting of a reply.
+const DEPTH_MAX: usize = 100;
+/// What a value counts for besides its text, so that many small ones are bounded too.
+const VALUE_BYTES: usize = 8;
+
+/// A value that is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotJson(String);
+
+/// What becomes of a table with nothing in it, which could be an object or a list.
+#[derive(Clone, Debug)]
+pub(crate) enum Empties {
+    /// It is kept; whoever reads it knows what it should be.
+    Kept,
+    /// It is what is found at its place in a reference object, and dropped where that has neither.
+    AsIn(Places),
+}
+
+impl Empties {
+    /// Dropped everywhere but at the root.
+    pub(crate) fn dropped() -> Self {
+        Self::AsIn(Places::default())
+    }
+
+    /// As in `reference`.
+    pub(crate) fn as_in(reference: &Value) -> Self {
+        let mut places = Places::default();
+        places.collect(reference, &mut String::new());
+        Self::AsIn(places)
+    }
+}
+
+/// Paths at which a reference has empty objects and lists. Elements of a list share the path of the list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    objects: HashSet<String>,
+    lists: HashSet<String>,
+}
+
+impl Places {
+    fn collect(&mut self, value: &Value, path: &mut String) {
+        match value {
+            Value::Object(members) if members.is_empty() => {
+                self.objects.insert(path.clone());
+            }
+            Value::Array(elements) if elements.is_empty() => {
+                self.lists.insert(path.clone());
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let parent = enter(path, name);
+                    self.collect(member, path);
+                    path.truncate(parent);
+                }
+            }
+            Value::Array(elements) => elements.iter().for_each(|element| self.collect(element, path)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// An object wins where the reference has both.
+    fn resolve(&self, path: &str) -> Option<Value> {
+        if self.objects.contains(path) {
+            Some(Value::Object(Map::new()))
+        } else {
+            self.lists.contains(path).then(|| Value::Array(Vec::new()))
+        }
+    }
+}
+
+/// No key can contain the separator's meaning away: it ends a segment whatever the segment holds.
+fn enter(path: &mut String, name: &str) -> usize {
+    let parent = path.len();
+    path.push('\0');
+    path.push_str(name);
+    parent
+}
+
+/// Converts one value. An empty table at the root is an empty object.
+pub(crate) fn encode(value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
+    let mut encoder = Encoder { empties, bytes_left: bytes_max, bytes_max, path: String::new(), open: Vec::new() };
+    Ok(encoder.value(value)?.unwrap_or_else(|| Value::Object(Map::new())))
+}
+
+struct Encoder<'a> {
+    empties: &'a Empties,
+    bytes_left: usize,
+    bytes_max: usize,
+    path: String,
+    /// Tables that are being converted, outermost first.
+    open: Vec<*const std::ffi::c_void>,
+}
+
+/// What a table turns out to be, by its first key.
+enum Shape {
+    Unknown,
+    List(Vec<(usize, Option<Value>)>),
+    Object(Map<String, Value>),
+}
+
+impl Encoder<'_> {
+    /// `None` for an empty table that is to be dropped.
+    fn value(&mut self, value: &mlua::Value) -> Result<Option<Value>, NotJson> {
+        self.spend(VALUE_BYTES)?;
+        Ok(Some(match value {
+            mlua::Value::Nil => Value::Null,
+            mlua::Value::Boolean(boolean) => Value::Bool(*boolean),
+            mlua::Value::Integer(integer) => Value::Number((*integer).into()),
+            mlua::Value::Number(number) => Value::Number(self.number(*number)?),
+            mlua::Value::String(text) => Value::String(self.text(text)?),
+            mlua::Value::Table(table) => return self.table(table),
+            other => return Err(self.error(format!("a {} cannot be returned", other.type_name()))),
+        }))
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), NotJson> {
+        let left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = left.ok_or_else(|| NotJson(format!("larger than {} bytes", self.bytes_max)))?;
+        Ok(())
+    }
+
+    fn error(&self, message: String) -> NotJson {
+        let path = self.path.trim_start_matches('\0').replace('\0', ".");
+        NotJson(if path.is_empty() { message } else { format!("{path}: {message}") })
+    }
+
+    /// An integral number is an integer as far as 64 bits reach.
+    fn number(&self, number: f64) -> Result<Number, NotJson> {
+        if number.fract() == 0.0 && number.abs() < 9.2e18 {
+            return Ok((number as i64).into());
+        }
+        Number::from_f64(number).ok_or_else(|| self.error(format!("{number} is no JSON number")))
+    }
+
+    fn text(&mut self, text: &mlua::LuaString) -> Result<String, NotJson> {
+        let bytes = text.as_bytes();
+        self.spend(bytes.len())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn table(&mut self, table: &Table) -> Result<Option<Value>, NotJson> {
+        let pointer = table.to_pointer();
+        if self.open.contains(&pointer) {
+            return Err(self.error("a table contains itself".to_owned()));
+        }
+        if self.open.len() >= DEPTH_MAX {
+            return Err(NotJson(format!("nested deeper than {DEPTH_MAX}")));
+        }
+        self.open.push(pointer);
+        let shape = self.members(table);
+        self.open.pop();
+        match shape? {
+            Shape::Unknown => Ok(match self.empties {
+                Empties::Kept => Some(Value::Object(Map::new())),
+                Empties::AsIn(places) => places.resolve(&self.path),
+            }),
+            Shape::Object(members) => Ok(Some(Value::Object(members))),
+            Shape::List(elements) => self.list(elements).map(Some),
+        }
+    }
+
+    fn members(&mut self, table: &Table) -> Result<Shape, NotJson> {
+        let (mut shape, mut problem) = (Shape::Unknown, None);
+        let walked = table.for_each(|key: mlua::Value, value: mlua::Value| {
+            self.member(&mut shape, &key, &value).map_err(|error| {
+                problem = Some(error);
+                mlua::Error::runtime("not JSON")
+            })
+        });
+        match (problem, walked) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(self.error(error.to_string())),
+            (None, Ok(())) => Ok(shape),
+        }
+    }
+
+    fn member(&mut self, shape: &mut Shape, key: &mlua::Value, value: &mlua::Value) -> Result<(), NotJson> {
+        if let Shape::Unknown = shape {
+            *shape = match key {
+                mlua::Value::String(_) => Shape::Object(Map::new()),
+                _ => Shape::List(Vec::new()),
+            };
+        }
+        match (shape, key) {
+            (Shape::List(elements), mlua::Value::Integer(index @ 1..)) => {
+                let element = self.value(value)?;
+                elements.push((*index as usize, element));
+            }
+            (Shape::List(_), mlua::Value::Integer(_) | mlua::Value::Number(_)) => {
+                return Err(self.error("a list has a hole or an index that is no position".to_owned()));
+            }
+            (Shape::Object(members), mlua::Value::String(name)) => {
+                let name = self.text(name)?;
+                let parent = enter(&mut self.path, &name);
+                let member = self.value(value);
+                if let Some(member) = member? {
+                    members.insert(name, member);
+                }
+                self.path.truncate(parent);
+            }
+            _ => return Err(self.error("a table has keys of different or impossible types".to_owned())),
+        }
+        Ok(())
+    }
+
+    fn list(&self, mut elements: Vec<(usize, Option<Value>)>) -> Result<Value, NotJson> {
+        elements.sort_unstable_by_key(|(index, _)| *index);
+        if elements.iter().enumerate().any(|(position, (index, _))| position + 1 != *index) {
+            return Err(self.error("a list has a hole or an index that is no position".to_owned()));
+        }
+        Ok(Value::Array(elements.into_iter().filter_map(|(_, element)| element).collect()))
+    }
+}

@@ -1,0 +1,115 @@
+use std::sync::Arc;
+
+use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, Module, PluginSource};
+use mlua::chunk::Compiler;
+
+use crate::library::Library;
+use crate::machine::{Global, Machine, Setting};
+use crate::policy::LuaPolicy;
+
+/// Limits of the engine itself; what a call may cost is the plugin's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Longest script, in bytes. Compiling is not metered, its cost grows with the length.
+    pub script_bytes_max: usize,
+}
+
+impl Default for Options {
+    /// 1 MiB, which is more than an object in the API can hold.
+    fn default() -> Self {
+        Self { script_bytes_max: 1 << 20 }
+    }
+}
+
+/// Loads plugins that are written in Lua.
+pub struct LuaEngine {
+    options: Options,
+    compiler: Compiler,
+    library: Arc<Library>,
+}
+
+impl LuaEngine {
+    /// An engine. It holds no Lua state; every load and every call makes its own.
+    pub fn new(options: Options) -> Self {
+        let compiler = Compiler::new().set_optimization_level(1).set_debug_level(1);
+        let library = Arc::new(Library::compile(&compiler));
+        Self { options, compiler, library }
+    }
+}
+
+impl Default for LuaEngine {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
+/// A compiled script.
+pub(crate) struct Script {
+    /// Where it came from, for messages.
+    pub(crate) origin: String,
+    /// What Luau runs.
+    pub(crate) bytecode: Vec<u8>,
+}
+
+impl Engine for LuaEngine {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Lua
+    }
+
+    fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
+        if source.modules.iter().all(|module| module.entries.is_empty()) {
+            let origin = source.modules.first().map_or("", |module| &module.origin);
+            let message = "no script is declared to answer anything".to_owned();
+            return Err(load_error(source, origin, LoadStage::Inspected, message));
+        }
+        let compiled: Result<Vec<_>, _> = source.modules.iter().map(|module| self.compile(source, module)).collect();
+        let scripts = compiled?;
+        for (module, script) in source.modules.iter().zip(&scripts) {
+            self.inspect(source, module, script)?;
+        }
+        Ok(Arc::new(LuaPolicy::new(source, scripts, Arc::clone(&self.library))))
+    }
+}
+
+impl LuaEngine {
+    fn compile(&self, source: &PluginSource, module: &Module) -> Result<Script, LoadError> {
+        let origin = &module.origin;
+        if module.code.len() > self.options.script_bytes_max {
+            let (size, most) = (module.code.len(), self.options.script_bytes_max);
+            let message = format!("the script has {size} bytes, at most {most} are allowed");
+            return Err(load_error(source, origin, LoadStage::Inspected, message));
+        }
+        let syntax = |error: mlua::Error| {
+            // Luau's message begins with the line.
+            let message = match error {
+                mlua::Error::SyntaxError { message, .. } => format!("{origin}:{message}"),
+                other => other.to_string(),
+            };
+            load_error(source, origin, LoadStage::Compiled, message)
+        };
+        let bytecode = self.compiler.compile(&module.code).map_err(syntax)?;
+        Ok(Script { origin: origin.clone(), bytecode })
+    }
+
+    /// Runs the script's top level, within the budget, to see whether it defines what it promises.
+    fn inspect(&self, source: &PluginSource, module: &Module, script: &Script) -> Result<(), LoadError> {
+        let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
+        let setting = Setting { budget: source.budget, config: &source.config, now: None };
+        let machine = Machine::new(&self.library, &setting).map_err(|fault| failed(fault.to_string()))?;
+        machine.run(script).map_err(|fault| failed(fault.to_string()))?;
+        for entry in &module.entries {
+            let name = entry.point.function();
+            match machine.global(name) {
+                Global::Function(_) => {}
+                Global::Absent => return Err(failed(format!("the script defines no global function {name}"))),
+                Global::Other(type_name) => return Err(failed(format!("{name} is a {type_name}, not a function"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn load_error(source: &PluginSource, origin: &str, stage: LoadStage, message: String) -> LoadError {
+    LoadError { plugin: source.name.clone(), origin: origin.to_owned(), stage, message }
+}

@@ -1,0 +1,117 @@
+//! The module `kube`.
+//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/kube.go`.)
+//!
+//! A function here gives `true` and its result, or `false`, a message and the level to blame; the library turns
+//! that into an ordinary Lua error with the position of the script. Level 0 adds no position, as where Karmada
+//! panics.
+
+use bulkhead_plugins_builtin::pod;
+use bulkhead_plugins_builtin::quantity::Quantity;
+use mlua::{IntoLuaMulti, Lua, MultiValue, Table};
+use serde_json::Value;
+
+use crate::decode::decode;
+use crate::encode::{Empties, encode};
+use crate::machine::lua_type_name;
+
+/// Blames the line that calls the function.
+const CALLER: u8 = 2;
+/// Blames nobody.
+const NOBODY: u8 = 0;
+
+type Outcome = Result<Value, (String, u8)>;
+
+/// The raw functions by name.
+pub(crate) fn functions(lua: &Lua, bytes_max: usize) -> mlua::Result<Table> {
+    let module = lua.create_table()?;
+    let add = |name: &str, function: fn(&MultiValue, usize) -> Outcome| {
+        let function = lua.create_function(move |lua, arguments: MultiValue| match function(&arguments, bytes_max) {
+            Ok(value) => (true, decode(lua, &value)?).into_lua_multi(lua),
+            Err((message, level)) => (false, message, level).into_lua_multi(lua),
+        });
+        module.raw_set(name, function?)
+    };
+    add("resourceAdd", resource_add)?;
+    add("accuratePodRequirements", accurate_pod_requirements)?;
+    add("getPodDependencies", get_pod_dependencies)?;
+    add("getResourceQuantity", get_resource_quantity)?;
+    Ok(module)
+}
+
+/// The sum of quantities; nil adds nothing.
+fn resource_add(arguments: &MultiValue, _: usize) -> Outcome {
+    let mut sum = Quantity::default();
+    for (index, argument) in arguments.iter().enumerate() {
+        sum = sum.plus(quantity(argument, index + 1, "resourceAdd")?);
+    }
+    Ok(sum.to_string().into())
+}
+
+/// What a pod template needs, nil for nothing.
+fn accurate_pod_requirements(arguments: &MultiValue, bytes_max: usize) -> Outcome {
+    if arguments.len() != 1 {
+        // Karmada's own slip of the name.
+        return Err(("getPodRequirements only accepts one argument".to_owned(), CALLER));
+    }
+    let template = template(arguments, bytes_max, "accuratePodRequirements")?;
+    let needed = pod::requirements(&template).map_err(|error| not_a_template(&error))?;
+    serde_json::to_value(needed).map_err(|error| (error.to_string(), CALLER))
+}
+
+/// What a pod template refers to, nil for nothing.
+fn get_pod_dependencies(arguments: &MultiValue, bytes_max: usize) -> Outcome {
+    if arguments.len() != 2 {
+        return Err(("getPodDependencies only accepts two argument".to_owned(), CALLER));
+    }
+    let template = template(arguments, bytes_max, "getPodDependencies")?;
+    let namespace = match arguments.get(1) {
+        None | Some(mlua::Value::Nil) => "default".to_owned(),
+        Some(mlua::Value::String(text)) => text.to_string_lossy(),
+        Some(mlua::Value::Integer(number)) => number.to_string(),
+        Some(mlua::Value::Number(number)) => number.to_string(),
+        Some(other) => return Err(bad_argument(2, "getPodDependencies", "string", other)),
+    };
+    let found = pod::dependencies(&template, &namespace).map_err(|error| not_a_template(&error))?;
+    Ok(if found.is_empty() { Value::Null } else { Value::Array(found) })
+}
+
+/// A quantity as a number; nil is 0.
+fn get_resource_quantity(arguments: &MultiValue, _: usize) -> Outcome {
+    let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
+        return Err(("getResourceQuantity only accepts one argument".to_owned(), CALLER));
+    };
+    let quantity = quantity(argument, 1, "getResourceQuantity")?;
+    if quantity.is_negative() {
+        return Err((format!("int approximation unexpectedly returned a negative value: {quantity}"), CALLER));
+    }
+    Ok(quantity.as_f64().into())
+}
+
+fn quantity(argument: &mlua::Value, position: usize, function: &str) -> Result<Quantity, (String, u8)> {
+    let text = match argument {
+        mlua::Value::Nil => return Ok(Quantity::default()),
+        mlua::Value::String(text) => text.to_string_lossy(),
+        other => return Err(bad_argument(position, function, "string", other)),
+    };
+    text.parse().map_err(|error| (format!("cannot parse '{text}': {error}"), NOBODY))
+}
+
+/// Empty tables inside are dropped, there being nothing to tell what they are.
+fn template(arguments: &MultiValue, bytes_max: usize, function: &str) -> Result<Value, (String, u8)> {
+    match arguments.front() {
+        Some(table @ mlua::Value::Table(_)) => {
+            encode(table, &Empties::dropped(), bytes_max).map_err(|error| not_a_template(&error))
+        }
+        Some(other) => Err(bad_argument(1, function, "table", other)),
+        None => Err((format!("bad argument #1 to {function} (table expected, got nil)"), CALLER)),
+    }
+}
+
+fn bad_argument(position: usize, function: &str, expected: &str, got: &mlua::Value) -> (String, u8) {
+    let got = lua_type_name(got);
+    (format!("bad argument #{position} to {function} ({expected} expected, got {got})"), CALLER)
+}
+
+fn not_a_template(error: &impl std::fmt::Display) -> (String, u8) {
+    (format!("fail to convert lua value to PodTemplateSpec: {error}"), CALLER)
+}

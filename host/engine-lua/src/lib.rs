@@ -1,0 +1,45 @@
+//! Runs Lua plugins with Luau, Karmada's interpreter scripts unchanged among them.
+//!
+//! A script is compiled once, when it is loaded. Every call gets a fresh state with nothing in it but the
+//! libraries that Karmada opens, a step budget, a deadline and a memory limit; afterwards the state is dropped, so
+//! no call can see what another one did. Scripts reach no file, process, clock or random source, and neither the
+//! host's nor each other's variables.
+//!
+//! Start reading at [`LuaEngine`] (loading), then `policy` (which function a call reaches and with what),
+//! `machine` (one state and its limits), `reply` (what a function may return).
+//!
+//! # What a function gets
+//!
+//! Karmada's functions get what Karmada gives them. The others get the same data as a component does, as tables
+//! with the JSON names of the fields, and `now` in whole seconds since the Unix epoch. `reason` and `message` are
+//! optional everywhere.
+//!
+//! | function | may return |
+//! | --- | --- |
+//! | `InterpretHealth(observedObj)` | a boolean, or `{health = "Healthy", "Unhealthy", "Unknown" or a boolean, reason, message}` |
+//! | `ClusterTaint(cluster, now)` | a list of `{add = {key, effect, value}, reason, message}` and `{remove = {key, effect}, reason, message}` |
+//! | `Filter(binding, clusters, now)` | a list as long as `clusters` of `true`, `false`, `"abstain"` or `{fit = boolean, reason, message}` |
+//! | `Score(binding, clusters, now)` | a list as long as `clusters` of numbers from 0 to 100, cut to integers |
+//! | `EvictionCheck(binding, task, observed, now)` | `"release"`, `"hold"` or `"abstain"`, or `{verdict = …, reason, message, recheckAfterSeconds}` |
+//! | `GetReplicas(obj)` | a number and, optionally, the requirements |
+//! | `ReviseReplica(obj, desiredReplica)` | the object |
+//! | `ReflectStatus(observedObj)` | a table |
+//! | `AggregateStatus(desiredObj, statusItems)` | the object |
+//!
+//! A plugin's configuration, if it has any, is the global `config`.
+
+mod decode;
+mod encode;
+mod engine;
+mod fault;
+mod interpretation;
+mod kube;
+mod library;
+mod machine;
+mod meter;
+mod policy;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+pub use engine::{LuaEngine, Options};

@@ -1,0 +1,203 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::time::Time;
+use bulkhead_plugin::{Budget, Entry, EntryPoint, PluginSource};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::encode::{Empties, encode};
+use crate::engine::Script;
+use crate::library::Library;
+use crate::machine::{Global, Machine, Setting};
+use crate::{interpretation, reply};
+
+/// A loaded plugin: scripts and which of their functions answers what.
+pub(crate) struct LuaPolicy {
+    id: PolicyId,
+    capabilities: Vec<Capability>,
+    /// In order of declaration, each with the index of its script. The first one that fits answers.
+    entries: Vec<(Entry, usize)>,
+    scripts: Vec<Script>,
+    library: Arc<Library>,
+    budget: Budget,
+    config: Value,
+}
+
+/// A call as a function sees it.
+struct Question<'a> {
+    point: EntryPoint,
+    object: Option<&'a Value>,
+    now: Option<Time>,
+    /// A null is nil.
+    arguments: Vec<Cow<'a, Value>>,
+    empties: Empties,
+}
+
+impl LuaPolicy {
+    pub(crate) fn new(source: &PluginSource, scripts: Vec<Script>, library: Arc<Library>) -> Self {
+        let entries = source
+            .modules
+            .iter()
+            .enumerate()
+            .flat_map(|(script, module)| module.entries.iter().map(move |entry| (entry.clone(), script)));
+        let entries: Vec<_> = entries.collect();
+        let mut capabilities: Vec<_> = entries.iter().map(|(entry, _)| entry.capability()).collect();
+        capabilities.sort();
+        capabilities.dedup();
+        let code = source.modules.iter().map(|module| module.code.as_slice());
+        let id = PolicyId { name: source.name.clone(), version: digest(code), engine: EngineKind::Lua };
+        let (budget, config) = (source.budget, source.config.clone());
+        Self { id, capabilities, entries, scripts, library, budget, config }
+    }
+
+    fn script(&self, question: &Question<'_>) -> Option<&Script> {
+        let field = |name| question.object?.get(name)?.as_str();
+        let asked = (field("apiVersion").unwrap_or_default(), field("kind").unwrap_or_default());
+        let fits = |entry: &Entry| {
+            let kind = entry.object_kind.as_ref().map(|(api_version, kind)| (api_version.as_str(), kind.as_str()));
+            entry.point == question.point && kind.is_none_or(|kind| kind == asked)
+        };
+        let (_, script) = self.entries.iter().find(|(entry, _)| fits(entry))?;
+        self.scripts.get(*script)
+    }
+
+    /// The function's first `N` results, null for those it did not give.
+    fn ask<const N: usize>(&self, question: &Question<'_>) -> Result<[Value; N], Fault> {
+        let name = question.point.function();
+        let script = self.script(question);
+        let script = script.ok_or_else(|| Fault::new(FaultKind::MissingExport, format!("no script offers {name}")))?;
+        let setting = Setting { budget: self.budget, config: &self.config, now: question.now };
+        let machine = Machine::new(&self.library, &setting)?;
+        machine.run(script)?;
+        let Global::Function(function) = machine.global(name) else {
+            let message = format!("{}: the script defines no global function {name}", script.origin);
+            return Err(Fault::new(FaultKind::MissingExport, message));
+        };
+        let results = machine.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
+        let mut encoded = [const { Value::Null }; N];
+        for (slot, result) in encoded.iter_mut().zip(&results) {
+            *slot = encode(result, &question.empties, self.budget.reply_bytes)
+                .map_err(|error| Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}")))?;
+        }
+        Ok(encoded)
+    }
+
+    /// Asks and reads the single result.
+    fn answer<T>(&self, question: &Question<'_>, read: impl FnOnce(&Value) -> Result<T, String>) -> Result<T, Fault> {
+        let [result] = self.ask(question)?;
+        read(&result).map_err(|error| bad_reply(question.point, &error))
+    }
+
+    fn interpret(&self, call: &InterpretCall<'_>) -> Result<Reply, Fault> {
+        let point = entry_point(&call.operation);
+        let object = call.operation.object();
+        let mut question = Question {
+            point,
+            object: Some(object),
+            now: None,
+            arguments: vec![Cow::Borrowed(object)],
+            empties: Empties::dropped(),
+        };
+        if self.script(&question).is_none() {
+            return Ok(Reply::Interpret(None));
+        }
+        let interpretation = match &call.operation {
+            Operation::Replicas { .. } => {
+                let [replicas, requirements] = self.ask(&question)?;
+                let interpretation = interpretation::replicas(&replicas, &requirements);
+                interpretation.map_err(|error| bad_reply(point, &error))?
+            }
+            Operation::Revise { replicas, .. } => {
+                question.arguments.push(Cow::Owned(Value::from(*replicas)));
+                question.empties = Empties::as_in(object);
+                self.answer(&question, interpretation::object)?
+            }
+            Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,
+            Operation::AggregateStatus { items, .. } => {
+                // Karmada's list is nil when no cluster reports anything, and scripts test for that.
+                let items = if items.is_empty() { Value::Null } else { json(items)? };
+                question.arguments.push(Cow::Owned(items));
+                self.answer(&question, interpretation::object)?
+            }
+        };
+        Ok(Reply::Interpret(Some(interpretation)))
+    }
+}
+
+impl Policy for LuaPolicy {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        match call {
+            Call::Health(call) => {
+                let question = Question {
+                    point: EntryPoint::Health,
+                    object: Some(call.object),
+                    now: None,
+                    arguments: vec![Cow::Borrowed(call.object)],
+                    empties: Empties::Kept,
+                };
+                self.answer(&question, reply::health).map(Reply::Health)
+            }
+            Call::ClusterTaint(call) => {
+                let question = question(EntryPoint::ClusterTaint, call.now, vec![json(call.cluster)?]);
+                self.answer(&question, reply::cluster_taint).map(Reply::ClusterTaint)
+            }
+            Call::Filter(call) => {
+                let arguments = vec![json(call.binding)?, json(call.clusters)?];
+                let question = question(EntryPoint::Filter, call.now, arguments);
+                self.answer(&question, |result| reply::filter(result, call.clusters.len())).map(Reply::Filter)
+            }
+            Call::Score(call) => {
+                let arguments = vec![json(call.binding)?, json(call.clusters)?];
+                let question = question(EntryPoint::Score, call.now, arguments);
+                self.answer(&question, |result| reply::score(result, call.clusters.len())).map(Reply::Score)
+            }
+            Call::EvictionCheck(call) => {
+                let arguments = vec![json(call.binding)?, json(call.task)?, json(call.observed)?];
+                let question = question(EntryPoint::EvictionCheck, call.now, arguments);
+                self.answer(&question, reply::eviction_check).map(Reply::EvictionCheck)
+            }
+            Call::Interpret(call) => self.interpret(call),
+        }
+    }
+}
+
+/// A question that is about no object; `now` is the last argument.
+fn question(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Question<'static> {
+    arguments.push(Value::from(now.as_millis().div_euclid(1000)));
+    let arguments = arguments.into_iter().map(Cow::Owned).collect();
+    Question { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
+}
+
+fn entry_point(operation: &Operation<'_>) -> EntryPoint {
+    match operation {
+        Operation::Replicas { .. } => EntryPoint::Replicas,
+        Operation::Revise { .. } => EntryPoint::Revise,
+        Operation::ReflectStatus { .. } => EntryPoint::ReflectStatus,
+        Operation::AggregateStatus { .. } => EntryPoint::AggregateStatus,
+    }
+}
+
+fn bad_reply(point: EntryPoint, error: &str) -> Fault {
+    Fault::new(FaultKind::BadReply, format!("{} returned {error}", point.function()))
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, Fault> {
+    serde_json::to_value(value).map_err(|error| Fault::new(FaultKind::HostBug, error.to_string()))
+}
+
+/// FNV-1a, 64 bits, over all code in order.
+fn digest<'a>(code: impl Iterator<Item = &'a [u8]>) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", code.flatten().fold(0xcbf2_9ce4_8422_2325, step))
+}

@@ -1,0 +1,78 @@
+//! Scripts in, verdicts and faults out; one file per topic.
+
+mod health;
+mod hostile;
+mod interpret;
+mod kinds;
+mod kube;
+mod load;
+mod sandbox;
+
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, HealthCall, HealthVerdict, InterpretCall, Interpretation, Operation, Reply};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
+use bulkhead_plugin::{Budget, Engine, Entry, EntryPoint, LoadError, Module, PluginSource};
+use serde_json::{Value, json};
+
+use crate::LuaEngine;
+
+/// A budget that hostile scripts use up quickly.
+fn small_budget() -> Budget {
+    Budget { steps: 100_000, wall_clock_ms: 10_000, memory_bytes: 4 << 20, reply_bytes: 64 << 10 }
+}
+
+fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
+    let entries = points.iter().map(|point| Entry { point: *point, object_kind: None }).collect();
+    PluginSource {
+        name: "test".to_owned(),
+        engine: EngineKind::Lua,
+        modules: vec![Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries }],
+        config: Value::Null,
+        budget: small_budget(),
+    }
+}
+
+fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadError> {
+    LuaEngine::default().load(&source(script, &[point]))
+}
+
+fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
+    try_load(script, point).unwrap_or_else(|error| panic!("{error}\n{script}"))
+}
+
+fn health_of(script: &str, object: &Value) -> Result<HealthVerdict, Fault> {
+    match load(script, EntryPoint::Health).call(&Call::Health(HealthCall { object })) {
+        Ok(Reply::Health(verdict)) => Ok(verdict),
+        Ok(other) => panic!("{other:?}"),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// The fault that an `InterpretHealth` with this body ends in.
+fn fault_of(body: &str) -> Fault {
+    let script = format!("function InterpretHealth(obj)\n{body}\nend");
+    health_of(&script, &json!({})).expect_err(body)
+}
+
+fn kind_of_fault(body: &str) -> FaultKind {
+    fault_of(body).kind
+}
+
+/// What an expression is worth to a script, as `ReflectStatus` reports it.
+fn value_of(expression: &str, object: &Value) -> Result<Value, Fault> {
+    let script =
+        format!("local kube = require('kube')\nfunction ReflectStatus(obj)\n  return {{v = {expression}}}\nend");
+    match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object })? {
+        Interpretation::Status(Some(status)) => Ok(status.get("v").cloned().unwrap_or_default()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn interpret(script: &str, point: EntryPoint, operation: Operation<'_>) -> Result<Interpretation, Fault> {
+    match load(script, point).call(&Call::Interpret(InterpretCall { operation })) {
+        Ok(Reply::Interpret(Some(interpretation))) => Ok(interpretation),
+        Ok(other) => panic!("{other:?}"),
+        Err(fault) => Err(fault),
+    }
+}

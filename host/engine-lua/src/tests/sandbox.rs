@@ -1,0 +1,194 @@
+use bulkhead_core::call::{Call, HealthCall, Reply};
+use bulkhead_core::model::Health;
+use bulkhead_core::policy::FaultKind;
+use bulkhead_plugin::{Engine, Entry, EntryPoint, Module};
+use serde_json::{Value, json};
+
+use super::{fault_of, health_of, kind_of_fault, load, source, value_of};
+use crate::LuaEngine;
+
+fn check(expression: &str, expected: Value) {
+    assert_eq!(value_of(expression, &json!({})), Ok(expected), "{expression}");
+}
+
+#[test]
+fn nothing_but_karmadas_libraries_is_there() {
+    let absent = [
+        "io",
+        "debug",
+        "coroutine",
+        "utf8",
+        "bit32",
+        "buffer",
+        "vector",
+        "gcinfo",
+        "typeof",
+        "rawlen",
+        "os.exit",
+        "os.execute",
+        "os.getenv",
+        "os.clock",
+        "string.split",
+        "string.pack",
+        "table.foreach",
+        "table.unpack",
+        "table.create",
+        "package.path",
+        "package.cpath",
+    ];
+    for name in absent {
+        check(&format!("type({name})"), json!("nil"));
+    }
+    for name in ["unpack", "table.getn", "table.maxn", "math.mod", "math.pow", "string.gfind", "os.time", "load"] {
+        check(&format!("type({name})"), json!("function"));
+    }
+    check("_VERSION", json!("Lua 5.1"));
+    assert_eq!(kind_of_fault("os.exit(1)"), FaultKind::Trap);
+    assert_eq!(kind_of_fault("io.open('/etc/passwd')"), FaultKind::Trap);
+}
+
+#[test]
+fn what_karmada_refuses_is_denied_with_its_words() {
+    let check = |body: &str, name: &str| {
+        let fault = fault_of(body);
+        assert_eq!(fault.kind, FaultKind::Denied, "{body}");
+        let words = "is not supported in karmada customized resourceinterpreter.";
+        assert_eq!(fault.message, format!("test.lua:2: call function {name} {words}"), "{body}");
+    };
+    check("load('return 1')", "load");
+    check("loadstring('return 1')", "loadstring");
+    check("setmetatable({}, {})", "setmetatable");
+    check("getfenv()", "getfenv");
+    check("collectgarbage()", "collectgarbage");
+    check("return ('x'):rep(1000)", "rep");
+    check("return string.gsub('x', 'x', 'y')", "gsub");
+}
+
+#[test]
+fn only_kube_can_be_required() {
+    let fault = fault_of("require('socket')");
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::Denied, "test.lua:2: module socket not found, the only module is kube")
+    );
+    assert_eq!(kind_of_fault("require('./test')"), FaultKind::Denied);
+}
+
+#[test]
+fn a_refusal_can_be_caught_and_is_then_no_fault() {
+    let script = "function InterpretHealth(obj)
+        local ok, refusal = pcall(load, 'return 1')
+        return not ok and tostring(refusal):find('not supported', 1, true) ~= nil
+    end";
+    assert_eq!(health_of(script, &json!({})).map(|verdict| verdict.health), Ok(Health::Healthy));
+}
+
+#[test]
+fn no_state_survives_a_call() {
+    let script = "
+        counter = (counter or 0) + 1
+        function InterpretHealth(obj)
+            calls = (calls or 0) + 1
+            string.upper = nil
+            require('kube').calls = (require('kube').calls or 0) + 1
+            return calls == 1 and counter == 1 and require('kube').calls == 1
+        end";
+    let policy = load(script, EntryPoint::Health);
+    for _ in 0..3 {
+        let Ok(Reply::Health(verdict)) = policy.call(&Call::Health(HealthCall { object: &json!({}) })) else {
+            panic!("no health");
+        };
+        assert_eq!(verdict.health, Health::Healthy);
+    }
+}
+
+#[test]
+fn scripts_of_one_plugin_do_not_see_each_other() {
+    let mut source = source("", &[]);
+    let module = |kind: &str, code: &str| Module {
+        origin: format!("{kind}.lua"),
+        code: code.as_bytes().to_vec(),
+        entries: vec![Entry { point: EntryPoint::Health, object_kind: Some(("v1".to_owned(), kind.to_owned())) }],
+    };
+    source.modules = vec![
+        module("A", "leak = 1 type = nil function InterpretHealth(obj) leak = 2 return true end"),
+        module("B", "function InterpretHealth(obj) return leak == nil and type(obj) == 'table' end"),
+    ];
+    let policy = LuaEngine::default().load(&source).unwrap();
+    for kind in ["A", "B"] {
+        let object = json!({"apiVersion": "v1", "kind": kind});
+        let Ok(Reply::Health(verdict)) = policy.call(&Call::Health(HealthCall { object: &object })) else {
+            panic!("no health of {kind}");
+        };
+        assert_eq!(verdict.health, Health::Healthy, "{kind}");
+    }
+}
+
+#[test]
+fn arguments_are_private_and_real_tables() {
+    let script = "function InterpretHealth(obj)
+        obj.list[1] = 'changed'
+        local names = 0
+        for name in pairs(obj) do names = names + 1 end
+        return type(obj) == 'table' and #obj.list == 2 and next(obj.empty) == nil and names == 3 and obj.gone == nil
+            and obj['1'] == 'text' and obj[1] == nil
+    end";
+    let object = json!({"list": [1, null, 3], "empty": {}, "gone": null, "1": "text"});
+    assert_eq!(health_of(script, &object).map(|verdict| verdict.health), Ok(Health::Healthy));
+    assert_eq!(object["list"][0], json!(1));
+}
+
+#[test]
+fn library_errors_carry_the_line_of_the_script() {
+    let check = |body: &str, expected: &str| {
+        let fault = fault_of(body);
+        assert_eq!((fault.kind, fault.message.as_str()), (FaultKind::Trap, expected), "{body}");
+    };
+    check("error('boom')", "test.lua:2: boom");
+    check("error('boom', 0)", "boom");
+    check("\n\nlocal x = nil + 1", "test.lua:4: attempt to perform arithmetic (add) on nil and number");
+    check("return ('a'):match('[a')", "test.lua:2: malformed pattern (missing ']')");
+}
+
+#[test]
+fn time_is_that_of_the_call() {
+    check("os.time({year = 2024, month = 1, day = 2, hour = 3})", json!(1_704_164_400));
+    check("os.date('%Y-%m-%dT%H:%M:%SZ', 0)", json!("1970-01-01T00:00:00Z"));
+    check("os.date('!%H', 3600)", json!("01"));
+    let fault = fault_of("return os.time() > 0");
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::Denied, "test.lua:2: the current time is not available to this function")
+    );
+}
+
+#[test]
+fn randomness_is_the_same_in_every_call() {
+    let value = || value_of("math.random(1000000)", &json!({}));
+    assert_eq!(value(), value());
+}
+
+#[test]
+fn addresses_do_not_show() {
+    check("tostring({})", json!("table: 0x0"));
+    check("string.format('%s %d', print, 1)", json!("function: 0x0 1"));
+    check("tostring(nil)", json!("nil"));
+}
+
+#[test]
+fn numbers_print_as_in_karmada() {
+    check("tostring(1)", json!("1"));
+    check("tostring(1.5)", json!("1.5"));
+    check("tostring(1e15)", json!("1000000000000000"));
+    check("2^53 .. ''", json!("9007199254740992"));
+    check("tostring(1/0)", json!("+Inf"));
+    check("tostring(-0)", json!("0"));
+    check("string.format('%s %s', true, nil)", json!("true nil"));
+    check("tostring(0.1 + 0.2)", json!("0.30000000000000004"));
+    check("string.format('%5s|%-5s|%05d|%+d', 'a', 'b', 42, 7)", json!("    a|b    |00042|+7"));
+}
+
+#[test]
+fn output_goes_nowhere_and_does_no_harm() {
+    check("print('x') == nil", json!(true));
+}

@@ -1,0 +1,193 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+
+/// Longest reason code, in characters.
+pub const REASON_CODE_CHARS_MAX: usize = 64;
+/// Longest reason message, in characters; longer ones are cut.
+pub const REASON_MESSAGE_CHARS_MAX: usize = 1024;
+/// Most taint changes in one reply.
+pub const TAINT_CHANGES_MAX: usize = 64;
+
+/// A policy whose replies are in bounds, whoever wrote it.
+///
+/// A reply of another kind than its call, of another length than the call's list, with a score outside
+/// 0..=100 or with too many changes is a [`FaultKind::BadReply`]. A panic is a [`FaultKind::HostBug`].
+/// Reasons are cut to size and stripped of control characters.
+pub struct Bounded {
+    inner: Arc<dyn Policy>,
+    calls: AtomicU64,
+    faults: AtomicU64,
+}
+
+/// How often a policy was called, and how often in vain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// All calls.
+    pub calls: u64,
+    /// Calls that ended in a fault.
+    pub faults: u64,
+}
+
+impl Bounded {
+    /// Wraps a policy.
+    pub fn new(inner: Arc<dyn Policy>) -> Self {
+        Self { inner, calls: AtomicU64::new(0), faults: AtomicU64::new(0) }
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> CallCounts {
+        CallCounts { calls: self.calls.load(Ordering::Relaxed), faults: self.faults.load(Ordering::Relaxed) }
+    }
+}
+
+impl Policy for Bounded {
+    fn id(&self) -> &PolicyId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.inner.capabilities()
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
+            .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
+            .and_then(|reply| in_bounds(call, reply));
+        if answer.is_err() {
+            self.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
+    let bad = |message: String| Err(Fault::new(FaultKind::BadReply, message));
+    match (call, &mut reply) {
+        (Call::Health(_), Reply::Health(verdict)) => tidy(&mut verdict.reason),
+        (Call::ClusterTaint(_), Reply::ClusterTaint(verdict)) => {
+            if verdict.changes.len() > TAINT_CHANGES_MAX {
+                return bad(format!("{} taint changes, at most {TAINT_CHANGES_MAX} allowed", verdict.changes.len()));
+            }
+            for change in &mut verdict.changes {
+                let (key, reason) = match change {
+                    TaintChange::Add { taint, reason } => (&taint.key, reason),
+                    TaintChange::Remove { key, reason, .. } => (&*key, reason),
+                };
+                if key.is_empty() {
+                    return bad("a taint change has an empty key".to_owned());
+                }
+                tidy(reason);
+            }
+        }
+        (Call::Filter(call), Reply::Filter(verdicts)) => {
+            if verdicts.len() != call.clusters.len() {
+                return bad(format!("{} verdicts for {} clusters", verdicts.len(), call.clusters.len()));
+            }
+            for verdict in verdicts {
+                if let FilterVerdict::Unfit(reason) = verdict {
+                    tidy(reason);
+                }
+            }
+        }
+        (Call::Score(call), Reply::Score(scores)) => {
+            if scores.len() != call.clusters.len() {
+                return bad(format!("{} scores for {} clusters", scores.len(), call.clusters.len()));
+            }
+            if let Some(score) = scores.iter().find(|score| !(0..=100).contains(*score)) {
+                return bad(format!("score {score} is outside 0..=100"));
+            }
+        }
+        (Call::EvictionCheck(_), Reply::EvictionCheck(verdict)) => match verdict {
+            EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. } => tidy(reason),
+            EvictionVerdict::Abstain => {}
+        },
+        (Call::Interpret(_), Reply::Interpret(_)) => {}
+        (call, reply) => return bad(format!("a {} reply to a {} call", reply.kind(), call.kind())),
+    }
+    Ok(reply)
+}
+
+fn tidy(reason: &mut Reason) {
+    cut(&mut reason.code, REASON_CODE_CHARS_MAX);
+    cut(&mut reason.message, REASON_MESSAGE_CHARS_MAX);
+}
+
+fn cut(text: &mut String, chars_max: usize) {
+    if text.len() > chars_max || text.chars().any(char::is_control) {
+        *text = text.chars().filter(|c| !c.is_control()).take(chars_max).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::call::{CallKind, HealthCall, HealthVerdict, ScoreCall};
+    use bulkhead_core::model::{Binding, Cluster, Health};
+    use bulkhead_core::time::Time;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Fixed(PolicyId, Box<dyn Fn() -> Reply + Send + Sync>);
+
+    impl Policy for Fixed {
+        fn id(&self) -> &PolicyId {
+            &self.0
+        }
+        fn capabilities(&self) -> &[Capability] {
+            &[]
+        }
+        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+            Ok((self.1)())
+        }
+    }
+
+    fn bounded(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Bounded {
+        Bounded::new(Arc::new(Fixed(PolicyId::builtin("fixed"), Box::new(reply))))
+    }
+
+    fn kind_of(result: Result<Reply, Fault>) -> Option<FaultKind> {
+        result.err().map(|fault| fault.kind)
+    }
+
+    #[test]
+    fn replies_out_of_bounds_are_faults() {
+        let (binding, clusters) = (Binding::default(), [Arc::new(Cluster::default())]);
+        let call = Call::Score(ScoreCall { binding: &binding, clusters: &clusters, now: Time::from_millis(0) });
+        let check = |reply: Vec<i64>, expected| {
+            assert_eq!(kind_of(bounded(move || Reply::Score(reply.clone())).call(&call)), expected);
+        };
+        check(vec![100], None);
+        check(vec![101], Some(FaultKind::BadReply));
+        check(vec![-1], Some(FaultKind::BadReply));
+        check(vec![], Some(FaultKind::BadReply));
+        assert_eq!(kind_of(bounded(|| Reply::Filter(vec![])).call(&call)), Some(FaultKind::BadReply));
+    }
+
+    #[test]
+    fn a_panic_is_a_fault_of_the_host() {
+        let object = json!({});
+        let policy = bounded(|| panic!("boom"));
+        assert_eq!(kind_of(policy.call(&Call::Health(HealthCall { object: &object }))), Some(FaultKind::HostBug));
+        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1 });
+    }
+
+    #[test]
+    fn reasons_are_cut_and_stripped() {
+        let object = json!({});
+        let reply = || {
+            let reason = Reason::new("A\u{1b}[31m", "x".repeat(5000));
+            Reply::Health(HealthVerdict { health: Health::Healthy, reason })
+        };
+        let Ok(Reply::Health(verdict)) = bounded(reply).call(&Call::Health(HealthCall { object: &object })) else {
+            panic!("no health");
+        };
+        assert_eq!(verdict.reason.code, "A[31m");
+        assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
+        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object }).kind());
+    }
+}

@@ -1,0 +1,72 @@
+//! Set-up and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs.
+
+mod guests;
+mod sh;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build host and guests, then run the main example: a federation that survives a cluster failure.
+    Demo {
+        /// Arguments for `bulkhead simulate`, in place of the example.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        simulate: Vec<String>,
+    },
+    /// Run everything that must pass.
+    Test,
+    /// Build the example plugins as WebAssembly components into target/guests.
+    Guests,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> anyhow::Result<ExitCode> {
+    let root = root();
+    match task {
+        Task::Guests => {
+            for component in guests::build(&root)? {
+                println!("{}", component.strip_prefix(&root).unwrap_or(&component).display());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Demo { simulate } => {
+            guests::build(&root)?;
+            sh::cargo(&root, &["build", "--package", "bulkhead"])?;
+            let program = root.join("target/debug/bulkhead");
+            let example = ["examples/nginx-divided/scenario.yaml".to_owned()];
+            let arguments = if simulate.is_empty() { &example[..] } else { &simulate[..] };
+            sh::exit_code(&root, &program, "simulate", arguments)
+        }
+        Task::Test => {
+            guests::build(&root)?;
+            sh::cargo(&root, &["test", "--workspace"])?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The folder of the workspace, wherever the task is started.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}

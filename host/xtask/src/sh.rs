@@ -1,0 +1,26 @@
+//! Programs that a task runs, with errors that say what was run.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+/// Runs cargo in the workspace and fails if it fails.
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let shown = format!("cargo {}", arguments.join(" "));
+    let status = Command::new(program).args(arguments).current_dir(root).status();
+    let status = status.with_context(|| format!("starting {shown}"))?;
+    if !status.success() {
+        bail!("{shown} failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs a program and passes its exit code on.
+pub(crate) fn exit_code(root: &Path, program: &Path, command: &str, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let status = Command::new(program).arg(command).args(arguments).current_dir(root).status();
+    let status = status.with_context(|| format!("starting {}", program.display()))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}

@@ -1,0 +1,77 @@
+//! Built-in policies: Karmada's own rules behind the plugin port.
+//!
+//! Each policy answers the same calls as a plugin and could be replaced by one. They hold no state, read no
+//! clock and know no engine. What an object has to look like is checked field by field ([`shape`]); an object
+//! that does not fit is an answer (`Unknown`) for health and a fault for the other interpreter operations.
+//!
+//! Start reading at [`all`]. [`quantity`] and [`pod`] are arithmetic that other crates may use as well.
+
+mod aggregate;
+mod aggregate_job;
+mod aggregate_load_balancer;
+mod aggregate_pod;
+mod failover_eviction;
+mod filter;
+mod native_health;
+mod native_interpreter;
+pub mod pod;
+pub mod quantity;
+mod ready_condition;
+mod reflect;
+mod replicas;
+mod resource_health;
+mod scheduling;
+pub mod shape;
+mod taint_policies;
+
+use std::sync::Arc;
+
+use bulkhead_core::call::Call;
+use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
+
+pub use failover_eviction::FailoverEviction;
+pub use native_health::NativeHealth;
+pub use native_interpreter::NativeInterpreter;
+pub use ready_condition::ReadyCondition;
+pub use resource_health::ResourceHealth;
+pub use scheduling::SchedulingPolicy;
+pub use taint_policies::ClusterTaintPolicies;
+
+/// Every policy that needs no configuration, in the order in which they are asked.
+///
+/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicies`], which is made
+/// anew from the objects in the API.
+pub fn all() -> Vec<Arc<dyn Policy>> {
+    vec![
+        Arc::new(SchedulingPolicy::api_enablement()),
+        Arc::new(SchedulingPolicy::taint_toleration()),
+        Arc::new(SchedulingPolicy::cluster_affinity()),
+        Arc::new(SchedulingPolicy::spread_constraint()),
+        Arc::new(SchedulingPolicy::cluster_eviction()),
+        Arc::new(SchedulingPolicy::cluster_locality()),
+        Arc::new(ResourceHealth::default()),
+        Arc::new(NativeHealth::default()),
+        Arc::new(NativeInterpreter::default()),
+        Arc::new(ReadyCondition::default()),
+    ]
+}
+
+/// The fault of being asked something that the policy's capabilities do not promise: the host's mistake.
+fn not_asked(id: &PolicyId, call: &Call<'_>) -> Fault {
+    Fault::new(FaultKind::HostBug, format!("{id} does not answer {} calls", call.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::all;
+
+    #[test]
+    fn names_are_unique_and_every_policy_answers_something() {
+        let policies = all();
+        let names: BTreeSet<_> = policies.iter().map(|policy| policy.id().name.clone()).collect();
+        assert_eq!(names.len(), policies.len());
+        assert!(policies.iter().all(|policy| !policy.capabilities().is_empty()));
+    }
+}

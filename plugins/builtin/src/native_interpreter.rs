@@ -1,0 +1,119 @@
+//! Karmada's native interpreter operations other than health, as one policy.
+
+use bulkhead_core::call::{Call, CallKind, Interpretation, Operation, Reply};
+use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+use serde_json::Value;
+
+use crate::aggregate::{self, Aggregated};
+use crate::shape::Malformed;
+use crate::{not_asked, reflect, replicas};
+
+/// Karmada's native rules. (Karmada: `pkg/resourceinterpreter/default/native`.)
+///
+/// It answers for every kind of object, because the whole status of an unknown kind is collected. Where there is
+/// no rule the reply is `Interpret(None)`; an object of the wrong shape is a fault, as it is an error in Karmada.
+pub struct NativeInterpreter {
+    id: PolicyId,
+    capabilities: Vec<Capability>,
+}
+
+impl Default for NativeInterpreter {
+    fn default() -> Self {
+        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities: vec![Capability::any(CallKind::Interpret)] }
+    }
+}
+
+impl Policy for NativeInterpreter {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        let Call::Interpret(interpret) = call else { return Err(not_asked(&self.id, call)) };
+        let operation = &interpret.operation;
+        let kind = kind_of(operation.object());
+        let interpretation = match *operation {
+            Operation::Replicas { object } => replicas::interpret(kind, object),
+            Operation::Revise { object, replicas } => replicas::revise(kind, object, replicas).map(as_object),
+            Operation::ReflectStatus { object } => {
+                reflect::status(kind, object).map(|status| Some(Interpretation::Status(status)))
+            }
+            Operation::AggregateStatus { object, items } => aggregate_status(kind, object, items).map(as_object),
+        };
+        let fault = |error: Malformed| Fault::new(FaultKind::GuestError, format!("{}: {error}", operation.name()));
+        interpretation.map(Reply::Interpret).map_err(fault)
+    }
+}
+
+fn kind_of(object: &Value) -> (&str, &str) {
+    let field = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    (field("apiVersion"), field("kind"))
+}
+
+fn as_object(object: Option<Value>) -> Option<Interpretation> {
+    object.map(Interpretation::Object)
+}
+
+/// The object is returned as it is but for its status. Karmada sends it through a typed struct, which drops
+/// fields it does not know and adds empty ones; nobody reads those, since only the status is written.
+fn aggregate_status(
+    kind: (&str, &str),
+    object: &Value,
+    items: &[AggregatedStatusItem],
+) -> Result<Option<Value>, Malformed> {
+    let mut aggregated = object.clone();
+    match (aggregate::status(kind, object, items)?, aggregated.as_object_mut()) {
+        (Aggregated::NoRule, _) => return Ok(None),
+        (Aggregated::Status(status), Some(members)) => {
+            members.insert("status".to_owned(), Value::Object(status));
+        }
+        (Aggregated::Status(_), None) | (Aggregated::Unchanged, _) => {}
+    }
+    Ok(Some(aggregated))
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::call::InterpretCall;
+    use serde_json::json;
+
+    use super::*;
+
+    fn ask(operation: Operation<'_>) -> Result<Reply, FaultKind> {
+        let call = Call::Interpret(InterpretCall { operation });
+        NativeInterpreter::default().call(&call).map_err(|fault| fault.kind)
+    }
+
+    #[test]
+    fn kinds_without_a_rule_get_no_answer_but_for_their_status() {
+        let object = json!({"apiVersion": "example.io/v1", "kind": "Widget", "status": {"ok": true}});
+        assert_eq!(ask(Operation::Replicas { object: &object }), Ok(Reply::Interpret(None)));
+        assert_eq!(ask(Operation::Revise { object: &object, replicas: 1 }), Ok(Reply::Interpret(None)));
+        assert_eq!(ask(Operation::AggregateStatus { object: &object, items: &[] }), Ok(Reply::Interpret(None)));
+        let status = Interpretation::Status(Some(json!({"ok": true})));
+        assert_eq!(ask(Operation::ReflectStatus { object: &object }), Ok(Reply::Interpret(Some(status))));
+    }
+
+    #[test]
+    fn a_malformed_object_is_a_fault_that_names_the_operation() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "3"}});
+        let call = Call::Interpret(InterpretCall { operation: Operation::Replicas { object: &object } });
+        let fault = NativeInterpreter::default().call(&call).err();
+        let message = "InterpretReplica: spec.replicas is a string, not an integer";
+        assert_eq!(fault, Some(Fault::new(FaultKind::GuestError, message)));
+    }
+
+    #[test]
+    fn aggregation_leaves_the_rest_of_the_object_alone() {
+        let object = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"unknown": []}});
+        let mut expected = object.clone();
+        expected["status"] = json!({"phase": "Bound"});
+        let told = ask(Operation::AggregateStatus { object: &object, items: &[] });
+        assert_eq!(told, Ok(Reply::Interpret(Some(Interpretation::Object(expected)))));
+    }
+}

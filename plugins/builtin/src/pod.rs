@@ -1,0 +1,274 @@
+//! What a pod template needs and what it refers to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bulkhead_core::model::ReplicaRequirements;
+use serde_json::{Map, Value, json};
+
+use crate::quantity::{Format, Quantity};
+use crate::shape::{Malformed, field, list, members, text};
+
+/// Amounts by resource name: thousandths of cpu, units of everything else.
+type Amounts = BTreeMap<String, i128>;
+
+/// What one replica of a pod template needs; `None` when it asks for nothing.
+/// (Karmada: `pkg/util/helper/binding.go:GenerateReplicaRequirements`, `pkg/util/resource.go`.)
+///
+/// `template` is an object with a pod's `spec`: a pod template or a pod. Init containers count with their
+/// maximum, restartable ones too, as in Karmada; pod-level resources are ignored as there.
+pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>, Malformed> {
+    let mut needed = Amounts::new();
+    for container in list(template, &["spec", "containers"])? {
+        for (name, amount) in container_requests(container)? {
+            *needed.entry(name).or_default() += amount;
+        }
+    }
+    for container in list(template, &["spec", "initContainers"])? {
+        for (name, amount) in container_requests(container)? {
+            let most = needed.entry(name).or_default();
+            *most = amount.max(*most);
+        }
+    }
+    for (name, quantity) in quantities(template, &["spec", "overhead"])? {
+        if let Some(amount) = amount(&name, quantity) {
+            *needed.entry(name).or_default() += amount;
+        }
+    }
+    let resource_request: BTreeMap<_, _> = needed
+        .into_iter()
+        .filter(|(_, amount)| *amount > 0)
+        .map(|(name, amount)| {
+            let text = printed(&name, amount);
+            (name, text)
+        })
+        .collect();
+    let claim = node_claim(template)?;
+    if resource_request.is_empty() && claim.is_none() {
+        return Ok(None);
+    }
+    let rest = claim.into_iter().map(|claim| ("nodeClaim".to_owned(), Value::Object(claim))).collect();
+    Ok(Some(ReplicaRequirements { resource_request, rest }))
+}
+
+/// Requests of a container; a limit stands in for a missing request.
+fn container_requests(container: &Value) -> Result<Amounts, Malformed> {
+    let mut requests = quantities(container, &["resources", "limits"])?;
+    requests.extend(quantities(container, &["resources", "requests"])?);
+    Ok(requests.into_iter().filter_map(|(name, quantity)| Some((name.clone(), amount(&name, quantity)?))).collect())
+}
+
+fn quantities(object: &Value, path: &[&str]) -> Result<BTreeMap<String, Quantity>, Malformed> {
+    let Some(entries) = members(object, path)? else { return Ok(BTreeMap::new()) };
+    let parse = |(name, value): (&String, &Value)| match Quantity::from_json(value) {
+        Ok(quantity) => Ok((name.clone(), quantity)),
+        Err(error) => Err(Malformed::new(format!("{}.{name}: {error}", path.join(".")))),
+    };
+    entries.iter().map(parse).collect()
+}
+
+/// Every container is rounded up on its own. Plain names that Kubernetes does not define are left out.
+fn amount(name: &str, quantity: Quantity) -> Option<i128> {
+    match name {
+        "cpu" => Some(quantity.millis()),
+        "memory" | "ephemeral-storage" | "pods" => Some(quantity.units()),
+        _ if is_scalar(name) => Some(quantity.units()),
+        _ => None,
+    }
+}
+
+/// Kubernetes: `pkg/apis/core/helper:IsScalarResourceName`.
+fn is_scalar(name: &str) -> bool {
+    let extended = name.contains('/') && (name.contains("kubernetes.io/") || !name.starts_with("requests."));
+    extended || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+}
+
+fn printed(name: &str, amount: i128) -> String {
+    match name {
+        "cpu" => Quantity::from_millis(amount, Format::Decimal),
+        "memory" | "ephemeral-storage" => Quantity::from_units(amount, Format::Binary),
+        _ if name.starts_with("hugepages-") => Quantity::from_units(amount, Format::Binary),
+        _ => Quantity::from_units(amount, Format::Decimal),
+    }
+    .to_string()
+}
+
+/// An empty node selector is a claim, an empty list of tolerations is none, as in Karmada.
+fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed> {
+    let selector = members(template, &["spec", "nodeSelector"])?;
+    let tolerations = list(template, &["spec", "tolerations"])?;
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let affinity = field(template, &["spec", "affinity", "nodeAffinity", required])?;
+    let mut claim = Map::new();
+    if let Some(affinity) = affinity {
+        claim.insert("hardNodeAffinity".to_owned(), affinity.clone());
+    }
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        claim.insert("nodeSelector".to_owned(), Value::Object(selector.clone()));
+    }
+    if !tolerations.is_empty() {
+        claim.insert("tolerations".to_owned(), Value::Array(tolerations.to_vec()));
+    }
+    Ok((selector.is_some() || !claim.is_empty()).then_some(claim))
+}
+
+/// References to the `ConfigMap`s, `Secret`s, service account and claims that a pod template names, as
+/// `DependentObjectReference`s, without duplicates and in a fixed order (Karmada's is random).
+/// (Karmada: `pkg/util/helper/pod.go:GetDependenciesFromPodTemplate`, `pkg/util/lifted/visitpod.go`.)
+pub fn dependencies(template: &Value, namespace: &str) -> Result<Vec<Value>, Malformed> {
+    let mut found = References::default();
+    for kind in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in list(template, &["spec", kind])? {
+            found.in_container(container)?;
+        }
+    }
+    for secret in list(template, &["spec", "imagePullSecrets"])? {
+        found.add("Secret", text(secret, &["name"])?);
+    }
+    for volume in list(template, &["spec", "volumes"])? {
+        found.in_volume(volume)?;
+    }
+    let account = text(template, &["spec", "serviceAccountName"])?;
+    if account != "default" {
+        found.add("ServiceAccount", account);
+    }
+    Ok(found.0.iter().map(|(kind, name)| reference(kind, name, namespace)).collect())
+}
+
+fn reference(kind: &str, name: &str, namespace: &str) -> Value {
+    let mut reference = json!({"apiVersion": "v1", "kind": kind, "name": name});
+    if !namespace.is_empty() {
+        reference["namespace"] = json!(namespace);
+    }
+    reference
+}
+
+/// Kinds and names, sorted.
+#[derive(Default)]
+struct References<'a>(BTreeSet<(&'static str, &'a str)>);
+
+impl<'a> References<'a> {
+    fn add(&mut self, kind: &'static str, name: &'a str) {
+        if !name.is_empty() {
+            self.0.insert((kind, name));
+        }
+    }
+
+    fn in_container(&mut self, container: &'a Value) -> Result<(), Malformed> {
+        for variable in list(container, &["env"])? {
+            self.add("ConfigMap", text(variable, &["valueFrom", "configMapKeyRef", "name"])?);
+            self.add("Secret", text(variable, &["valueFrom", "secretKeyRef", "name"])?);
+        }
+        for source in list(container, &["envFrom"])? {
+            self.add("ConfigMap", text(source, &["configMapRef", "name"])?);
+            self.add("Secret", text(source, &["secretRef", "name"])?);
+        }
+        Ok(())
+    }
+
+    fn in_volume(&mut self, volume: &'a Value) -> Result<(), Malformed> {
+        self.add("ConfigMap", text(volume, &["configMap", "name"])?);
+        self.add("Secret", text(volume, &["secret", "secretName"])?);
+        self.add("Secret", text(volume, &["azureFile", "secretName"])?);
+        self.add("Secret", text(volume, &["csi", "nodePublishSecretRef", "name"])?);
+        for kind in ["cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"] {
+            self.add("Secret", text(volume, &[kind, "secretRef", "name"])?);
+        }
+        self.add("PersistentVolumeClaim", text(volume, &["persistentVolumeClaim", "claimName"])?);
+        for source in list(volume, &["projected", "sources"])? {
+            self.add("ConfigMap", text(source, &["configMap", "name"])?);
+            self.add("Secret", text(source, &["secret", "name"])?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(spec: Value, expected: Value) {
+        let told = match requirements(&json!({"spec": spec})) {
+            Ok(needed) => serde_json::to_value(needed).unwrap(),
+            Err(error) => json!(error.to_string()),
+        };
+        assert_eq!(told, expected, "{spec}");
+    }
+
+    fn container(requests: Value, limits: Value) -> Value {
+        json!({"name": "c", "resources": {"requests": requests, "limits": limits}})
+    }
+
+    #[test]
+    fn requests_are_summed_and_rounded_as_in_karmada() {
+        let check = |containers: Value, inits: Value, overhead: Value, expected: Value| {
+            let expected = if expected.is_null() { expected } else { json!({"resourceRequest": expected}) };
+            check(json!({"containers": containers, "initContainers": inits, "overhead": overhead}), expected);
+        };
+        let of = |requests: Value| container(requests, json!({}));
+        check(json!([]), json!([]), json!({}), Value::Null);
+        check(json!([{"name": "c"}]), json!([]), Value::Null, Value::Null);
+        let two = json!([of(json!({"cpu": "100m", "memory": "64Mi"})), of(json!({"cpu": "250m", "memory": "1Gi"}))]);
+        check(two.clone(), json!([]), json!({}), json!({"cpu": "350m", "memory": "1088Mi"}));
+        check(two, json!([of(json!({"cpu": "2"}))]), json!({"cpu": "1"}), json!({"cpu": "3", "memory": "1088Mi"}));
+        let limits = json!([container(json!({"cpu": "500m"}), json!({"cpu": 2, "memory": "1Gi"}))]);
+        check(limits, json!([]), json!({}), json!({"cpu": "500m", "memory": "1Gi"}));
+        check(json!([of(json!({"memory": "1500m"}))]), json!([]), json!({}), json!({"memory": "2"}));
+        check(json!([of(json!({"cpu": 0, "memory": 0}))]), json!([]), json!({}), Value::Null);
+        let scalars = json!({"nvidia.com/gpu": 2, "hugepages-2Mi": "4Mi", "foo": 2, "requests.x/y": 1});
+        check(json!([of(scalars)]), json!([]), json!({}), json!({"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}));
+    }
+
+    #[test]
+    fn node_claims_follow_karmada() {
+        check(json!({"nodeSelector": {}}), json!({"nodeClaim": {}}));
+        check(json!({"nodeSelector": {"a": "b"}}), json!({"nodeClaim": {"nodeSelector": {"a": "b"}}}));
+        check(json!({"tolerations": []}), Value::Null);
+        let tolerations = json!([{"key": "k", "operator": "Exists"}]);
+        check(json!({"tolerations": tolerations}), json!({"nodeClaim": {"tolerations": tolerations}}));
+        let affinity = |field: &str| json!({"affinity": {"nodeAffinity": {field: {"nodeSelectorTerms": []}}}});
+        let hard = json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": []}}});
+        check(affinity("requiredDuringSchedulingIgnoredDuringExecution"), hard);
+        check(affinity("preferredDuringSchedulingIgnoredDuringExecution"), Value::Null);
+    }
+
+    #[test]
+    fn malformed_templates_are_errors() {
+        check(json!([]), json!("spec is a list, not an object"));
+        check(json!({"containers": "x"}), json!("spec.containers is a string, not a list"));
+        let told = format!("resources.requests.cpu: {}", crate::quantity::NotAQuantity);
+        check(json!({"containers": [container(json!({"cpu": "abc"}), json!({}))]}), json!(told));
+    }
+
+    #[test]
+    fn dependencies_are_found_once_and_sorted() {
+        let spec = json!({
+            "serviceAccountName": "sa",
+            "imagePullSecrets": [{"name": "pull"}, {"name": ""}],
+            "containers": [{
+                "env": [{"name": "A", "value": "1"}, {"valueFrom": {"secretKeyRef": {"name": "s1"}}}],
+                "envFrom": [{"configMapRef": {"name": "c1"}}, {"secretRef": {"name": "s1"}}],
+            }],
+            "volumes": [
+                {"configMap": {"name": "c2"}},
+                {"secret": {"secretName": "s2"}},
+                {"cephfs": {"secretRef": {"name": "s3"}}},
+                {"persistentVolumeClaim": {"claimName": "p"}},
+                {"projected": {"sources": [{"configMap": {"name": "c3"}}, {"secret": {"name": "s4"}}]}},
+                {"emptyDir": {}},
+            ],
+        });
+        let names = |kind: &str| -> Vec<String> {
+            let found = dependencies(&json!({"spec": spec}), "ns").unwrap();
+            let of_kind = found.iter().filter(|reference| reference["kind"] == kind);
+            of_kind.map(|reference| reference["name"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(names("ConfigMap"), ["c1", "c2", "c3"]);
+        assert_eq!(names("Secret"), ["pull", "s1", "s2", "s3", "s4"]);
+        assert_eq!(names("ServiceAccount"), ["sa"]);
+        assert_eq!(names("PersistentVolumeClaim"), ["p"]);
+        assert_eq!(dependencies(&json!({"spec": {"serviceAccountName": "default"}}), "ns"), Ok(vec![]));
+        let account = json!({"spec": {"serviceAccountName": "s"}});
+        let bare = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "s"});
+        assert_eq!(dependencies(&account, ""), Ok(vec![bare]));
+    }
+}

@@ -1,0 +1,119 @@
+//! The built-in eviction check: the old copy goes when the new ones are healthy.
+
+use bulkhead_core::call::{Call, CallKind, EvictionCheckCall, EvictionVerdict, Reason, Reply};
+use bulkhead_core::model::Health;
+use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
+
+use crate::not_asked;
+
+/// Releases the old copy once every target cluster reports the workload as Healthy.
+/// (Karmada: `pkg/controllers/gracefuleviction/evictiontask.go:allScheduledResourceInHealthyState`.)
+///
+/// It differs from Karmada in one point on purpose: with an empty scheduling result Karmada's test holds
+/// vacuously and the last copy is deleted. "No replacement anywhere" is the case that a failover tool exists to
+/// protect from, so here it holds.
+pub struct ResourceHealth {
+    id: PolicyId,
+    capabilities: Vec<Capability>,
+}
+
+impl Default for ResourceHealth {
+    fn default() -> Self {
+        Self { id: PolicyId::builtin("ResourceHealth"), capabilities: vec![Capability::any(CallKind::EvictionCheck)] }
+    }
+}
+
+impl Policy for ResourceHealth {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        match call {
+            Call::EvictionCheck(call) => Ok(Reply::EvictionCheck(judge(call))),
+            _ => Err(not_asked(&self.id, call)),
+        }
+    }
+}
+
+fn judge(call: &EvictionCheckCall<'_>) -> EvictionVerdict {
+    let (binding, targets) = (call.binding, &call.binding.spec.clusters);
+    let (observed, generation) = (binding.status.scheduler_observed_generation, binding.generation);
+    if observed != generation {
+        let message = format!("the scheduler has seen generation {observed} of {generation}");
+        return hold("SchedulePending", message);
+    }
+    if targets.is_empty() {
+        return hold("NoReplacement", "the workload is scheduled to no cluster".to_owned());
+    }
+    let lacking: Vec<_> = targets.iter().filter_map(|target| shortcoming(call, &target.name)).collect();
+    if !lacking.is_empty() {
+        return hold("ReplacementNotHealthy", lacking.join(", "));
+    }
+    let count = targets.len();
+    let message = format!("{count} of {count} target clusters report Healthy");
+    EvictionVerdict::Release(Reason::new("ReplacementHealthy", message))
+}
+
+/// Health changes arrive as events, so there is nothing to come back for.
+fn hold(code: &str, message: String) -> EvictionVerdict {
+    EvictionVerdict::Hold { reason: Reason::new(code, message), recheck_after_s: None }
+}
+
+fn shortcoming(call: &EvictionCheckCall<'_>, cluster: &str) -> Option<String> {
+    let item = call.observed.iter().find(|item| item.cluster_name == cluster);
+    match item.map(|item| item.health) {
+        Some(Some(Health::Healthy)) => None,
+        Some(Some(health)) => Some(format!("{cluster}: {}", health.as_str())),
+        Some(None) => Some(format!("{cluster}: no health yet")),
+        None => Some(format!("{cluster}: no status yet")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::model::{AggregatedStatusItem, Binding, GracefulEvictionTask, TargetCluster};
+    use bulkhead_core::time::Time;
+
+    use super::*;
+
+    /// `observed` has an entry per item: cluster and health.
+    fn check(generations: (i64, i64), targets: &[&str], observed: &[(&str, Option<Health>)], expected: &str) {
+        let mut binding = Binding { generation: generations.0, ..Binding::default() };
+        binding.status.scheduler_observed_generation = generations.1;
+        binding.spec.clusters = targets.iter().map(|name| TargetCluster::new(*name, 1)).collect();
+        let item = |(name, health): &(&str, Option<Health>)| AggregatedStatusItem {
+            cluster_name: (*name).to_owned(),
+            health: *health,
+            ..AggregatedStatusItem::default()
+        };
+        let observed: Vec<_> = observed.iter().map(item).collect();
+        let task = GracefulEvictionTask::default();
+        let now = Time::from_millis(0);
+        let call = EvictionCheckCall { binding: &binding, task: &task, observed: &observed, now };
+        let told = match ResourceHealth::default().call(&Call::EvictionCheck(call)) {
+            Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason))) => format!("release {reason}"),
+            Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, .. })) => format!("hold {reason}"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_old_copy_goes_when_all_new_ones_are_healthy() {
+        let (healthy, sick, unknown) = (Some(Health::Healthy), Some(Health::Unhealthy), Some(Health::Unknown));
+        check((2, 1), &["m2"], &[("m2", healthy)], "hold SchedulePending: the scheduler has seen generation 1 of 2");
+        check((1, 1), &[], &[("m1", healthy)], "hold NoReplacement: the workload is scheduled to no cluster");
+        check((1, 1), &["m2"], &[("m1", healthy)], "hold ReplacementNotHealthy: m2: no status yet");
+        check((1, 1), &["m2"], &[("m2", None)], "hold ReplacementNotHealthy: m2: no health yet");
+        let two = [("m2", unknown), ("m3", sick)];
+        check((1, 1), &["m2", "m3"], &two, "hold ReplacementNotHealthy: m2: Unknown, m3: Unhealthy");
+        let two = [("m1", sick), ("m2", healthy), ("m3", healthy)];
+        let told = "release ReplacementHealthy: 2 of 2 target clusters report Healthy";
+        check((1, 1), &["m2", "m3"], &two, told);
+    }
+}

@@ -1,0 +1,83 @@
+//! Which crate may depend on which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Normal dependencies on crates of this workspace that are allowed.
+const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
+    ("bulkhead-core", &[]),
+    ("bulkhead-plugin", &["bulkhead-core"]),
+    ("bulkhead-engine-wasm", &["bulkhead-core", "bulkhead-plugin"]),
+    ("bulkhead-engine-lua", &["bulkhead-core", "bulkhead-plugin"]),
+    ("bulkhead-plugins-builtin", &["bulkhead-core"]),
+    ("bulkhead-api", &["bulkhead-core"]),
+    ("bulkhead-controlplane", &[]),
+    ("bulkhead-controllers", &["bulkhead-api", "bulkhead-core", "bulkhead-plugin", "bulkhead-plugins-builtin"]),
+    (
+        "bulkhead",
+        &[
+            "bulkhead-api",
+            "bulkhead-controllers",
+            "bulkhead-controlplane",
+            "bulkhead-core",
+            "bulkhead-engine-lua",
+            "bulkhead-engine-wasm",
+            "bulkhead-plugin",
+            "bulkhead-plugins-builtin",
+        ],
+    ),
+    ("bulkhead-sdk", &[]),
+    ("bulkhead-it", &[]),
+    ("bulkhead-tidy", &[]),
+    ("xtask", &[]),
+];
+
+/// Crates from elsewhere that a crate must not reach directly.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("bulkhead-core", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua", "tracing", "rand"]),
+    ("bulkhead-plugin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
+    ("bulkhead-engine-wasm", &["tokio", "kube", "k8s-openapi", "mlua"]),
+    ("bulkhead-engine-lua", &["tokio", "kube", "k8s-openapi", "wasmtime"]),
+    ("bulkhead-plugins-builtin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
+    ("bulkhead-api", &["tokio", "wasmtime", "mlua"]),
+    ("bulkhead-controlplane", &["wasmtime", "mlua"]),
+    ("bulkhead-controllers", &["wasmtime", "mlua"]),
+];
+
+#[test]
+fn crates_know_only_what_the_architecture_allows() {
+    let manifest = super::root().join("Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
+    let allowed: BTreeMap<_, _> = WORKSPACE_EDGES.iter().copied().collect();
+    let forbidden: BTreeMap<_, _> = FORBIDDEN.iter().copied().collect();
+    let members: BTreeSet<_> = metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    let mut problems = Vec::new();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let Some(allowed) = allowed.get(name) else {
+            problems.push(format!("{name} is not in the table of crates"));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal) {
+            let target = dependency.name.as_str();
+            if members.contains(target) && !allowed.contains(&target) {
+                problems.push(format!("{name} must not depend on {target}"));
+            }
+            if forbidden.get(name).is_some_and(|forbidden| forbidden.contains(&target)) {
+                problems.push(format!("{name} must not know {target}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn the_table_names_no_crate_that_is_gone() {
+    let manifest = super::root().join("Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
+    let members: BTreeSet<_> = metadata.packages.iter().map(|package| package.name.to_string()).collect();
+    for (name, _) in WORKSPACE_EDGES.iter().chain(FORBIDDEN) {
+        assert!(members.contains(*name), "{name}");
+    }
+}

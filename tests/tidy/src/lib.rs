@@ -1,0 +1,14 @@
+//! Style rules that no compiler checks: which crate may know which, and how long a file may be.
+//!
+//! The rules are the tables of ARCHITECTURE.md; a new edge changes both in one commit.
+
+#[cfg(test)]
+mod layering;
+#[cfg(test)]
+mod size;
+
+#[cfg(test)]
+fn root() -> std::path::PathBuf {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
