@@ -129,9 +129,10 @@ impl Failures {
 
     /// Counts a failure.
     pub fn count(&self, controller: &str, error: &Error) {
-        let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+        // Who lost a race is of no interest, only how often it happens.
+        let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (controller.to_owned(), format!("{error}{source}"));
+        let key = (controller.to_owned(), text);
         if failures.len() < Self::KINDS_MAX || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
         }

@@ -43,6 +43,17 @@ impl Error {
         move |source| Self::Api { operation, source: Box::new(source) }
     }
 
+    /// The error with what the API server said, in one line.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Api { operation, source } => match &**source {
+                kube::Error::Api(status) => format!("{operation}: {}", status.message),
+                source => format!("{operation}: {source}"),
+            },
+            Self::NotYet(_) | Self::Undecided(_) => self.to_string(),
+        }
+    }
+
     /// Whether another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))

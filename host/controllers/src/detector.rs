@@ -41,14 +41,17 @@ struct Claim {
 /// Runs the detector, for ever.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<TemplateKey>> = Arc::default();
-    let policies: Arc<WorkQueue<()>> = Arc::default();
-    let poke = |policies: &Arc<WorkQueue<()>>| {
-        let policies = Arc::clone(policies);
-        move || policies.add(())
-    };
-    let (namespaced, cluster_wide) = (poke(&policies), poke(&policies));
-    let _policies = context.stores.policies.subscribe(move |_| namespaced());
-    let _cluster_policies = context.stores.cluster_policies.subscribe(move |_| cluster_wide());
+    let kinds: Arc<WorkQueue<ObjectKind>> = Arc::default();
+    let watching = Arc::new((context.clone(), Arc::clone(&queue), Arc::clone(&kinds)));
+    let cluster_wide = Arc::clone(&watching);
+    let _policies = context.stores.policies.subscribe(move |change| {
+        let (context, queue, kinds) = &*watching;
+        policy_changed(context, queue, kinds, change, |policy| &policy.spec);
+    });
+    let _cluster_policies = context.stores.cluster_policies.subscribe(move |change| {
+        let (context, queue, kinds) = &*cluster_wide;
+        policy_changed(context, queue, kinds, change, |policy| &policy.spec);
+    });
     let templates = Arc::clone(&queue);
     let _templates = context.templates.subscribe(move |origin, change| {
         if is_template_change(change) {
@@ -56,16 +59,50 @@ pub(crate) async fn run(context: Context) {
         }
     });
     let watch = {
-        let (context, queue) = (context.clone(), Arc::clone(&queue));
-        move |()| watch_selected_kinds(context.clone(), Arc::clone(&queue))
+        let context = context.clone();
+        move |kind| watch_kind(context.clone(), kind)
     };
     let reconcile = {
         let context = context.clone();
         move |key| reconcile(context.clone(), key)
     };
-    let watching = controller::run(policies, 1, watch, context.failed(NAME));
+    let watching = controller::run(kinds, 1, watch, context.failed(NAME));
     let binding = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
     futures::join!(watching, binding);
+}
+
+/// Looks again at the templates that a policy selects or selected, and starts informers for kinds that nobody
+/// watches yet.
+fn policy_changed<P>(
+    context: &Context,
+    queue: &WorkQueue<TemplateKey>,
+    kinds: &WorkQueue<ObjectKind>,
+    change: &Change<'_, P>,
+    spec: impl Fn(&P) -> &PropagationSpec,
+) {
+    let versions: Vec<&P> = match change {
+        Change::Added(policy) | Change::Deleted(policy) => vec![policy],
+        Change::Updated { old, new } => vec![old, new],
+    };
+    for selector in versions.into_iter().flat_map(|policy| &spec(policy).resource_selectors) {
+        let kind = ObjectKind::new(&selector.api_version, &selector.kind);
+        let Some(store) = context.templates.store(HUB, &kind) else {
+            kinds.add(kind);
+            continue;
+        };
+        if !selector.name.is_empty() && !selector.namespace.is_empty() {
+            let key = Key::new(&selector.namespace, &selector.name);
+            if store.get(&key).is_some() {
+                queue.add((kind, key));
+            }
+            continue;
+        }
+        for template in store.list() {
+            if specificity(selector, &kind, &template).is_some() {
+                queue.add((kind.clone(), Key::of(&*template)));
+            }
+        }
+    }
 }
 
 /// A template matters again when anything but its status, or bookkeeping of the API server, changes.
@@ -85,23 +122,11 @@ fn is_template_change(change: &Change<'_, DynamicObject>) -> bool {
     metadata(old) != metadata(new) || content(old) != content(new)
 }
 
-/// Starts an informer for every kind that a policy selects, then looks at all templates again.
-async fn watch_selected_kinds(context: Context, queue: Arc<WorkQueue<TemplateKey>>) -> Result<Action, Error> {
-    let mut first_error = None;
-    let namespaced = context.stores.policies.list().into_iter().map(|policy| policy.spec.resource_selectors.clone());
-    let cluster =
-        context.stores.cluster_policies.list().into_iter().map(|policy| policy.spec.resource_selectors.clone());
-    for selector in namespaced.chain(cluster).flatten() {
-        let kind = ObjectKind::new(selector.api_version, selector.kind);
-        let client = || Ok(context.hub.clone());
-        if let Err(error) = context.templates.ensure(HUB, &kind, &context.kinds, client).await {
-            first_error.get_or_insert(error);
-        }
-    }
-    for (kind, object) in context.templates.list(HUB) {
-        queue.add((kind, Key::of(&*object)));
-    }
-    first_error.map_or(Ok(Action::Wait), Err)
+/// Starts the informer of a kind; its templates then turn up by themselves.
+async fn watch_kind(context: Context, kind: ObjectKind) -> Result<Action, Error> {
+    let client = || Ok(context.hub.clone());
+    context.templates.ensure(HUB, &kind, &context.kinds, client).await?;
+    Ok(Action::Wait)
 }
 
 async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action, Error> {
@@ -124,49 +149,39 @@ async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action,
 /// best match, of the namespace first, then of the whole control plane.
 fn claim(context: &Context, kind: &ObjectKind, template: &DynamicObject) -> Option<Claim> {
     let namespaced = context.stores.policies.list_namespace(&template.namespace().unwrap_or_default());
-    let candidates = namespaced.iter().map(|policy| {
-        let id = policy.labels().get(keys::PROPAGATION_POLICY_ID).cloned().unwrap_or_default();
-        (Key::of(&**policy), id, &policy.spec)
-    });
-    let claimed = template.labels().get(keys::PROPAGATION_POLICY_ID).map(String::as_str);
-    if let Some(claim) = best(candidates, kind, template, claimed) {
-        return Some(claim);
-    }
-    let cluster_wide = context.stores.cluster_policies.list();
-    let candidates = cluster_wide.iter().map(|policy| {
-        let id = policy.labels().get(keys::CLUSTER_PROPAGATION_POLICY_ID).cloned().unwrap_or_default();
-        (Key::of(&**policy), id, &policy.spec)
-    });
-    let claimed = template.labels().get(keys::CLUSTER_PROPAGATION_POLICY_ID).map(String::as_str);
-    best(candidates, kind, template, claimed)
+    let candidates = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
+    best(candidates, keys::PROPAGATION_POLICY_ID, kind, template).or_else(|| {
+        let cluster_wide = context.stores.cluster_policies.list();
+        let candidates = cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec));
+        best(candidates, keys::CLUSTER_PROPAGATION_POLICY_ID, kind, template)
+    })
 }
 
-/// Higher priority wins, then the more specific selector, then the name that sorts first.
+/// Higher priority wins, then the more specific selector, then the name that sorts first. `id_label` is the label
+/// with a policy's permanent id, which a claimed template carries too.
 fn best<'a>(
-    candidates: impl Iterator<Item = (Key, String, &'a PropagationSpec)>,
+    candidates: impl Iterator<Item = (&'a ObjectMeta, &'a PropagationSpec)>,
+    id_label: &str,
     kind: &ObjectKind,
     template: &DynamicObject,
-    claimed: Option<&str>,
 ) -> Option<Claim> {
-    let mut best: Option<((i32, Specificity), Claim)> = None;
-    for (policy, permanent_id, spec) in candidates {
+    let claimed = template.labels().get(id_label);
+    let mut best: Option<((bool, i32, Specificity), _, _, _)> = None;
+    for (meta, spec) in candidates {
         let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, kind, template));
         // Without an id nothing could be found again by it, so such a policy claims nothing.
-        let Some(specificity) = matching.max().filter(|_| !permanent_id.is_empty()) else { continue };
-        let keeps = claimed == Some(permanent_id.as_str());
-        let rank = (spec.priority.unwrap_or_default(), specificity);
-        if keeps || best.as_ref().is_none_or(|(other, _)| rank > *other) {
-            let policy_kind =
-                if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
-            let because =
-                Because::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
-            best = Some((rank, Claim { policy, permanent_id, spec: spec.clone(), because }));
-        }
-        if keeps {
-            break;
+        let id = meta.labels.as_ref().and_then(|labels| labels.get(id_label)).filter(|id| !id.is_empty());
+        let (Some(specificity), Some(id)) = (matching.max(), id) else { continue };
+        let rank = (claimed == Some(id), spec.priority.unwrap_or_default(), specificity);
+        if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+            best = Some((rank, meta, id, spec));
         }
     }
-    best.map(|(_, claim)| claim)
+    let ((_, _, specificity), meta, id, spec) = best?;
+    let policy = Key::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+    let policy_kind = if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
+    let because = Because::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
+    Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), because })
 }
 
 /// How narrowly a selector selects; later is narrower.
@@ -188,13 +203,13 @@ impl Specificity {
 }
 
 fn specificity(selector: &ResourceSelector, kind: &ObjectKind, template: &DynamicObject) -> Option<Specificity> {
-    let namespace = template.namespace().unwrap_or_default();
+    let namespace = template.metadata.namespace.as_deref().unwrap_or_default();
     let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
     if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
         return None;
     }
     if !selector.name.is_empty() {
-        return (selector.name == template.name_any()).then_some(Specificity::Name);
+        return (template.metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
     }
     match &selector.label_selector {
         None => Some(Specificity::Kind),

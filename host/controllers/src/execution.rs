@@ -203,8 +203,7 @@ impl Execution {
         let (mut errors, total) = (Vec::new(), work.spec.workload.manifests.len());
         for manifest in &work.spec.workload.manifests {
             if let Err(error) = self.apply(work, cluster, manifest).await {
-                let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-                errors.push((format!("{error}{source}"), error));
+                errors.push((error.describe(), error));
             }
         }
         let now = self.context.clock.now();

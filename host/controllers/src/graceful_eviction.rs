@@ -96,7 +96,9 @@ impl GracefulEviction {
         let mut news = false;
         for (task, because) in &plan.held {
             let known = held.insert((key.clone(), task.from_cluster.clone()), because.clone());
-            if known.as_ref() != Some(because) {
+            // Messages carry numbers that move all the time; another reason, or another policy, is news.
+            let same = |known: &Because| known.reason.code == because.reason.code && known.policy == because.policy;
+            if !known.as_ref().is_some_and(same) {
                 news = true;
                 record(&task.from_cluster, Decision::Held, because, "the old copy stays");
             }

@@ -51,6 +51,14 @@ impl Pacer {
         }
         *next = Some(Instant::now() + interval);
     }
+
+    /// Gives a slot back that was not used.
+    async fn give_back(&self) {
+        if let Some(interval) = self.interval {
+            let mut next = self.next.lock().await;
+            *next = next.and_then(|at| at.checked_sub(interval));
+        }
+    }
 }
 
 struct TaintManager {
@@ -140,12 +148,18 @@ impl Reconcile for Paced<'_> {
         }
         self.manager.pacer.slot().await;
         // The cluster may have recovered, or the binding moved, while this waited for its slot.
-        match self.manager.plan::<B>(self.cluster, &key)? {
+        let evicted = match self.manager.plan::<B>(self.cluster, &key)? {
             Some((binding, EvictPlan::Evict { spec, task, because })) => {
-                self.manager.evict(&*binding, self.cluster, *spec, &task, because).await?;
-                Ok(Action::Wait)
+                self.manager.evict(&*binding, self.cluster, *spec, &task, because).await
             }
-            _ => self.manager.later::<B>(self.cluster, &key),
+            _ => Err(Error::NotYet(format!("{} {key} need not be evicted any more", B::kind(&())))),
+        };
+        match evicted {
+            Ok(()) => Ok(Action::Wait),
+            Err(error) => {
+                self.manager.pacer.give_back().await;
+                if matches!(error, Error::NotYet(_)) { self.manager.later::<B>(self.cluster, &key) } else { Err(error) }
+            }
         }
     }
 }

@@ -110,9 +110,6 @@ fn manifest_status(
     let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
     if before.and_then(|before| before.health) != Some(outcome.health) {
-        if let Some(fault) = &outcome.fault {
-            context.record_faults(NAME, &subject, Some(&cluster), std::slice::from_ref(fault));
-        }
         context.record(Record {
             controller: NAME,
             subject: subject.clone(),

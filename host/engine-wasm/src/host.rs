@@ -15,9 +15,11 @@ const LOG_LINES_MAX: usize = 64;
 const LOG_LINE_CHARS_MAX: usize = 512;
 
 /// A JSON document that a guest holds a handle of.
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Document(pub(crate) Arc<Value>);
 
 /// Candidate clusters that a guest holds a handle of.
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Candidates {
     pub(crate) clusters: Arc<[Arc<Cluster>]>,
     /// Whether the binding runs on each already.

@@ -15,4 +15,4 @@ mod host;
 mod policy;
 mod ticker;
 
-pub use engine::{Options, StartError, WasmEngine};
+pub use engine::{LogSink, Options, StartError, WasmEngine};

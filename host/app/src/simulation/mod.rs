@@ -75,7 +75,6 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
     federation.check_plugins(&scenario.events)?;
     let start = federation.now();
     let mut run = Run {
-        start,
         clock_start: tokio::time::Instant::now(),
         watched: scenario.expectations.iter().map(|(line, e)| Watched::new(*line, e.clone())).collect(),
         injected: Vec::new(),
@@ -136,7 +135,6 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
 
 /// The moving parts of a run.
 struct Run {
-    start: Time,
     clock_start: tokio::time::Instant,
     watched: Vec<Watched>,
     injected: Vec<TimelineEntry>,

@@ -25,7 +25,7 @@ pub enum Detail {
 /// The timeline: decisions since `start`, merged with `others` by time, many of a sort as one.
 pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time, detail: Detail) -> Vec<TimelineEntry> {
     let shown = |record: &&Record| {
-        record.entry.at >= start && (detail == Detail::Everything || is_highlight(record.entry.decision))
+        record.entry.at >= start && (detail == Detail::Everything || is_highlight(record))
     };
     let mut entries = others;
     entries.extend(records.iter().filter(shown).map(|record| entry(record, start)));
@@ -34,9 +34,13 @@ pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time,
     if detail == Detail::Everything { entries } else { grouped(entries) }
 }
 
-/// Bookkeeping that always follows from a line that is shown.
-fn is_highlight(decision: Decision) -> bool {
-    !matches!(decision, Decision::Bound | Decision::Dispatched | Decision::Applied | Decision::Withdrawn)
+/// Leaves out bookkeeping that always follows from a line that is shown, and health that is on its way.
+fn is_highlight(record: &Record) -> bool {
+    match record.entry.decision {
+        Decision::Bound | Decision::Dispatched | Decision::Applied | Decision::Withdrawn => false,
+        Decision::HealthChanged => record.entry.effect == "Healthy",
+        _ => true,
+    }
 }
 
 fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
