@@ -1,14 +1,47 @@
-//! temporary
+//! From a report to text, JSON and HTML.
+
+mod html;
+mod svg;
+mod text;
+
 use crate::report::Report;
-use std::fmt::Write;
-pub struct TextOptions { pub width: usize, pub verbose: bool }
-pub fn duration(ms: i64) -> String { format!("{}.{:03}s", ms/1000, ms%1000) }
-pub fn text(report: &Report, out: &mut impl Write, o: TextOptions) -> std::fmt::Result {
-    for e in &report.timeline { writeln!(out, "{:>10} {:?} {:12} {:?} {} {} | {} {} {:?} x{}", duration(e.at_ms), e.tone, e.cluster.clone().unwrap_or_default(), e.object, e.what, e.effect, e.reason, e.why, e.plugin, e.count)?; }
-    for p in &report.placements.iter().take(10).collect::<Vec<_>>() { writeln!(out, "{p:?}")?; }
-    for e in &report.expectations { writeln!(out, "{} {} {} {}", e.held, e.when, e.expected, e.seen)?; }
-    if o.verbose { for p in &report.plugins { writeln!(out, "{p:?}")?; } for r in &report.retries { writeln!(out, "{r:?}")?; } writeln!(out, "{:?}", report.totals)?; }
-    Ok(())
+
+pub use html::html;
+pub use text::{TextOptions, text};
+
+/// The report as pretty JSON with a newline at the end.
+pub fn json(report: &Report) -> String {
+    // A report is plain data with string keys, which always becomes JSON.
+    serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }
-pub fn json(report: &Report) -> String { serde_json::to_string_pretty(report).unwrap_or_default() + "\n" }
-pub fn html(_: &Report) -> String { String::new() }
+
+/// Milliseconds as a duration that people read: `1m40s`, `2.5s`, `0s`.
+pub fn duration(ms: i64) -> String {
+    let (minutes, rest_ms) = (ms / 60_000, ms % 60_000);
+    let seconds = if rest_ms % 1000 == 0 {
+        format!("{}s", rest_ms / 1000)
+    } else {
+        format!("{}.{}s", rest_ms / 1000, rest_ms % 1000 / 100)
+    };
+    match (minutes, rest_ms) {
+        (0, _) => seconds,
+        (minutes, 0) => format!("{minutes}m"),
+        (minutes, _) => format!("{minutes}m{seconds}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_are_short() {
+        let check = |ms, expected: &str| assert_eq!(duration(ms), expected);
+        check(0, "0s");
+        check(2_500, "2.5s");
+        check(60_000, "1m");
+        check(100_000, "1m40s");
+        check(99_005, "1m39.0s");
+        check(600_000, "10m");
+    }
+}

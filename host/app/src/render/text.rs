@@ -1,0 +1,278 @@
+//! The outcome as a person reads it in a terminal.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::duration;
+use crate::report::{EntrySource, PlacementRow, Report, TimelineEntry, Tone};
+
+/// Rows of the placement table; the rest is counted.
+const PLACEMENTS_MAX: usize = 25;
+/// Most clusters that get a column of their own.
+const CLUSTER_COLUMNS_MAX: usize = 8;
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions {
+    /// Longest line, in characters.
+    pub width: usize,
+    /// Also built-in policies, retries and totals.
+    pub verbose: bool,
+}
+
+const PLAIN: Style = Style::new();
+const TITLE: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const WAITING: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+
+/// Prints the report with ANSI styles; the writer strips them where there is no terminal.
+pub fn text(report: &Report, out: &mut impl Write, options: TextOptions) -> fmt::Result {
+    header(report, out, options.width)?;
+    timeline(report, out, options.width)?;
+    placements(report, out)?;
+    plugins(report, out, options.verbose)?;
+    if options.verbose {
+        totals(report, out)?;
+    }
+    expectations(report, out)
+}
+
+fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+fn title(out: &mut impl Write, text: &str) -> fmt::Result {
+    writeln!(out, "\n{}", styled(TITLE, text))
+}
+
+fn header(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result {
+    writeln!(out, "{}", styled(TITLE, &report.scenario))?;
+    for line in wrap(&report.description, width) {
+        writeln!(out, "{line}")?;
+    }
+    let clusters = report.clusters.len();
+    let summary = format!("seed {} · {} of virtual time · {clusters} clusters", report.seed, duration(report.duration_ms));
+    writeln!(out, "{}", styled(DIM, &summary))
+}
+
+fn timeline(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result {
+    title(out, "TIMELINE")?;
+    let cluster_width = report.timeline.iter().filter_map(|entry| entry.cluster.as_ref()).map(|c| c.chars().count());
+    let cluster_width = cluster_width.max().unwrap_or(0);
+    let mut last_at = None;
+    for entry in &report.timeline {
+        let at = duration(entry.at_ms);
+        let shown = if last_at == Some(entry.at_ms / 100) { "" } else { &at };
+        last_at = Some(entry.at_ms / 100);
+        let (style, glyph) = (tone_style(entry.tone), glyph(entry.source));
+        let cluster = entry.cluster.as_deref().unwrap_or("");
+        let mark = styled(style, glyph);
+        writeln!(out, "{shown:>8} {mark} {cluster:<cluster_width$}  {}", styled(style, &sentence(entry)))?;
+        let indent = " ".repeat(8 + 3 + cluster_width + 4);
+        for line in wrap(&why(entry), width.saturating_sub(indent.len())) {
+            writeln!(out, "{indent}{}", styled(DIM, &line))?;
+        }
+    }
+    Ok(())
+}
+
+fn glyph(source: EntrySource) -> &'static str {
+    match source {
+        EntrySource::Injected => "!",
+        EntrySource::Decided => "●",
+        EntrySource::Observed => "·",
+    }
+}
+
+fn tone_style(tone: Tone) -> Style {
+    match tone {
+        Tone::Neutral => PLAIN,
+        Tone::Good => GOOD,
+        Tone::Waiting => WAITING,
+        Tone::Bad => BAD,
+    }
+}
+
+/// What happened, in one line.
+pub(super) fn sentence(entry: &TimelineEntry) -> String {
+    let mut line = String::new();
+    if let Some(object) = &entry.object {
+        // The kind is said by the words around it; the key is what tells objects apart.
+        let key = object.split_once(' ').map_or(object.as_str(), |(_, key)| key);
+        line.push_str(key);
+        line.push(' ');
+    }
+    line.push_str(&entry.what);
+    if !entry.effect.is_empty() {
+        let joint = if matches!(entry.what.as_str(), "Ready is" | "health is" | "plugins are now") { " " } else { ": " };
+        line.push_str(joint);
+        line.push_str(&entry.effect);
+    }
+    if entry.count > 1 {
+        line.push_str(&format!("  ×{}", entry.count));
+    }
+    line
+}
+
+/// Why it happened, and who said so; empty when nobody had to.
+pub(super) fn why(entry: &TimelineEntry) -> String {
+    let mut line = entry.reason.clone();
+    if !entry.why.is_empty() {
+        line = if line.is_empty() { entry.why.clone() } else { format!("{line}: {}", entry.why) };
+    }
+    match (&entry.plugin, &entry.controller) {
+        (Some(plugin), _) => format!("{line} — {plugin}"),
+        (None, Some(controller)) => format!("{line} — {controller}"),
+        (None, None) => line,
+    }
+}
+
+fn placements(report: &Report, out: &mut impl Write) -> fmt::Result {
+    title(out, "FINAL PLACEMENT")?;
+    let used: BTreeSet<&String> = report.placements.iter().flat_map(|row| row.clusters.keys()).collect();
+    let columns: Vec<&String> = if used.len() <= CLUSTER_COLUMNS_MAX { used.into_iter().collect() } else { Vec::new() };
+    let mut table = vec![vec!["binding".to_owned(), "replicas".to_owned()]];
+    table[0].extend(columns.iter().map(|cluster| (*cluster).clone()));
+    if columns.is_empty() {
+        table[0].push("clusters".to_owned());
+    }
+    table[0].push("old copies".to_owned());
+    for row in report.placements.iter().take(PLACEMENTS_MAX) {
+        let mut cells = vec![row.binding.clone(), row.replicas.to_string()];
+        cells.extend(columns.iter().map(|cluster| cell(row, cluster)));
+        if columns.is_empty() {
+            let placed = row.clusters.keys().map(|cluster| format!("{cluster} {}", cell(row, cluster)));
+            cells.push(placed.collect::<Vec<_>>().join("  "));
+        }
+        cells.push(old_copies(row));
+        table.push(cells);
+    }
+    write_table(out, &table)?;
+    let more = report.placements.len().saturating_sub(PLACEMENTS_MAX);
+    if more > 0 { writeln!(out, "  … and {more} more") } else { Ok(()) }
+}
+
+/// Replicas with their health: `2 ✓`, `2 ✗`, `2 ?`.
+pub(super) fn cell(row: &PlacementRow, cluster: &str) -> String {
+    let Some(replicas) = row.clusters.get(cluster) else { return "-".to_owned() };
+    let health = match row.health.get(cluster).map(String::as_str) {
+        Some("Healthy") => "✓",
+        Some("Unhealthy") => "✗",
+        _ => "?",
+    };
+    format!("{replicas} {health}")
+}
+
+/// Where old copies still are.
+pub(super) fn old_copies(row: &PlacementRow) -> String {
+    let held = row.evicting_from.iter().map(|cluster| format!("held on {cluster}"));
+    let waiting = row.waiting_in.iter().map(|cluster| format!("waits for {cluster}"));
+    let all: Vec<_> = held.chain(waiting).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+fn write_table(out: &mut impl Write, table: &[Vec<String>]) -> fmt::Result {
+    let columns = table.first().map_or(0, Vec::len);
+    let width = |column: usize| table.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for (index, row) in table.iter().enumerate() {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let line = cells.join("   ");
+        let line = line.trim_end();
+        let line = if index == 0 { styled(DIM, line) } else { line.to_owned() };
+        writeln!(out, "  {line}")?;
+    }
+    Ok(())
+}
+
+fn plugins(report: &Report, out: &mut impl Write, verbose: bool) -> fmt::Result {
+    let shown: Vec<_> =
+        report.plugins.iter().filter(|plugin| verbose || plugin.engine != "builtin" || plugin.faults > 0).collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    title(out, "PLUGINS")?;
+    let mut table = vec![["name", "engine", "version", "calls", "faults"].map(str::to_owned).to_vec()];
+    for plugin in shown {
+        let numbers = [plugin.calls.to_string(), plugin.faults.to_string()];
+        let mut row = vec![plugin.name.clone(), plugin.engine.clone(), plugin.version.clone()];
+        row.extend(numbers);
+        table.push(row);
+    }
+    write_table(out, &table)
+}
+
+fn totals(report: &Report, out: &mut impl Write) -> fmt::Result {
+    title(out, "TOTALS")?;
+    let totals = &report.totals;
+    writeln!(out, "  {} decisions", totals.decisions)?;
+    writeln!(out, "  {} requests to the control plane", totals.control_plane_requests)?;
+    writeln!(out, "  {} requests to member clusters", totals.member_requests)?;
+    for retry in &report.retries {
+        writeln!(out, "  {:>6}× {}: {}", retry.count, retry.controller, retry.error)?;
+    }
+    Ok(())
+}
+
+fn expectations(report: &Report, out: &mut impl Write) -> fmt::Result {
+    if report.expectations.is_empty() {
+        return Ok(());
+    }
+    title(out, "EXPECTATIONS")?;
+    let when_width = report.expectations.iter().map(|row| row.when.chars().count()).max().unwrap_or(0);
+    for row in &report.expectations {
+        let mark = if row.held { styled(GOOD, "✓") } else { styled(BAD, "✗") };
+        writeln!(out, "  {mark} {:<when_width$}  {}", row.when, row.expected)?;
+        if !row.held {
+            let indent = " ".repeat(when_width + 6);
+            writeln!(out, "{indent}{}", styled(BAD, &format!("seen: {}", row.seen)))?;
+            writeln!(out, "{indent}{}", styled(DIM, &format!("scenario line {}", row.line)))?;
+        }
+    }
+    let (failed, all) = (report.expectations.iter().filter(|row| !row.held).count(), report.expectations.len());
+    let summary = if failed == 0 {
+        styled(GOOD, &format!("all {all} expectations held"))
+    } else {
+        styled(BAD, &format!("{failed} of {all} expectations failed"))
+    };
+    writeln!(out, "\n{summary}")
+}
+
+/// Breaks a text at spaces. A word that is longer than a line gets a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_at_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("extraordinary", 4), ["extraordinary"]);
+        assert!(wrap("", 10).is_empty());
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        let table = [vec!["a".to_owned(), "bb".to_owned()], vec!["cccc".to_owned(), "d".to_owned()]];
+        let mut out = String::new();
+        write_table(&mut out, &table[1..]).unwrap();
+        assert_eq!(out, "  cccc   d\n");
+    }
+}
