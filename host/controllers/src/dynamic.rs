@@ -100,17 +100,6 @@ impl DynamicStores {
         self.store(server, kind)?.get(key)
     }
 
-    /// Every object of every kind on an API server, in order.
-    pub(crate) fn list(&self, server: &str) -> Vec<(ObjectKind, Arc<DynamicObject>)> {
-        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_server = stores.iter().filter(|(origin, _)| origin.server == server);
-        let of_kind = |(origin, watched): (&Origin, &Watched)| {
-            let kind = origin.kind.clone();
-            watched.store.list().into_iter().map(move |object| (kind.clone(), object)).collect::<Vec<_>>()
-        };
-        of_server.flat_map(of_kind).collect()
-    }
-
     /// Calls `handler` for every object that is there and on every change from now on,
     /// for informers that are started later too.
     pub(crate) fn subscribe(

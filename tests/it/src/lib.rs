@@ -1,1 +1,1 @@
-//! Integration tests
+//! Integration tests live in `tests/it`: whole federations on virtual time, one binary.

@@ -18,12 +18,9 @@ pub fn json(report: &Report) -> String {
 /// Milliseconds as a duration that people read: `1m40s`, `2.5s`, `0s`.
 pub fn duration(ms: i64) -> String {
     let (minutes, rest_ms) = (ms / 60_000, ms % 60_000);
-    let seconds = if rest_ms % 1000 == 0 {
-        format!("{}s", rest_ms / 1000)
-    } else {
-        format!("{}.{}s", rest_ms / 1000, rest_ms % 1000 / 100)
-    };
-    match (minutes, rest_ms) {
+    let (seconds, tenths) = (rest_ms / 1000, rest_ms % 1000 / 100);
+    let seconds = if tenths == 0 { format!("{seconds}s") } else { format!("{seconds}.{tenths}s") };
+    match (minutes, rest_ms / 100) {
         (0, _) => seconds,
         (minutes, 0) => format!("{minutes}m"),
         (minutes, _) => format!("{minutes}m{seconds}"),
@@ -41,7 +38,8 @@ mod tests {
         check(2_500, "2.5s");
         check(60_000, "1m");
         check(100_000, "1m40s");
-        check(99_005, "1m39.0s");
+        check(99_005, "1m39s");
+        check(99_850, "1m39.8s");
         check(600_000, "10m");
     }
 }

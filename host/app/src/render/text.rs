@@ -272,7 +272,7 @@ mod tests {
     fn tables_are_aligned() {
         let table = [vec!["a".to_owned(), "bb".to_owned()], vec!["cccc".to_owned(), "d".to_owned()]];
         let mut out = String::new();
-        write_table(&mut out, &table[1..]).unwrap();
-        assert_eq!(out, "  cccc   d\n");
+        write_table(&mut out, &table).unwrap();
+        assert_eq!(out, format!("  {}\n  cccc   d\n", styled(DIM, "a      bb")));
     }
 }

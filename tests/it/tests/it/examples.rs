@@ -1,0 +1,30 @@
+//! The examples do what they say, whatever the members' timing.
+
+use crate::support::{assert_held, example, run};
+
+fn check(name: &str, seeds: std::ops::Range<u64>) {
+    let scenario = example(name);
+    for seed in seeds {
+        assert_held(&run(&scenario, Some(seed)));
+    }
+}
+
+#[test]
+fn divided_replicas_move_and_nothing_moves_back() {
+    check("nginx-divided", 0..20);
+}
+
+#[test]
+fn a_duplicated_copy_is_made_elsewhere_and_the_survivor_is_not_touched() {
+    check("nginx-duplicated", 0..20);
+}
+
+#[test]
+fn the_old_copy_is_held_until_the_grace_period_ends_when_the_new_one_never_is_healthy() {
+    check("never-healthy", 0..3);
+}
+
+#[test]
+fn a_wasm_plugin_holds_the_old_copy_and_another_one_releases_it() {
+    check("change-freeze", 0..3);
+}

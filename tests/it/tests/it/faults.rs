@@ -1,0 +1,131 @@
+//! Plugins that misbehave delay things and cause nothing.
+
+use bulkhead::report::Report;
+
+use crate::support::{Folder, assert_held, root, run};
+
+/// `nginx-divided` with another health script, and these expectations on top of the placement moving.
+fn with_health_script(name: &str, script: &str, expectations: &str) -> Report {
+    let script: Vec<_> = script.lines().map(|line| format!("        {line}")).collect();
+    let health = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: health}}\n\
+         spec:\n  target: {{apiVersion: apps/v1, kind: Deployment}}\n  customizations:\n    healthInterpretation:\n      \
+         luaScript: |\n{}\n",
+        script.join("\n")
+    );
+    let examples = root().join("examples/nginx-divided");
+    let examples = examples.display();
+    let scenario = format!(
+        "name: {name}\nduration: 5m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
+         allow-no-execute-taint-policy: true}}\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [health.yaml, {examples}/taint-policy.yaml, {examples}/nginx.yaml, {examples}/policy.yaml]\n\
+         events: [{{at: 60s, cluster: member1, state: unreachable}}]\nexpect:\n\
+         - {{binding: default/nginx-deployment, clusters: {{member2: 3}}, evictingFrom: [member1], worksIn: [member1, member2]}}\n\
+         - {{decision: {{decision: Released, absent: true}}}}\n{expectations}"
+    );
+    let folder = Folder::new(name, &[("scenario.yaml", &scenario), ("health.yaml", &health)]);
+    run(&folder.load().unwrap(), None)
+}
+
+fn fault(code: &str) -> String {
+    format!("- {{decision: {{decision: HealthChanged, reason: {code}, plugin: health}}}}\n")
+}
+
+#[test]
+fn a_script_that_loops_for_ever_is_contained_and_the_old_copy_is_held() {
+    let script = "function InterpretHealth(obj)\n  while true do end\nend";
+    assert_held(&with_health_script("loops", script, &fault("PluginOutOfFuel")));
+}
+
+#[test]
+fn a_script_that_swallows_its_errors_for_ever_is_contained() {
+    let script = "function InterpretHealth(obj)\n  while true do pcall(function() while true do end end) end\nend";
+    assert_held(&with_health_script("swallows", script, &fault("PluginOutOfFuel")));
+}
+
+#[test]
+fn a_script_that_eats_memory_is_contained() {
+    let script = "function InterpretHealth(obj)\n  local s = 'x'\n  while true do s = s .. s end\nend";
+    assert_held(&with_health_script("eats-memory", script, &fault("PluginOutOfMemory")));
+}
+
+#[test]
+fn a_script_that_answers_nonsense_is_a_fault_and_not_a_verdict() {
+    let script = "function InterpretHealth(obj)\n  return 42\nend";
+    assert_held(&with_health_script("nonsense", script, &fault("PluginBadReply")));
+}
+
+#[test]
+fn a_customization_that_does_not_compile_is_refused_and_the_native_rule_stays() {
+    let mut report = with_health_script(
+        "does-not-compile",
+        "function InterpretHealth(obj",
+        "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n",
+    );
+    // With the native rule the new copy becomes healthy, so the two expectations of the other cases do not hold.
+    report.expectations.drain(..2);
+    assert_held(&report);
+    assert!(report.timeline.iter().any(|entry| entry.what == "released"));
+}
+
+#[test]
+fn a_killed_controller_comes_back_and_finishes_the_job() {
+    for controller in ["scheduler", "taintManager", "gracefulEviction", "binding", "execution", "workStatus", "*"] {
+        for at in ["99s", "102s", "120s"] {
+            let folder = root().join("examples/nginx-divided");
+            let folder = folder.display();
+            let killed = format!(
+                "name: killed\nduration: 10m\nflags: {{feature-gates: {{Failover: true}}, \
+                 enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+                 clusters: [{{name: member1}}, {{name: member2}}]\n\
+                 manifests: [{folder}/taint-policy.yaml, {folder}/nginx.yaml, {folder}/policy.yaml]\nevents:\n\
+                 - {{at: 60s, cluster: member1, state: unreachable}}\n\
+                 - {{at: {at}, kill-controller: \"{controller}\", for: 15s}}\n\
+                 - {{at: 5m, cluster: member1, state: recover}}\nexpect:\n\
+                 - {{binding: default/nginx-deployment, clusters: {{member2: 3}}, evictingFrom: [], worksIn: [member2]}}\n\
+                 - {{workload: Deployment default/nginx, readyReplicas: {{member2: 3}}}}\n"
+            );
+            let name = format!("killed-{}-{at}", controller.replace('*', "all"));
+            let folder = Folder::new(&name, &[("scenario.yaml", &killed)]);
+            assert_held(&run(&folder.load().unwrap(), None));
+        }
+    }
+}
+
+#[test]
+fn a_pull_cluster_whose_agent_is_silent_becomes_unknown_and_is_left() {
+    let folder = root().join("examples/nginx-divided");
+    let folder = folder.display();
+    let scenario = format!(
+        "name: pull\nduration: 10m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
+         allow-no-execute-taint-policy: true}}\nclusters: [{{name: member1, syncMode: Pull}}, {{name: member2}}]\n\
+         manifests: [{folder}/taint-policy.yaml, {folder}/nginx.yaml, {folder}/policy.yaml]\nevents:\n\
+         - {{at: 60s, cluster: member1, state: unreachable}}\n- {{at: 5m, cluster: member1, state: recover}}\nexpect:\n\
+         - {{at: 55s, workload: Deployment default/nginx, readyReplicas: {{member1: 1, member2: 2}}}}\n\
+         - {{at: 3m, cluster: member1, ready: Unknown, taints: [\"cluster.karmada.io/unreachable:NoSchedule\", \
+         \"cluster.karmada.io/not-ready:NoExecute\"]}}\n\
+         - {{at: 3m, binding: default/nginx-deployment, clusters: {{member2: 3}}}}\n\
+         - {{cluster: member1, ready: \"True\", taints: []}}\n\
+         - {{workload: Deployment default/nginx, readyReplicas: {{member2: 3}}}}\n"
+    );
+    let folder = Folder::new("pull", &[("scenario.yaml", &scenario)]);
+    assert_held(&run(&folder.load().unwrap(), None));
+}
+
+#[test]
+fn a_lost_cluster_is_tainted_by_itself_when_the_classic_flag_says_so() {
+    let folder = root().join("examples/nginx-divided");
+    let folder = folder.display();
+    let scenario = format!(
+        "name: classic\nduration: 10m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
+         failover-eviction-timeout: 2m}}\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [{folder}/nginx.yaml, {folder}/policy.yaml]\nevents:\n\
+         - {{at: 60s, cluster: member1, state: readyz-failing}}\n- {{at: 7m, cluster: member1, state: recover}}\nexpect:\n\
+         - {{at: 3m, cluster: member1, ready: \"False\", taints: [\"cluster.karmada.io/not-ready:NoSchedule\"]}}\n\
+         - {{at: 3m, binding: default/nginx-deployment, clusters: {{member1: 1, member2: 2}}}}\n\
+         - {{at: 5m, binding: default/nginx-deployment, clusters: {{member2: 3}}}}\n\
+         - {{cluster: member1, ready: \"True\", taints: []}}\n"
+    );
+    let folder = Folder::new("classic", &[("scenario.yaml", &scenario)]);
+    assert_held(&run(&folder.load().unwrap(), None));
+}

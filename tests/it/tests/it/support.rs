@@ -1,0 +1,67 @@
+//! Runs scenarios and says what went wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bulkhead::report::Report;
+use bulkhead::scenario::{self, Loaded};
+use bulkhead::simulation::{self, Detail, RunOptions};
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::Engine;
+
+/// The folder of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// An example, which must load. Its Wasm plugins are built by `cargo xtask test`.
+pub(crate) fn example(name: &str) -> Loaded {
+    scenario::load(&root().join("examples").join(name).join("scenario.yaml")).unwrap()
+}
+
+/// A scenario made of files in a folder of its own.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// A folder with these files.
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = root().join("target/it").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        for (file, text) in files {
+            fs::write(folder.join(file), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    /// Loads `scenario.yaml`; an error is its text.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        scenario::load(&self.0.join("scenario.yaml")).map_err(|error| error.to_string())
+    }
+}
+
+/// Runs a scenario; an error is its text.
+pub(crate) fn try_run(scenario: &Loaded, seed: Option<u64>) -> Result<Report, String> {
+    let engines: Vec<Arc<dyn Engine>> =
+        vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())];
+    let options = RunOptions { seed, engines, detail: Detail::Everything, explain: None, progress: None };
+    simulation::run(scenario, options).map(|finished| finished.report).map_err(|error| format!("{error:#}"))
+}
+
+/// Runs a scenario that must run.
+pub(crate) fn run(scenario: &Loaded, seed: Option<u64>) -> Report {
+    try_run(scenario, seed).unwrap()
+}
+
+/// Fails with every expectation that did not hold.
+pub(crate) fn assert_held(report: &Report) {
+    let failed: Vec<_> = report
+        .expectations
+        .iter()
+        .filter(|row| !row.held)
+        .map(|row| format!("seed {}: line {}: {} {}; seen: {}", report.seed, row.line, row.when, row.expected, row.seen))
+        .collect();
+    assert!(!report.expectations.is_empty(), "nothing is expected");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
