@@ -1,4 +1,5 @@
 //! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -19,10 +19,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that reads `start` now.
     pub fn new(start: Timestamp) -> Self {
-        Self {
-            start,
-            origin: Instant::now(),
-        }
+        Self { start, origin: Instant::now() }
     }
 
     /// The current time; saturates at the largest representable timestamp.
@@ -44,9 +41,7 @@ pub(crate) fn add(at: Timestamp, duration: Duration) -> Timestamp {
 
 /// RFC 3339 with whole seconds, as Kubernetes writes `metav1.Time`.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
-    Timestamp::from_second(at.as_second())
-        .unwrap_or(Timestamp::UNIX_EPOCH)
-        .to_string()
+    Timestamp::from_second(at.as_second()).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
 #[cfg(test)]

@@ -115,8 +115,7 @@ impl Writer<'_> {
             return;
         };
         let is_namespace = self.state.kind(key.kind).is_namespace();
-        let is_held =
-            has_finalizers(object.value()) || (is_namespace && !self.state.namespace_is_empty(&key.name));
+        let is_held = has_finalizers(object.value()) || (is_namespace && !self.state.namespace_is_empty(&key.name));
         if object.is_terminating() || !is_held {
             return;
         }
@@ -173,10 +172,7 @@ impl Writer<'_> {
             return;
         }
         if let Some(kind) = self.state.kind_by_path("", "v1", "namespaces")
-            && self
-                .state
-                .get(kind, "", namespace)
-                .is_some_and(|found| found.is_terminating())
+            && self.state.get(kind, "", namespace).is_some_and(|found| found.is_terminating())
         {
             pending.push_back(ObjectKey::new(kind, "", namespace));
         }
@@ -207,11 +203,8 @@ impl Writer<'_> {
 
     fn drop_owner(&mut self, key: &ObjectKey, dependent: &Object, uid: &str) {
         let mut value = Value::clone(dependent.value());
-        let owners: Vec<Value> = array(&value, "/metadata/ownerReferences")
-            .iter()
-            .filter(|owner| owner["uid"] != uid)
-            .cloned()
-            .collect();
+        let owners: Vec<Value> =
+            array(&value, "/metadata/ownerReferences").iter().filter(|owner| owner["uid"] != uid).cloned().collect();
         value["metadata"]["ownerReferences"] = Value::Array(owners);
         self.state.put(key.clone(), value);
     }

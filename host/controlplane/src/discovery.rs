@@ -8,16 +8,7 @@ use crate::kind::ResourceKind;
 use crate::state::State;
 use crate::status_error::StatusError;
 
-const VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The body of `/version`.
 pub(crate) fn version(git_version: &str) -> Value {
@@ -42,19 +33,15 @@ pub(crate) fn core_versions() -> Value {
 
 /// The body of `/apis`.
 pub(crate) fn groups(state: &State) -> Value {
-    let groups: Vec<Value> = versions_by_group(state)
-        .iter()
-        .map(|(group, versions)| api_group(group, versions))
-        .collect();
+    let groups: Vec<Value> =
+        versions_by_group(state).iter().map(|(group, versions)| api_group(group, versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// The body of `/apis/{group}`.
 pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
     let groups = versions_by_group(state);
-    let versions = groups
-        .get(group)
-        .ok_or_else(|| StatusError::unknown_path(&format!("/apis/{group}")))?;
+    let versions = groups.get(group).ok_or_else(|| StatusError::unknown_path(&format!("/apis/{group}")))?;
     let mut body = api_group(group, versions);
     body["kind"] = json!("APIGroup");
     body["apiVersion"] = json!("v1");
@@ -63,15 +50,9 @@ pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
 
 /// The body of `/api/{version}` and `/apis/{group}/{version}`.
 pub(crate) fn resources(state: &State, group: &str, version: &str) -> Result<Value, StatusError> {
-    let resources: Vec<Value> = kinds(state)
-        .filter(|kind| kind.group == group && kind.version == version)
-        .flat_map(api_resources)
-        .collect();
-    let group_version = if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    };
+    let resources: Vec<Value> =
+        kinds(state).filter(|kind| kind.group == group && kind.version == version).flat_map(api_resources).collect();
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     if resources.is_empty() {
         return Err(StatusError::unknown_path(&group_version));
     }

@@ -25,10 +25,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) fn inject(&self, fault: Fault, applies: Predicate) {
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((applies, fault));
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push((applies, fault));
     }
 
     /// Takes the first fault that applies to a request.

@@ -86,11 +86,7 @@ impl ResourceKind {
 
     /// `group/version`, or only the version in the core group, as written in `apiVersion`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.to_string()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The kind in lower case.
@@ -100,11 +96,7 @@ impl ResourceKind {
 
     /// `plural.group`, or only the plural in the core group, as error messages name a resource.
     pub fn group_resource(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.to_string()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// Whether objects of this kind live in a namespace.
@@ -134,12 +126,8 @@ pub mod kinds {
     pub fn kubernetes() -> Vec<ResourceKind> {
         let rbac = "rbac.authorization.k8s.io";
         vec![
-            ResourceKind::cluster_scoped("", "v1", "Namespace", "namespaces")
-                .with_status()
-                .with_short_names(&["ns"]),
-            ResourceKind::cluster_scoped("", "v1", "Node", "nodes")
-                .with_status()
-                .with_short_names(&["no"]),
+            ResourceKind::cluster_scoped("", "v1", "Namespace", "namespaces").with_status().with_short_names(&["ns"]),
+            ResourceKind::cluster_scoped("", "v1", "Node", "nodes").with_status().with_short_names(&["no"]),
             ResourceKind::namespaced("", "v1", "Pod", "pods")
                 .with_status()
                 .with_short_names(&["po"])
@@ -171,9 +159,7 @@ pub mod kinds {
                 .with_status()
                 .with_short_names(&["rs"])
                 .with_categories(&["all"]),
-            ResourceKind::namespaced("batch", "v1", "Job", "jobs")
-                .with_status()
-                .with_categories(&["all"]),
+            ResourceKind::namespaced("batch", "v1", "Job", "jobs").with_status().with_categories(&["all"]),
             ResourceKind::namespaced("batch", "v1", "CronJob", "cronjobs")
                 .with_status()
                 .with_short_names(&["cj"])

@@ -68,10 +68,7 @@ impl Link {
     pub fn new() -> Self {
         Self {
             inner: Arc::new(Inner {
-                status: Mutex::new(Status {
-                    state: LinkState::Up,
-                    drops_total: 0,
-                }),
+                status: Mutex::new(Status { state: LinkState::Up, drops_total: 0 }),
                 changed: Notify::new(),
             }),
         }
@@ -99,9 +96,7 @@ impl Link {
 
     /// Waits as long as a request takes to pass.
     pub(crate) async fn pass(&self, server: &str) -> Result<(), ConnectionError> {
-        let refused = || ConnectionError::Refused {
-            server: server.to_owned(),
-        };
+        let refused = || ConnectionError::Refused { server: server.to_owned() };
         match self.state() {
             LinkState::Up => Ok(()),
             LinkState::Down => Err(refused()),

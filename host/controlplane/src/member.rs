@@ -49,11 +49,7 @@ pub struct Behaviour {
 
 impl Default for Behaviour {
     fn default() -> Self {
-        Self {
-            failure: None,
-            unpullable_images: Vec::new(),
-            job_duration: Duration::from_secs(10),
-        }
+        Self { failure: None, unpullable_images: Vec::new(), job_duration: Duration::from_secs(10) }
     }
 }
 
@@ -87,15 +83,8 @@ impl MemberOptions {
             clock,
             kubernetes_version: "v1.35.0".to_owned(),
             nodes: 3,
-            capacity: Capacity {
-                cpu: "48".to_owned(),
-                memory: "192Gi".to_owned(),
-                pods: 330,
-            },
-            replica_ready: ReplicaReady {
-                base: Duration::from_secs(2),
-                jitter: Duration::from_secs(1),
-            },
+            capacity: Capacity { cpu: "48".to_owned(), memory: "192Gi".to_owned(), pods: 330 },
+            replica_ready: ReplicaReady { base: Duration::from_secs(2), jitter: Duration::from_secs(1) },
             behaviour: Behaviour::default(),
         }
     }
@@ -147,11 +136,7 @@ impl MemberCluster {
 
     fn create_first_objects(&self) {
         let store = self.server.store();
-        let kind = |kind| {
-            self.server
-                .kind_id("v1", kind)
-                .expect("a member cluster serves the built-in kinds")
-        };
+        let kind = |kind| self.server.kind_id("v1", kind).expect("a member cluster serves the built-in kinds");
         for name in ["default", "kube-system"] {
             store
                 .create(kind("Namespace"), "", json!({"metadata": {"name": name}}))

@@ -18,11 +18,7 @@ pub struct Object {
 
 impl Object {
     pub(crate) fn new(value: Value, resource_version: u64) -> Self {
-        Self {
-            value: Arc::new(value),
-            resource_version,
-            bytes: OnceLock::new(),
-        }
+        Self { value: Arc::new(value), resource_version, bytes: OnceLock::new() }
     }
 
     /// The object as JSON.
@@ -104,9 +100,7 @@ impl Change {
 
     /// The watch event as one line of JSON; computed once and shared by all watchers.
     pub(crate) fn line(&self) -> Bytes {
-        self.line
-            .get_or_init(|| event_line(self.change_type, &self.object))
-            .clone()
+        self.line.get_or_init(|| event_line(self.change_type, &self.object)).clone()
     }
 }
 
@@ -124,11 +118,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of an object of `kind`; `namespace` is empty for cluster-scoped kinds.
     pub fn new(kind: KindId, namespace: &str, name: &str) -> Self {
-        Self {
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
@@ -151,17 +141,12 @@ pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 /// The array at a JSON pointer, empty when absent.
 pub(crate) fn array<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The uids in `metadata.ownerReferences`.
 pub(crate) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
-    array(value, "/metadata/ownerReferences")
-        .iter()
-        .filter_map(|owner| owner["uid"].as_str())
+    array(value, "/metadata/ownerReferences").iter().filter_map(|owner| owner["uid"].as_str())
 }
 
 pub(crate) fn has_finalizers(value: &Value) -> bool {

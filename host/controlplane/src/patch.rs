@@ -17,12 +17,7 @@ const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 ///
 /// 400 for a body that is no patch, 415 for a patch type not supported for the kind, 422 for a JSON patch
 /// that does not apply.
-pub(crate) fn apply(
-    kind: &ResourceKind,
-    old: &Value,
-    content_type: &str,
-    body: &[u8],
-) -> Result<Value, StatusError> {
+pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: &[u8]) -> Result<Value, StatusError> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     let mut new = old.clone();
     match media_type {
@@ -57,19 +52,13 @@ fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, StatusError> 
 
 fn parse_object(body: &[u8]) -> Result<Value, StatusError> {
     let patch: Value = parse(body)?;
-    if patch.is_object() {
-        Ok(patch)
-    } else {
-        Err(StatusError::bad_request("the patch is not a JSON object"))
-    }
+    if patch.is_object() { Ok(patch) } else { Err(StatusError::bad_request("the patch is not a JSON object")) }
 }
 
 /// The field that identifies an element of a list, for the lists Kubernetes merges by key.
 fn merge_key(field: &str, elements: &[Value]) -> Option<&'static str> {
     let candidates: &[&'static str] = match field {
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" => {
-            &["name"]
-        }
+        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" => &["name"],
         "volumeMounts" => &["mountPath"],
         "volumeDevices" => &["devicePath"],
         // The same field name means container ports in a pod and service ports in a service.
@@ -80,11 +69,10 @@ fn merge_key(field: &str, elements: &[Value]) -> Option<&'static str> {
         "topologySpreadConstraints" => &["topologyKey"],
         _ => &[],
     };
-    candidates.iter().copied().find(|key| {
-        elements
-            .iter()
-            .all(|element| element.get(key).is_some() || element.get("$patch").is_some())
-    })
+    candidates
+        .iter()
+        .copied()
+        .find(|key| elements.iter().all(|element| element.get(key).is_some() || element.get("$patch").is_some()))
 }
 
 fn strategic_merge(target: &mut Value, patch: Value) {
@@ -176,16 +164,8 @@ mod tests {
                 json!({"containers": [{"name": "a", "$patch": "delete"}]}),
                 json!({"containers": [{"name": "b"}]}),
             ),
-            (
-                json!({"args": ["x", "y"], "old": 1}),
-                json!({"args": ["z"], "old": null}),
-                json!({"args": ["z"]}),
-            ),
-            (
-                json!({"finalizers": ["a"]}),
-                json!({"finalizers": ["b", "a"]}),
-                json!({"finalizers": ["a", "b"]}),
-            ),
+            (json!({"args": ["x", "y"], "old": 1}), json!({"args": ["z"], "old": null}), json!({"args": ["z"]})),
+            (json!({"finalizers": ["a"]}), json!({"finalizers": ["b", "a"]}), json!({"finalizers": ["a", "b"]})),
             (
                 json!({"labels": {"a": "1"}}),
                 json!({"labels": {"$patch": "replace", "b": "2"}}),

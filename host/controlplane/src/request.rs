@@ -134,11 +134,7 @@ impl Query {
 ///
 /// 404 for a path of no known form, 405 for a method the form does not answer.
 pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route, StatusError> {
-    let segments: Vec<String> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(decode)
-        .collect();
+    let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let information = match segments.as_slice() {
         ["readyz" | "healthz", ..] => Some(Route::Health(Probe::Ready)),
@@ -146,9 +142,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
         ["version"] => Some(Route::Version),
         ["api"] => Some(Route::CoreVersions),
         ["apis"] => Some(Route::Groups),
-        ["apis", group] => Some(Route::Group {
-            group: (*group).to_owned(),
-        }),
+        ["apis", group] => Some(Route::Group { group: (*group).to_owned() }),
         ["api", version] => Some(resources("", version)),
         ["apis", group, version] => Some(resources(group, version)),
         _ => None,
@@ -193,10 +187,7 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
 }
 
 fn resources(group: &str, version: &str) -> Route {
-    Route::Resources {
-        group: group.to_owned(),
-        version: version.to_owned(),
-    }
+    Route::Resources { group: group.to_owned(), version: version.to_owned() }
 }
 
 fn verb(method: &Method, is_named: bool, query: &Query) -> Option<Verb> {
@@ -243,27 +234,11 @@ mod tests {
     #[test]
     fn paths_lead_to_resources() {
         check(Method::GET, "/api/v1/pods?", "list /v1 pods - - -");
-        check(
-            Method::GET,
-            "/api/v1/namespaces/a/pods?watch=true",
-            "watch /v1 pods a - -",
-        );
+        check(Method::GET, "/api/v1/namespaces/a/pods?watch=true", "watch /v1 pods a - -");
         check(Method::GET, "/api/v1/namespaces/a", "get /v1 namespaces - a -");
-        check(
-            Method::PATCH,
-            "/api/v1/namespaces/a/status",
-            "patch /v1 namespaces - a status",
-        );
-        check(
-            Method::PUT,
-            "/apis/apps/v1/namespaces/a/deployments/b/status",
-            "update apps/v1 deployments a b status",
-        );
-        check(
-            Method::DELETE,
-            "/apis/apps/v1/namespaces/a/deployments",
-            "deletecollection apps/v1 deployments a - -",
-        );
+        check(Method::PATCH, "/api/v1/namespaces/a/status", "patch /v1 namespaces - a status");
+        check(Method::PUT, "/apis/apps/v1/namespaces/a/deployments/b/status", "update apps/v1 deployments a b status");
+        check(Method::DELETE, "/apis/apps/v1/namespaces/a/deployments", "deletecollection apps/v1 deployments a - -");
         check(Method::GET, "/apis/cluster.karmada.io", r#"Group { group: "cluster.karmada.io" }"#);
         check(Method::GET, "/readyz", "Health(Ready)");
         check(Method::PUT, "/api/v1/pods", "405");

@@ -40,14 +40,8 @@ impl Selector {
     /// 400 when a requirement cannot be parsed.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, StatusError> {
         Ok(Self {
-            labels: split_requirements(labels)
-                .into_iter()
-                .map(parse_label)
-                .collect::<Result<_, _>>()?,
-            fields: split_requirements(fields)
-                .into_iter()
-                .map(parse_field)
-                .collect::<Result<_, _>>()?,
+            labels: split_requirements(labels).into_iter().map(parse_label).collect::<Result<_, _>>()?,
+            fields: split_requirements(fields).into_iter().map(parse_field).collect::<Result<_, _>>()?,
         })
     }
 
@@ -91,7 +85,8 @@ impl FieldRequirement {
         let is_equal = match found {
             None | Some(Value::Null) => self.value.is_empty(),
             Some(Value::String(actual)) => *actual == self.value,
-            Some(other) => other.to_string() == self.value,
+            // Numbers and booleans are compared by their text, as Kubernetes' field labels are text.
+            Some(other) => format!("{other}") == self.value,
         };
         is_equal == self.wants_equal
     }
@@ -129,10 +124,7 @@ fn parse_label(text: &str) -> Result<LabelRequirement, StatusError> {
     if key.is_empty() || key.contains(char::is_whitespace) || key.contains(['<', '>', ')']) {
         return Err(unparsable("label", text));
     }
-    Ok(LabelRequirement {
-        key: key.to_owned(),
-        operator,
-    })
+    Ok(LabelRequirement { key: key.to_owned(), operator })
 }
 
 fn parse_set<'a>(text: &str, head: &'a str, list: &str) -> Result<(&'a str, LabelOperator), StatusError> {

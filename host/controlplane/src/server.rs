@@ -160,10 +160,7 @@ impl ApiServer {
 
     /// The server as a tower service behind a link.
     pub fn service_through(&self, link: Link) -> ApiService {
-        ApiService {
-            server: self.clone(),
-            link,
-        }
+        ApiService { server: self.clone(), link }
     }
 
     /// A client with the default namespace `default`. Must be called within a tokio runtime, which runs a task
@@ -229,9 +226,8 @@ impl ApiServer {
         link.pass(&self.shared.name).await?;
         let (parts, body) = request.into_parts();
         // A body that cannot be read is a client that hung up.
-        let body = body.collect_bytes().await.map_err(|_| ConnectionError::Reset {
-            server: self.shared.name.clone(),
-        })?;
+        let body =
+            body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
         let resource = match routed {
@@ -306,15 +302,8 @@ impl ApiServer {
             let watch = Watch::open(&self.shared, id, namespace, resource.name.as_deref(), &call.query)?;
             return Ok(stream(link.cut(&self.shared.name, watch.into_lines())));
         }
-        let key = ObjectKey::new(
-            id,
-            namespace.unwrap_or_default(),
-            resource.name.as_deref().unwrap_or_default(),
-        );
-        let mut writer = Writer {
-            state: &mut state,
-            rules: &self.shared.rules,
-        };
+        let key = ObjectKey::new(id, namespace.unwrap_or_default(), resource.name.as_deref().unwrap_or_default());
+        let mut writer = Writer { state: &mut state, rules: &self.shared.rules };
         match resource.verb {
             Verb::Get => Ok(object(200, &*writer.existing(&key)?)),
             Verb::List | Verb::Watch => {
@@ -375,10 +364,9 @@ impl Call {
             Some("status") if !kind.status_subresource => Err(StatusError::unknown_path(&self.path)),
             Some("status") if matches!(verb, Verb::Get | Verb::Update | Verb::Patch) => Ok(Part::Status),
             Some("status") => Err(self.not_allowed()),
-            Some(other) => Err(StatusError::not_implemented(&format!(
-                "the {other} subresource of {}",
-                kind.group_resource()
-            ))),
+            Some(other) => {
+                Err(StatusError::not_implemented(&format!("the {other} subresource of {}", kind.group_resource())))
+            }
         }
     }
 
@@ -388,18 +376,12 @@ impl Call {
 
     /// Reading a namespaced kind over all namespaces needs no namespace in the path.
     fn is_over_all_namespaces(&self) -> bool {
-        let reads = matches!(
-            self.resource.verb,
-            Verb::List | Verb::Watch | Verb::DeleteCollection
-        );
+        let reads = matches!(self.resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
         reads && self.resource.name.is_none() && self.resource.namespace.is_none()
     }
 
     fn content_type(&self) -> &str {
-        self.headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     fn object(&self) -> Result<Value, StatusError> {
@@ -408,11 +390,7 @@ impl Call {
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
-        let body = if self.body.is_empty() {
-            Value::Null
-        } else {
-            self.object()?
-        };
+        let body = if self.body.is_empty() { Value::Null } else { self.object()? };
         if body["dryRun"].as_array().is_some_and(|stages| !stages.is_empty()) {
             return Err(StatusError::not_implemented("dryRun"));
         }
@@ -467,11 +445,8 @@ fn full(body: Bytes) -> ApiBody {
 
 fn respond(code: u16, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
     let mut response = Response::new(body);
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     response
 }
 

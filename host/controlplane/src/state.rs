@@ -44,15 +44,13 @@ impl Table {
             (None, None) => Bound::Unbounded,
         };
         let last = namespace.map_or(Bound::Unbounded, Bound::Included);
-        self.objects
-            .range::<str, _>((first, last))
-            .flat_map(move |(namespace, names)| {
-                let start = match after {
-                    Some((at, name)) if at == namespace => Bound::Excluded(name),
-                    _ => Bound::Unbounded,
-                };
-                names.range::<str, _>((start, Bound::Unbounded)).map(|(_, object)| object)
-            })
+        self.objects.range::<str, _>((first, last)).flat_map(move |(namespace, names)| {
+            let start = match after {
+                Some((at, name)) if at == namespace => Bound::Excluded(name),
+                _ => Bound::Unbounded,
+            };
+            names.range::<str, _>((start, Bound::Unbounded)).map(|(_, object)| object)
+        })
     }
 
     /// The changes after `version`, oldest first. The caller has compared `version` with `compacted`.
@@ -132,10 +130,7 @@ impl State {
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = (KindId, &Table)> {
-        self.tables
-            .iter()
-            .enumerate()
-            .map(|(index, table)| (KindId(index as u32), table))
+        self.tables.iter().enumerate().map(|(index, table)| (KindId(index as u32), table))
     }
 
     /// A handle from another server is a bug of the caller.
@@ -165,10 +160,7 @@ impl State {
 
     /// The keys of the objects that name `uid` as an owner, in key order.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
-        self.by_owner_uid
-            .get(uid)
-            .map(|keys| keys.iter().cloned().collect())
-            .unwrap_or_default()
+        self.by_owner_uid.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
 
     pub(crate) fn namespace_is_empty(&self, namespace: &str) -> bool {
@@ -181,11 +173,8 @@ impl State {
         value["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = Arc::new(Object::new(value, self.version));
         let table = &mut self.tables[key.kind.0 as usize];
-        let previous = table
-            .objects
-            .entry(key.namespace.clone())
-            .or_default()
-            .insert(key.name.clone(), Arc::clone(&object));
+        let previous =
+            table.objects.entry(key.namespace.clone()).or_default().insert(key.name.clone(), Arc::clone(&object));
         if let Some(previous) = &previous {
             self.unindex_owners(&key, previous);
         } else {
@@ -196,16 +185,9 @@ impl State {
             }
         }
         for uid in owner_uids(object.value()) {
-            self.by_owner_uid
-                .entry(uid.to_owned())
-                .or_default()
-                .insert(key.clone());
+            self.by_owner_uid.entry(uid.to_owned()).or_default().insert(key.clone());
         }
-        let change_type = if previous.is_some() {
-            ChangeType::Modified
-        } else {
-            ChangeType::Added
-        };
+        let change_type = if previous.is_some() { ChangeType::Modified } else { ChangeType::Added };
         self.record(change_type, key, Arc::clone(&object), previous);
         object
     }
@@ -246,21 +228,9 @@ impl State {
         }
     }
 
-    fn record(
-        &mut self,
-        change_type: ChangeType,
-        key: ObjectKey,
-        object: Arc<Object>,
-        previous: Option<Arc<Object>>,
-    ) {
+    fn record(&mut self, change_type: ChangeType, key: ObjectKey, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let kind = key.kind;
-        let change = Change {
-            change_type,
-            key,
-            object,
-            previous,
-            line: OnceLock::new(),
-        };
+        let change = Change { change_type, key, object, previous, line: OnceLock::new() };
         let history_events_max = self.history_events_max;
         self.table_mut(kind).record(change, history_events_max);
         self.changed.notify_waiters();

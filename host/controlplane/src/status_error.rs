@@ -22,12 +22,7 @@ pub struct StatusError {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self {
-            code,
-            reason,
-            message,
-            details: Value::Null,
-        }
+        Self { code, reason, message, details: Value::Null }
     }
 
     fn about(mut self, kind: &ResourceKind, name: &str) -> Self {
@@ -55,10 +50,7 @@ impl StatusError {
 
     /// 409: a precondition on uid or resourceVersion does not hold.
     pub fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            kind.group_resource()
-        );
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.group_resource());
         Self::new(409, "Conflict", message).about(kind, name)
     }
 
@@ -94,10 +86,7 @@ impl StatusError {
 
     /// 415: the patch type is not supported for this resource.
     pub fn unsupported_media_type(media_type: &str, supported: &[&str]) -> Self {
-        let message = format!(
-            "the body has content type \"{media_type}\"; supported here: {}",
-            supported.join(", ")
-        );
+        let message = format!("the body has content type \"{media_type}\"; supported here: {}", supported.join(", "));
         Self::new(415, "UnsupportedMediaType", message)
     }
 
@@ -171,9 +160,6 @@ mod tests {
         let kind = ResourceKind::namespaced("apps", "v1", "Deployment", "deployments");
         let status = StatusError::not_found(&kind, "web").to_value();
         assert_eq!(status["message"], "deployments.apps \"web\" not found");
-        assert_eq!(
-            status["details"],
-            json!({"name": "web", "group": "apps", "kind": "deployments"})
-        );
+        assert_eq!(status["details"], json!({"name": "web", "group": "apps", "kind": "deployments"}));
     }
 }

@@ -87,11 +87,7 @@ impl Store {
 
     /// Follows the changes of some kinds from now on.
     pub fn subscribe(&self, kinds: &[KindId]) -> Subscription {
-        Subscription {
-            shared: Arc::clone(&self.shared),
-            kinds: kinds.to_vec(),
-            cursor: self.resource_version(),
-        }
+        Subscription { shared: Arc::clone(&self.shared), kinds: kinds.to_vec(), cursor: self.resource_version() }
     }
 
     /// The changes of a kind still remembered, oldest first.
@@ -107,10 +103,7 @@ impl Store {
 
     fn write<T>(&self, act: impl FnOnce(&mut Writer<'_>) -> T) -> T {
         let mut state = self.shared.lock_state();
-        act(&mut Writer {
-            state: &mut state,
-            rules: &self.shared.rules,
-        })
+        act(&mut Writer { state: &mut state, rules: &self.shared.rules })
     }
 }
 

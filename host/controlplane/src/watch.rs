@@ -168,32 +168,21 @@ impl Watch {
 
     /// The event a change means for this watch: an object that starts or stops matching comes or goes.
     fn line(&self, change: &Change) -> Option<Bytes> {
-        if self
-            .namespace
-            .as_ref()
-            .is_some_and(|only| *only != change.key.namespace)
-        {
+        if self.namespace.as_ref().is_some_and(|only| *only != change.key.namespace) {
             return None;
         }
         if self.selector.is_empty() {
             return Some(change.line());
         }
         let matches_now = change.change_type != ChangeType::Deleted && self.selector.matches(change.object.value());
-        let matched_before = change
-            .previous
-            .as_ref()
-            .is_some_and(|previous| self.selector.matches(previous.value()));
+        let matched_before = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous.value()));
         let event = match (matched_before, matches_now) {
             (false, false) => return None,
             (false, true) => ChangeType::Added,
             (true, true) => ChangeType::Modified,
             (true, false) => ChangeType::Deleted,
         };
-        if event == change.change_type {
-            Some(change.line())
-        } else {
-            Some(event_line(event, &change.object))
-        }
+        if event == change.change_type { Some(change.line()) } else { Some(event_line(event, &change.object)) }
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionError>> {

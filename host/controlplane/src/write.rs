@@ -72,38 +72,23 @@ impl Writer<'_> {
     }
 
     /// Checks what a client may write and returns the new object's name.
-    fn prepare_new(
-        &mut self,
-        kind: &ResourceKind,
-        namespace: &str,
-        object: &mut Value,
-    ) -> Result<String, StatusError> {
+    fn prepare_new(&mut self, kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<String, StatusError> {
         check_shape(kind, namespace, object)?;
         if !text(object, "/metadata/resourceVersion").is_empty() {
-            return Err(StatusError::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(StatusError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         let metadata = metadata_mut(object);
         for field in SERVER_METADATA {
             metadata.remove(field);
         }
         let given = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
-        let prefix = metadata
-            .get("generateName")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
         let name = if !given.is_empty() {
             given.to_owned()
         } else if !prefix.is_empty() {
             format!("{prefix}{}", self.state.rng.name_suffix())
         } else {
-            return Err(StatusError::invalid(
-                kind,
-                "",
-                "metadata.name",
-                "name or generateName is required",
-            ));
+            return Err(StatusError::invalid(kind, "", "metadata.name", "name or generateName is required"));
         };
         let is_path_segment = !matches!(name.as_str(), "." | "..") && !name.contains(['/', '%']);
         if name.len() > 253 || !is_path_segment {
@@ -132,9 +117,9 @@ impl Writer<'_> {
                 &format!("unable to create new content in namespace {namespace} because it is being terminated"),
             )),
             Some(_) => Ok(()),
-            None if self.rules.auto_create_namespaces => self
-                .create(namespaces, "", json!({"metadata": {"name": namespace}}))
-                .map(|_| ()),
+            None if self.rules.auto_create_namespaces => {
+                self.create(namespaces, "", json!({"metadata": {"name": namespace}})).map(|_| ())
+            }
             None => Err(StatusError::not_found(&self.state.kind(namespaces), namespace)),
         }
     }
@@ -172,10 +157,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn existing(&self, key: &ObjectKey) -> Result<Arc<Object>, StatusError> {
-        self.state
-            .get_key(key)
-            .cloned()
-            .ok_or_else(|| StatusError::not_found(&self.state.kind(key.kind), &key.name))
+        self.state.get_key(key).cloned().ok_or_else(|| StatusError::not_found(&self.state.kind(key.kind), &key.name))
     }
 
     fn admit(
@@ -192,11 +174,7 @@ impl Writer<'_> {
         let rng = &mut self.state.rng;
         admission
             .admit(AdmissionRequest {
-                operation: if old.is_some() {
-                    Operation::Update
-                } else {
-                    Operation::Create
-                },
+                operation: if old.is_some() { Operation::Update } else { Operation::Create },
                 kind,
                 namespace: kind.is_namespaced().then_some(namespace),
                 old,
@@ -249,10 +227,7 @@ fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Value) -> Resu
     let Some(metadata) = metadata.as_object_mut() else {
         return Err(StatusError::bad_request("metadata is not a JSON object"));
     };
-    let given = metadata
-        .get("namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
     if !given.is_empty() && given != namespace {
         return Err(StatusError::bad_request(format!(
             "the namespace of the object ({given}) does not match the namespace on the URL ({namespace})"
@@ -277,10 +252,7 @@ fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) -> Result<(
     }
     let uid = text(object, "/metadata/uid");
     if !uid.is_empty() && uid != old.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            old.uid()
-        );
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid());
         return Err(StatusError::conflict(kind, name, &why));
     }
     let version = text(object, "/metadata/resourceVersion");
@@ -310,9 +282,7 @@ fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, new: &mut Va
 
 fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value) -> Result<(), StatusError> {
     let known = array(old, "/metadata/finalizers");
-    let adds = array(new, "/metadata/finalizers")
-        .iter()
-        .any(|finalizer| !known.contains(finalizer));
+    let adds = array(new, "/metadata/finalizers").iter().any(|finalizer| !known.contains(finalizer));
     if is_terminating(old) && adds {
         return Err(StatusError::invalid(
             kind,
@@ -340,9 +310,7 @@ pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    object["metadata"]
-        .as_object_mut()
-        .expect("metadata was just made an object")
+    object["metadata"].as_object_mut().expect("metadata was just made an object")
 }
 
 fn remove(object: &mut Value, field: &str) {

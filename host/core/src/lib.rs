@@ -13,5 +13,8 @@ pub mod decide;
 pub mod journal;
 pub mod model;
 pub mod names;
+pub mod pod;
 pub mod policy;
+pub mod quantity;
+pub mod shape;
 pub mod time;

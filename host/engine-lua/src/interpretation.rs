@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bulkhead_core::call::Interpretation;
 use bulkhead_core::model::ReplicaRequirements;
-use bulkhead_plugins_builtin::quantity::Quantity;
+use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::reply::lua_type;

@@ -5,8 +5,8 @@
 //! that into an ordinary Lua error with the position of the script. Level 0 adds no position, as where Karmada
 //! panics.
 
-use bulkhead_plugins_builtin::pod;
-use bulkhead_plugins_builtin::quantity::Quantity;
+use bulkhead_core::pod;
+use bulkhead_core::quantity::Quantity;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table};
 use serde_json::Value;
 

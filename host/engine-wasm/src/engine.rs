@@ -201,9 +201,10 @@ fn is_offered(import: &str) -> bool {
 
 /// FNV-1a, 64 bits: enough to tell versions of a plugin apart, and no proof against somebody who tries.
 fn digest(module: &Module) -> String {
-    let hash = module.code.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = module
+        .code
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     format!("{:012x}", hash >> 16)
 }
 

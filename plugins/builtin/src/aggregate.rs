@@ -11,8 +11,8 @@ use bulkhead_core::time::Time;
 use serde_json::{Map, Value, json};
 
 use crate::reflect::{Counter, workload_counters, write_counter};
-use crate::shape::{Malformed, count, field, list, members, text};
 use crate::{aggregate_job, aggregate_load_balancer, aggregate_pod};
+use bulkhead_core::shape::{Malformed, count, field, list, members, text};
 
 /// What a rule says about the template's status.
 #[derive(Debug, PartialEq)]

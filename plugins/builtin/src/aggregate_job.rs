@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::aggregate::{Aggregated, collected, old_status, sum, time};
 use crate::reflect::{Counter, write_counter};
-use crate::shape::{Malformed, list, text};
+use bulkhead_core::shape::{Malformed, list, text};
 
 /// What the clusters say together.
 #[derive(Default)]

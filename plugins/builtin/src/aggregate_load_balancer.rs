@@ -6,7 +6,7 @@ use bulkhead_core::model::AggregatedStatusItem;
 use serde_json::{Map, Value, json};
 
 use crate::aggregate::collected;
-use crate::shape::{Malformed, field, list, text};
+use bulkhead_core::shape::{Malformed, field, list, text};
 
 /// What makes two entries the same, in the order in which entries are sorted: those with a host name first, by
 /// name, then by address, those without a mode last. `true` stands for "absent".

@@ -4,7 +4,7 @@ use bulkhead_core::model::AggregatedStatusItem;
 use serde_json::{Map, Value, json};
 
 use crate::aggregate::{collected, leading_phase};
-use crate::shape::{Malformed, field, list, members};
+use bulkhead_core::shape::{Malformed, field, list, members};
 
 /// The worst phase, and every container of every cluster with its state alone.
 pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {

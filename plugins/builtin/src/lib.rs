@@ -1,10 +1,10 @@
 //! Built-in policies: Karmada's own rules behind the plugin port.
 //!
 //! Each policy answers the same calls as a plugin and could be replaced by one. They hold no state, read no
-//! clock and know no engine. What an object has to look like is checked field by field ([`shape`]); an object
+//! clock and know no engine. What an object has to look like is checked field by field ([`bulkhead_core::shape`]); an object
 //! that does not fit is an answer (`Unknown`) for health and a fault for the other interpreter operations.
 //!
-//! Start reading at [`all`]. [`quantity`] and [`pod`] are arithmetic that other crates may use as well.
+//! Start reading at [`all`].
 
 mod aggregate;
 mod aggregate_job;
@@ -14,14 +14,11 @@ mod failover_eviction;
 mod filter;
 mod native_health;
 mod native_interpreter;
-pub mod pod;
-pub mod quantity;
 mod ready_condition;
 mod reflect;
 mod replicas;
 mod resource_health;
 mod scheduling;
-pub mod shape;
 mod taint_policies;
 
 use std::sync::Arc;

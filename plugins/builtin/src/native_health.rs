@@ -6,7 +6,7 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 use serde_json::Value;
 
 use crate::not_asked;
-use crate::shape::{Malformed, count, integer, list, text};
+use bulkhead_core::shape::{Malformed, count, integer, list, text};
 
 type Rule = fn(&Value) -> Result<(bool, Reason), Malformed>;
 

@@ -6,8 +6,8 @@ use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use serde_json::Value;
 
 use crate::aggregate::{self, Aggregated};
-use crate::shape::Malformed;
 use crate::{not_asked, reflect, replicas};
+use bulkhead_core::shape::Malformed;
 
 /// Karmada's native rules. (Karmada: `pkg/resourceinterpreter/default/native`.)
 ///

@@ -3,7 +3,7 @@
 use bulkhead_core::names::keys::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
-use crate::shape::{Malformed, count, field, integer, members, text, type_name};
+use bulkhead_core::shape::{Malformed, count, field, integer, members, text, type_name};
 
 /// A counter of a status and whether it is written when it is zero.
 pub(crate) struct Counter {

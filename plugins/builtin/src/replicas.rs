@@ -3,8 +3,8 @@
 use bulkhead_core::call::Interpretation;
 use serde_json::Value;
 
-use crate::pod;
-use crate::shape::{Malformed, count, field, integer};
+use bulkhead_core::pod;
+use bulkhead_core::shape::{Malformed, count, field, integer};
 
 /// Replicas and requirements; `None` for kinds without a rule.
 /// (Karmada: `pkg/resourceinterpreter/default/native/replica.go`.)

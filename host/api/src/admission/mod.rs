@@ -104,7 +104,9 @@ pub fn admit(
         }
         ("work.karmada.io", "Work") => {
             read_spec::<WorkSpec>(object)?;
-            keep_or_make_id(request, object, ids, keys::WORK_ID)
+            keep_or_make_id(request, object, ids, keys::WORK_ID)?;
+            label_manifests(object);
+            Ok(())
         }
         ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
         ("cluster.karmada.io", "Cluster") => {
@@ -169,6 +171,23 @@ fn keep_or_make_id(
         labels(object)?.insert(id_label.to_owned(), id.into());
     }
     Ok(())
+}
+
+/// Puts the Work's permanent id on its manifests, and into their notes of managed labels
+/// (Karmada: `pkg/webhook/work/mutating.go`).
+fn label_manifests(work: &mut Value) {
+    let Some(id) = label(work, keys::WORK_ID).map(str::to_owned) else { return };
+    let manifests = work.pointer_mut("/spec/workload/manifests").and_then(Value::as_array_mut);
+    for manifest in manifests.into_iter().flatten() {
+        let Ok(labels) = labels(manifest) else { continue };
+        labels.insert(keys::WORK_ID.to_owned(), id.clone().into());
+        let mut managed: Vec<_> = labels.keys().cloned().collect();
+        managed.sort();
+        let noted = manifest.pointer_mut("/metadata/annotations").and_then(|all| all.get_mut(keys::MANAGED_LABELS));
+        if let Some(noted) = noted {
+            *noted = managed.join(",").into();
+        }
+    }
 }
 
 fn read_spec<S: DeserializeOwned>(object: &Value) -> Result<S, Denied> {

@@ -44,7 +44,7 @@ pub fn html(report: &Report) -> String {
     placements(report, &mut out);
     expectations(report, &mut out);
     plugins(report, &mut out);
-    let _ = write!(out, "<script>{SCRIPT}</script></body></html>\n");
+    let _ = writeln!(out, "<script>{SCRIPT}</script></body></html>");
     out
 }
 
@@ -74,7 +74,9 @@ fn timeline(report: &Report, out: &mut String) {
         let _ = write!(out, "<option>{}</option>", escape(&cluster.name));
     }
     out.push_str("</select></label><label>Text <input id=\"words\" type=\"search\"></label>");
-    out.push_str("<table id=\"timeline\"><thead><tr><th>When</th><th>Cluster</th><th>What</th><th>Why</th></tr></thead><tbody>");
+    out.push_str(
+        "<table id=\"timeline\"><thead><tr><th>When</th><th>Cluster</th><th>What</th><th>Why</th></tr></thead><tbody>",
+    );
     for (index, entry) in report.timeline.iter().enumerate() {
         let cluster = escape(entry.cluster.as_deref().unwrap_or(""));
         let _ = write!(
@@ -111,7 +113,9 @@ fn placements(report: &Report, out: &mut String) {
 }
 
 fn expectations(report: &Report, out: &mut String) {
-    out.push_str("<h2>Expectations</h2><table><thead><tr><th></th><th>When</th><th>What</th><th>Seen</th></tr></thead><tbody>");
+    out.push_str(
+        "<h2>Expectations</h2><table><thead><tr><th></th><th>When</th><th>What</th><th>Seen</th></tr></thead><tbody>",
+    );
     for row in &report.expectations {
         let (mark, class) = if row.held { ("✓", "good") } else { ("✗", "bad") };
         let _ = write!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::duration;
 use super::html::escape;
 use super::text::{sentence, why};
-use super::duration;
 use crate::report::{ClusterRow, EntrySource, Report, TimelineEntry, Tone};
 
 const LABEL_WIDTH: f64 = 130.0;
@@ -69,13 +69,17 @@ fn axis(report: &Report, out: &mut String, height: f64) {
     let mut at = 0;
     while at <= report.duration_ms {
         let x = x(report, at);
-        let _ = write!(out, "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{AXIS_HEIGHT}\" x2=\"{x:.1}\" y2=\"{height:.1}\"/>");
+        let _ =
+            write!(out, "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{AXIS_HEIGHT}\" x2=\"{x:.1}\" y2=\"{height:.1}\"/>");
         let _ = write!(out, "<text class=\"axis\" x=\"{x:.1}\" y=\"16\">{}</text>", duration(at));
         at += step;
     }
     for entry in report.timeline.iter().filter(|entry| entry.source == EntrySource::Injected) {
         let x = x(report, entry.at_ms);
-        let _ = write!(out, "<line class=\"injected\" x1=\"{x:.1}\" y1=\"{AXIS_HEIGHT}\" x2=\"{x:.1}\" y2=\"{height:.1}\"/>");
+        let _ = write!(
+            out,
+            "<line class=\"injected\" x1=\"{x:.1}\" y1=\"{AXIS_HEIGHT}\" x2=\"{x:.1}\" y2=\"{height:.1}\"/>"
+        );
     }
 }
 

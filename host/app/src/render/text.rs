@@ -55,7 +55,8 @@ fn header(report: &Report, out: &mut impl Write, width: usize) -> fmt::Result {
         writeln!(out, "{line}")?;
     }
     let clusters = report.clusters.len();
-    let summary = format!("seed {} · {} of virtual time · {clusters} clusters", report.seed, duration(report.duration_ms));
+    let summary =
+        format!("seed {} · {} of virtual time · {clusters} clusters", report.seed, duration(report.duration_ms));
     writeln!(out, "{}", styled(DIM, &summary))
 }
 
@@ -108,12 +109,13 @@ pub(super) fn sentence(entry: &TimelineEntry) -> String {
     }
     line.push_str(&entry.what);
     if !entry.effect.is_empty() {
-        let joint = if matches!(entry.what.as_str(), "Ready is" | "health is" | "plugins are now") { " " } else { ": " };
+        let joint =
+            if matches!(entry.what.as_str(), "Ready is" | "health is" | "plugins are now") { " " } else { ": " };
         line.push_str(joint);
         line.push_str(&entry.effect);
     }
     if entry.count > 1 {
-        line.push_str(&format!("  ×{}", entry.count));
+        let _ = write!(line, "  ×{}", entry.count);
     }
     line
 }

@@ -285,13 +285,8 @@ impl Loader<'_> {
 
 fn is_cluster_name(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !name.is_empty()
-        && name.len() <= 48
-        && name.chars().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+    !name.is_empty() && name.len() <= 48 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
-
 
 #[cfg(test)]
 mod tests {

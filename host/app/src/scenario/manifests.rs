@@ -133,15 +133,12 @@ fn expand(text: &str, n: u32) -> String {
             };
             Some(((n - 1) % modulus + 1, end))
         });
-        match value {
-            Some((value, end)) => {
-                out.push_str(&value.to_string());
-                rest = &from[end + 1..];
-            }
-            None => {
-                out.push_str("{n");
-                rest = &from[2..];
-            }
+        if let Some((value, end)) = value {
+            out.push_str(&value.to_string());
+            rest = &from[end + 1..];
+        } else {
+            out.push_str("{n");
+            rest = &from[2..];
         }
     }
     out.push_str(rest);

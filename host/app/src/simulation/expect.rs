@@ -1,6 +1,7 @@
 //! Whether what is expected holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding, Work};
 use bulkhead_controllers::flags::GoDuration;
@@ -112,7 +113,8 @@ fn describe(expectation: &Expectation) -> String {
         parts.push(format!("there is {} event {}{about}", if event.absent { "no" } else { "an" }, event.reason));
     }
     if let Some(decision) = &expectation.decision {
-        let mut text = format!("there is {} decision {:?}", if decision.absent { "no" } else { "a" }, decision.decision);
+        let mut text =
+            format!("there is {} decision {:?}", if decision.absent { "no" } else { "a" }, decision.decision);
         for (word, value) in [
             ("about", &decision.object),
             ("on", &decision.cluster),
@@ -120,7 +122,7 @@ fn describe(expectation: &Expectation) -> String {
             ("by", &decision.plugin),
         ] {
             if let Some(value) = value {
-                text.push_str(&format!(" {word} {value}"));
+                let _ = write!(text, " {word} {value}");
             }
         }
         parts.push(text);
@@ -141,16 +143,12 @@ fn list(items: &[String]) -> String {
 
 async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Result<Seen> {
     if let Some(key) = &expectation.binding {
-        return match key.split_once('/') {
-            Some((namespace, name)) => {
-                let api: Api<ResourceBinding> = Api::namespaced(federation.client(), namespace);
-                check_binding(federation, expectation, api.get_opt(name).await?).await
-            }
-            None => {
-                let api: Api<ClusterResourceBinding> = Api::all(federation.client());
-                check_binding(federation, expectation, api.get_opt(key).await?).await
-            }
-        };
+        if let Some((namespace, name)) = key.split_once('/') {
+            let api: Api<ResourceBinding> = Api::namespaced(federation.client(), namespace);
+            return check_binding(federation, expectation, api.get_opt(name).await?).await;
+        }
+        let api: Api<ClusterResourceBinding> = Api::all(federation.client());
+        return check_binding(federation, expectation, api.get_opt(key).await?).await;
     }
     if let Some(on) = &expectation.bindings_on {
         let count = federation.bindings_on(&on.cluster);

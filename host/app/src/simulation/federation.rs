@@ -37,7 +37,7 @@ const JOURNAL_RECORDS_MAX: usize = 1_000_000;
 /// Changes that the control plane remembers per kind, for watches that resume.
 const WATCH_HISTORY_MAX: usize = 50_000;
 /// How long member clusters may take to become ready before the scenario starts.
-const JOIN_MAX: Duration = Duration::from_secs(120);
+const JOIN_MAX: Duration = Duration::from_mins(2);
 
 /// Everything that runs during a simulation.
 pub(super) struct Federation {
@@ -58,7 +58,8 @@ struct SimulatedMember {
     reachable: bool,
     /// What is wrong with workloads there.
     failure_modes: Vec<FailureModeSpec>,
-    _agent: Option<Manager>,
+    /// The agent of a Pull cluster, which runs for as long as this is here.
+    agent: Option<Manager>,
 }
 
 struct MemberClients(BTreeMap<String, Client>);
@@ -124,7 +125,7 @@ impl Federation {
             let cluster = member::build(spec, seed, clock.clone());
             tasks.spawn(cluster.run());
             let failure_modes = spec.failure_modes.clone();
-            let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, _agent: None };
+            let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, agent: None };
             members.insert(spec.name.clone(), member);
         }
         let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
@@ -211,7 +212,7 @@ impl Federation {
         };
         let agent = Manager::start(context);
         agent.tasks().spawn(writer.run());
-        member._agent = Some(agent);
+        member.agent = Some(agent);
     }
 
     /// A client of the control plane.

@@ -22,9 +22,7 @@ use bulkhead_plugin::Engine;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::Value;
 
-use crate::report::{
-    ClusterRow, EntrySource, PlacementRow, PluginRow, Report, RetryRow, TimelineEntry, Tone, Totals,
-};
+use crate::report::{ClusterRow, EntrySource, PlacementRow, PluginRow, Report, RetryRow, TimelineEntry, Tone, Totals};
 use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent};
 use expect::Watched;
 use federation::Federation;
@@ -199,8 +197,11 @@ impl Run {
             }
             EventAction::FailureModes(cluster, modes) => {
                 let effect: Vec<_> = modes.iter().map(member::describe).collect();
-                let (what, tone) =
-                    if modes.is_empty() { ("workloads are well again", Tone::Good) } else { ("workloads fail", Tone::Bad) };
+                let (what, tone) = if modes.is_empty() {
+                    ("workloads are well again", Tone::Good)
+                } else {
+                    ("workloads fail", Tone::Bad)
+                };
                 self.note(at, tone, Some(cluster), what, &effect.join(", "));
                 federation.set_failures(cluster, modes);
             }
@@ -301,9 +302,7 @@ fn placement_row<B: AnyBinding>(binding: &B, waiting: &BTreeMap<String, Vec<Stri
         } else {
             spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect()
         },
-        health: health
-            .filter_map(|item| Some((item.cluster_name.clone(), item.health?.as_str().to_owned())))
-            .collect(),
+        health: health.filter_map(|item| Some((item.cluster_name.clone(), item.health?.as_str().to_owned()))).collect(),
         evicting_from: spec.graceful_eviction_tasks.iter().map(|task| task.from_cluster.clone()).collect(),
         waiting_in: waiting.get(&work).cloned().unwrap_or_default(),
     }

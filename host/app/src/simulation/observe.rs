@@ -80,7 +80,8 @@ type Workloads = BTreeMap<String, (i64, i64)>;
 
 /// A line when a workload becomes fully ready, stops being so, or goes.
 fn news(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
-    let full = |replicas: Option<&(i64, i64)>| replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0);
+    let full =
+        |replicas: Option<&(i64, i64)>| replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0);
     let mut entries = Vec::new();
     for (workload, replicas) in after {
         let (was_full, was) = (full(before.get(workload)), before.get(workload));

@@ -24,9 +24,7 @@ pub enum Detail {
 
 /// The timeline: decisions since `start`, merged with `others` by time, many of a sort as one.
 pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time, detail: Detail) -> Vec<TimelineEntry> {
-    let shown = |record: &&Record| {
-        record.entry.at >= start && (detail == Detail::Everything || is_highlight(record))
-    };
+    let shown = |record: &&Record| record.entry.at >= start && (detail == Detail::Everything || is_highlight(record));
     let mut entries = others;
     entries.extend(records.iter().filter(shown).map(|record| entry(record, start)));
     // Stable: what was injected comes before what followed from it at the same moment.

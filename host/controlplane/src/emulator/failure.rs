@@ -44,9 +44,7 @@ impl Failures {
         let is_unpullable = || {
             array(pod, "/spec/containers").iter().any(|container| {
                 let image = container["image"].as_str().unwrap_or_default();
-                self.unpullable_images
-                    .iter()
-                    .any(|pattern| image_matches(pattern, image))
+                self.unpullable_images.iter().any(|pattern| image_matches(pattern, image))
             })
         };
         self.workloads

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::clock::{Clock, add};
+use crate::clock::Clock;
 use crate::emulator::failure::Failures;
 use crate::emulator::nodes::Nodes;
 use crate::emulator::pod::PodProgress;
@@ -44,10 +44,7 @@ pub(crate) struct FailureSwitch {
 
 impl FailureSwitch {
     pub(crate) fn new(failures: Failures) -> Self {
-        Self {
-            failures: Mutex::new(Arc::new(failures)),
-            changed: Notify::new(),
-        }
+        Self { failures: Mutex::new(Arc::new(failures)), changed: Notify::new() }
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut Failures)) {
@@ -86,11 +83,8 @@ struct Kinds {
 
 impl Kinds {
     fn of(server: &ApiServer) -> Self {
-        let kind = |api_version, kind| {
-            server
-                .kind_id(api_version, kind)
-                .expect("a member cluster serves the built-in kinds")
-        };
+        let kind =
+            |api_version, kind| server.kind_id(api_version, kind).expect("a member cluster serves the built-in kinds");
         Self {
             pod: kind("v1", "Pod"),
             deployment: kind("apps/v1", "Deployment"),
@@ -231,12 +225,8 @@ impl Emulator {
 
     /// Gives back what pods hold whose deletion was not seen.
     fn forget_missing_pods(&mut self) {
-        let missing: Vec<ObjectKey> = self
-            .progress
-            .keys()
-            .filter(|key| self.store.get(key).is_none())
-            .cloned()
-            .collect();
+        let missing: Vec<ObjectKey> =
+            self.progress.keys().filter(|key| self.store.get(key).is_none()).cloned().collect();
         for key in missing {
             self.forget(&key);
         }
@@ -260,9 +250,7 @@ impl Emulator {
         if !Arc::ptr_eq(&current, &self.failures) {
             self.failures = current;
             let pods = self.store.list(self.kinds.pod, None);
-            let keys = pods
-                .iter()
-                .map(|pod| ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()));
+            let keys = pods.iter().map(|pod| ObjectKey::new(self.kinds.pod, pod.namespace(), pod.name()));
             self.dirty_pods.extend(keys);
         }
     }
@@ -345,12 +333,6 @@ impl Emulator {
     }
 
     fn delete(&self, key: &ObjectKey) -> bool {
-        self.store
-            .delete(key, &crate::delete::DeleteOptions::default())
-            .is_ok()
-    }
-
-    fn after(&self, at: Timestamp, duration: Duration) -> Timestamp {
-        add(at, duration)
+        self.store.delete(key, &crate::delete::DeleteOptions::default()).is_ok()
     }
 }

@@ -30,10 +30,7 @@ impl Amount {
                     request.to_owned()
                 }
             };
-            (
-                parse_milli(&quantity("cpu")).unwrap_or_default(),
-                parse_units(&quantity("memory")).unwrap_or_default(),
-            )
+            (parse_milli(&quantity("cpu")).unwrap_or_default(), parse_units(&quantity("memory")).unwrap_or_default())
         };
         let (mut cpu_milli, mut memory_bytes) = (0_u64, 0_u64);
         for container in array(pod, "/spec/containers") {
@@ -46,11 +43,7 @@ impl Amount {
             cpu_milli = cpu_milli.max(cpu);
             memory_bytes = memory_bytes.max(memory);
         }
-        Self {
-            cpu_milli,
-            memory_bytes,
-            pods: 1,
-        }
+        Self { cpu_milli, memory_bytes, pods: 1 }
     }
 
     fn fits(self, used: Self, capacity: Self) -> bool {

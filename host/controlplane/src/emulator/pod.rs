@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::clock::add;
 use crate::clock::rfc3339;
 use crate::emulator::Emulator;
 use crate::emulator::condition::{Condition, set_condition};
@@ -111,16 +112,13 @@ impl Emulator {
     fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
         let now = self.clock.now();
         let failure = self.failures.of_pod(pod);
-        let mut progress = self.progress.get(key).copied().unwrap_or(PodProgress {
-            failure,
-            since: now,
-            stage: Stage::Starting,
-        });
+        let mut progress =
+            self.progress.get(key).copied().unwrap_or(PodProgress { failure, since: now, stage: Stage::Starting });
         if progress.failure != failure {
             progress.failure = failure;
             progress.since = now;
         }
-        let due = self.after(progress.since, self.start_delay(key));
+        let due = add(progress.since, self.start_delay(key));
         let finishes = !matches!(text(pod, "/spec/restartPolicy"), "" | "Always");
         let mut wake = None;
         let mut wait_until = |at: Timestamp| {
@@ -140,7 +138,7 @@ impl Emulator {
             (Some(FailureMode::NeverReady), _) => Stage::Unready,
             (Some(FailureMode::CrashLoop { .. }), Stage::Crashed) => Stage::Crashed,
             (Some(FailureMode::CrashLoop { ready_for }), Stage::Ready(since)) => {
-                let crash_at = self.after(since.max(progress.since), ready_for);
+                let crash_at = add(since.max(progress.since), ready_for);
                 match (wait_until(crash_at), finishes) {
                     (false, _) => Stage::Ready(since),
                     (true, false) => Stage::Crashed,
@@ -148,7 +146,7 @@ impl Emulator {
                 }
             }
             (_, Stage::Ready(since)) => {
-                if finishes && wait_until(self.after(since, self.timing.job_duration)) {
+                if finishes && wait_until(add(since, self.timing.job_duration)) {
                     Stage::Succeeded
                 } else {
                     Stage::Ready(since)
@@ -200,12 +198,7 @@ impl Emulator {
             ("ContainersReady", is_ready, not_ready_reason),
             ("Ready", is_ready, not_ready_reason),
         ] {
-            let condition = Condition {
-                type_,
-                is_true,
-                reason,
-                message: "",
-            };
+            let condition = Condition { type_, is_true, reason, message: "" };
             set_condition(&mut conditions, &condition, now);
         }
         let started_at = match text(value, "/status/startTime") {
@@ -224,12 +217,7 @@ impl Emulator {
         });
         if stage.phase() != "Pending" {
             let address = stable_hash(self.timing.seed, &[pod.uid()]);
-            let ip = format!(
-                "10.{}.{}.{}",
-                address & 0xFF,
-                (address >> 8) & 0xFF,
-                1 + ((address >> 16) % 254)
-            );
+            let ip = format!("10.{}.{}.{}", address & 0xFF, (address >> 8) & 0xFF, 1 + ((address >> 16) % 254));
             status["podIPs"] = json!([{"ip": ip}]);
             status["podIP"] = json!(ip);
         }

@@ -17,9 +17,7 @@ pub(crate) fn parse_milli(text: &str) -> Option<u64> {
         ("", 1_000),
     ];
     let text = text.trim();
-    let (number, scale) = SUFFIXES
-        .iter()
-        .find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, *scale)))?;
+    let (number, scale) = SUFFIXES.iter().find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, *scale)))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_number = !number.is_empty() && whole.len() + fraction.len() <= 18;
     if !is_number || !(whole.bytes().chain(fraction.bytes())).all(|byte| byte.is_ascii_digit()) {

@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::clock::add;
 use crate::emulator::Emulator;
 use crate::emulator::condition::{self, Condition, set_condition};
 use crate::emulator::workload::{NewPod, PodView, min_ready, spec_number, stamp, template_hash, without_zeros};
@@ -122,12 +123,7 @@ impl Emulator {
             .filter(|&ordinal| {
                 self.create_pod(
                     object,
-                    NewPod {
-                        ordinal,
-                        prefix: &prefix,
-                        revision: (REVISION_LABEL, revision),
-                        node: None,
-                    },
+                    NewPod { ordinal, prefix: &prefix, revision: (REVISION_LABEL, revision), node: None },
                 )
             })
             .count()
@@ -142,17 +138,9 @@ impl Emulator {
         let (reason, message) = if is_available {
             ("MinimumReplicasAvailable", "Deployment has minimum availability.")
         } else {
-            (
-                "MinimumReplicasUnavailable",
-                "Deployment does not have minimum availability.",
-            )
+            ("MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
         };
-        let available = Condition {
-            type_: "Available",
-            is_true: is_available,
-            reason,
-            message,
-        };
+        let available = Condition { type_: "Available", is_true: is_available, reason, message };
         set_timed_condition(&mut conditions, &available, false, now);
         self.set_progressing(key, value, counts, &mut conditions);
         let status = json!({
@@ -166,13 +154,7 @@ impl Emulator {
         });
         without_zeros(
             status,
-            &[
-                "replicas",
-                "updatedReplicas",
-                "readyReplicas",
-                "availableReplicas",
-                "unavailableReplicas",
-            ],
+            &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"],
         )
     }
 
@@ -202,29 +184,16 @@ impl Emulator {
             .filter(|_| !has_moved)
             .unwrap_or(now);
         let deadline_s = spec_number(value, "progressDeadlineSeconds", 600);
-        let deadline = self.after(moved_at, std::time::Duration::from_secs(deadline_s));
+        let deadline = add(moved_at, std::time::Duration::from_secs(deadline_s));
         let (is_true, reason, message) = if counts.is_complete() {
-            (
-                true,
-                "NewReplicaSetAvailable",
-                format!("Deployment \"{name}\" has successfully progressed."),
-            )
+            (true, "NewReplicaSetAvailable", format!("Deployment \"{name}\" has successfully progressed."))
         } else if deadline <= now {
-            (
-                false,
-                "ProgressDeadlineExceeded",
-                format!("Deployment \"{name}\" has timed out progressing."),
-            )
+            (false, "ProgressDeadlineExceeded", format!("Deployment \"{name}\" has timed out progressing."))
         } else {
             self.wake_at(deadline, key);
             (true, "ReplicaSetUpdated", format!("Deployment \"{name}\" is progressing."))
         };
-        let progressing = Condition {
-            type_: "Progressing",
-            is_true,
-            reason,
-            message: &message,
-        };
+        let progressing = Condition { type_: "Progressing", is_true, reason, message: &message };
         set_timed_condition(conditions, &progressing, has_moved, now);
     }
 }
@@ -235,11 +204,7 @@ fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touc
     set_condition(conditions, new, now);
     if let Some(set) = conditions.iter_mut().find(|set| set["type"] == new.type_) {
         let keeps = !is_touched && known["reason"] == new.reason;
-        set["lastUpdateTime"] = if keeps {
-            known["lastUpdateTime"].clone()
-        } else {
-            stamp(now)
-        };
+        set["lastUpdateTime"] = if keeps { known["lastUpdateTime"].clone() } else { stamp(now) };
     }
 }
 

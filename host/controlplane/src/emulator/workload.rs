@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::clock::add;
 use crate::clock::rfc3339;
 use crate::emulator::Emulator;
 use crate::emulator::condition;
@@ -31,8 +32,7 @@ impl PodView {
 
     /// Whether it has been ready for so long.
     pub(super) fn is_available(&self, min_ready: Duration, now: Timestamp) -> bool {
-        self.ready_since
-            .is_some_and(|since| crate::clock::add(since, min_ready) <= now)
+        self.ready_since.is_some_and(|since| crate::clock::add(since, min_ready) <= now)
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -99,9 +99,7 @@ impl Emulator {
         if let Some(node) = new.node {
             pod["spec"]["nodeName"] = json!(node);
         }
-        self.store
-            .create(self.kinds.pod, object.namespace(), pod)
-            .is_ok()
+        self.store.create(self.kinds.pod, object.namespace(), pod).is_ok()
     }
 
     /// Wakes a workload when the next of its ready pods becomes available.
@@ -110,7 +108,7 @@ impl Emulator {
         let next = pods
             .iter()
             .filter_map(|pod| pod.ready_since)
-            .map(|since| self.after(since, min_ready))
+            .map(|since| add(since, min_ready))
             .filter(|at| *at > now)
             .min();
         if let Some(at) = next {
@@ -126,16 +124,8 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
         .and_then(|ready| ready["lastTransitionTime"].as_str())
         .and_then(|since| since.parse().ok());
     PodView {
-        ordinal: pod
-            .name()
-            .rsplit('-')
-            .next()
-            .and_then(|ordinal| ordinal.parse().ok())
-            .unwrap_or(u64::MAX),
-        revision: value["metadata"]["labels"][revision_label]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
+        ordinal: pod.name().rsplit('-').next().and_then(|ordinal| ordinal.parse().ok()).unwrap_or(u64::MAX),
+        revision: value["metadata"]["labels"][revision_label].as_str().unwrap_or_default().to_owned(),
         phase: text(value, "/status/phase").to_owned(),
         ready_since,
         is_terminating: pod.is_terminating(),

@@ -24,7 +24,11 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
         "events:\n- {at: 10s, cluster: member9, state: recover}\n",
         &[":5: events[0].cluster", "member9", "member1"],
     );
-    refused("late-event", "events:\n- {at: 10m, cluster: member1, state: recover}\n", &["events[0].at", "after the end"]);
+    refused(
+        "late-event",
+        "events:\n- {at: 10m, cluster: member1, state: recover}\n",
+        &["events[0].at", "after the end"],
+    );
     refused("two-things", "events:\n- {at: 1s, apply: a.yaml, kill-controller: scheduler}\n", &["exactly one of"]);
     refused("no-controller", "events:\n- {at: 1s, kill-controller: sheduler}\n", &["sheduler", "scheduler"]);
     refused("no-file", "manifests: [missing.yaml]\n", &[":4: manifests[0]", "missing.yaml"]);

@@ -1,5 +1,7 @@
 //! Whole federations on virtual time, driven through the library that the program uses.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod bad_input;
 mod examples;
 mod faults;

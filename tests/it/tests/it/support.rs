@@ -60,7 +60,9 @@ pub(crate) fn assert_held(report: &Report) {
         .expectations
         .iter()
         .filter(|row| !row.held)
-        .map(|row| format!("seed {}: line {}: {} {}; seen: {}", report.seed, row.line, row.when, row.expected, row.seen))
+        .map(|row| {
+            format!("seed {}: line {}: {} {}; seen: {}", report.seed, row.line, row.when, row.expected, row.seen)
+        })
         .collect();
     assert!(!report.expectations.is_empty(), "nothing is expected");
     assert!(failed.is_empty(), "{}", failed.join("\n"));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bulkhead_core::model::ReplicaRequirements;
+use crate::model::ReplicaRequirements;
 use serde_json::{Map, Value, json};
 
 use crate::quantity::{Format, Quantity};

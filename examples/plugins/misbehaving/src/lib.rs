@@ -1,0 +1,71 @@
+//! Misbehaves as its configuration says: the counterpart of the host's limits, for tests.
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use bulkhead_sdk::{Document, EvictionCheck, EvictionVerdict, Plugin, PolicyError, Reason};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Misbehaving {
+    how: How,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum How {
+    Loops,
+    EatsMemory,
+    Recurses,
+    Panics,
+    Fails,
+    AnswersAtLength,
+    Counts,
+}
+
+thread_local! {
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+#[expect(unconditional_recursion, reason = "that is the point")]
+fn recurse(depth: u64) -> u64 {
+    let frame = black_box([depth; 64]);
+    recurse(depth + 1) + frame[0]
+}
+
+impl Plugin for Misbehaving {
+    const NAME: &'static str = "misbehaving";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+
+    fn configure(config: &str) -> Result<Self, PolicyError> {
+        serde_json::from_str(config).map_err(|error| PolicyError::InvalidConfig(error.to_string()))
+    }
+}
+
+impl EvictionCheck for Misbehaving {
+    fn check(&self, _binding: &Document, _task: &Document, _now_s: i64) -> Result<EvictionVerdict, PolicyError> {
+        let message = match self.how {
+            How::Loops => loop {
+                black_box(());
+            },
+            How::EatsMemory => {
+                let mut hoard = Vec::new();
+                loop {
+                    hoard.push(black_box(vec![1_u8; 1 << 20]));
+                }
+            }
+            How::Recurses => recurse(0).to_string(),
+            How::Panics => panic!("on purpose"),
+            How::Fails => return Err(PolicyError::Internal("on purpose".into())),
+            How::AnswersAtLength => "x".repeat(8 << 20),
+            How::Counts => {
+                CALLS.set(CALLS.get() + 1);
+                format!("call {}", CALLS.get())
+            }
+        };
+        Ok(EvictionVerdict::hold(Reason::new("Misbehaving", message)))
+    }
+}
+
+bulkhead_sdk::export_eviction_check!(Misbehaving);
