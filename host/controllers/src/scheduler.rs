@@ -170,11 +170,8 @@ impl Scheduler {
         let effect = describe(targets);
         let mut records = Vec::new();
         if binding.spec().clusters != targets {
-            let rejected = plan.explanation.rejected.iter();
-            let rejected: Vec<_> =
-                rejected.map(|(cluster, because)| format!("{cluster}: {}", because.reason.message)).collect();
-            let message =
-                if rejected.is_empty() { why.to_owned() } else { format!("{why}; not {}", rejected.join(", ")) };
+            let rejected = plan.explanation.rejections();
+            let message = if rejected.is_empty() { why.to_owned() } else { format!("{why}; not {rejected}") };
             records.push(context.record(Record {
                 controller: NAME,
                 subject: subject(binding),

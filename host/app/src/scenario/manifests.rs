@@ -18,10 +18,11 @@ impl Loader<'_> {
     pub(super) fn manifests(&mut self, line: u64, field: &str, source: &ManifestSource) -> Vec<ManifestObject> {
         let (file, count) = match source {
             ManifestSource::File(file) => (file, None),
-            ManifestSource::Generated(generated) => (&generated.file, Some(generated.count)),
+            ManifestSource::Generated(generated) => (&generated.file, Some((generated.first, generated.count))),
         };
-        if count.is_some_and(|count| !(1..=GENERATED_MAX).contains(&count)) {
-            self.problem(line, &format!("{field}.count"), format!("must be from 1 to {GENERATED_MAX}"));
+        if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
+            let message = format!("count must be from 1 to {GENERATED_MAX}, first at least 1");
+            self.problem(line, field, message);
             return Vec::new();
         }
         let path = self.folder.join(file);
@@ -35,14 +36,16 @@ impl Loader<'_> {
         match count {
             None => self.documents(&path, &text),
             // Checking every copy would say the same thing many times.
-            Some(count) => {
+            Some((first_number, count)) => {
                 let problems = self.problems.len();
-                let first = self.documents(&path, &expand(&text, 1));
+                let first = self.documents(&path, &expand(&text, first_number));
                 if self.problems.len() > problems {
                     return first;
                 }
                 let warnings = self.warnings.len();
-                let rest = (2..=count).flat_map(|n| self.documents(&path, &expand(&text, n)));
+                let rest = (1..count)
+                    .map(|offset| first_number.saturating_add(offset))
+                    .flat_map(|n| self.documents(&path, &expand(&text, n)));
                 let all = first.into_iter().chain(rest.collect::<Vec<_>>()).collect();
                 self.warnings.truncate(warnings);
                 all

@@ -70,7 +70,8 @@ pub enum UnknownKinds {
 pub enum ManifestSource {
     /// A file with one or more YAML documents.
     File(String),
-    /// A file whose text is applied `count` times, with `{n}` replaced by 1, 2, … and `{n%K}` by 1 … K in turn.
+    /// A file whose text is applied `count` times, with `{n}` replaced by `first`, `first` + 1, … and `{n%K}` by
+    /// 1 … K in turn.
     Generated(GeneratedManifest),
 }
 
@@ -80,8 +81,15 @@ pub enum ManifestSource {
 pub struct GeneratedManifest {
     /// The file.
     pub file: String,
+    /// The first number.
+    #[serde(default = "one")]
+    pub first: u32,
     /// How often.
     pub count: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A member cluster, or several alike.

@@ -35,7 +35,7 @@ const EPOCH_MS: i64 = 1_767_225_600_000;
 /// Most decisions that a run keeps.
 const JOURNAL_RECORDS_MAX: usize = 1_000_000;
 /// Changes that the control plane remembers per kind, for watches that resume.
-const WATCH_HISTORY_MAX: usize = 50_000;
+const WATCH_HISTORY_MAX: usize = 5_000;
 /// How long member clusters may take to become ready before the scenario starts.
 const JOIN_MAX: Duration = Duration::from_mins(2);
 

@@ -1,5 +1,7 @@
 //! From the journal, and from what was seen, to a timeline that a person reads.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bulkhead_core::journal::{Decision, Journal, Outcome, Record};
 use bulkhead_core::time::Time;
 
@@ -41,30 +43,39 @@ fn is_highlight(record: &Record) -> bool {
     }
 }
 
+/// What makes entries of one sort: second, source, what, reason, and the cluster unless it happens on many.
+type Sort = (i64, EntrySource, String, String, Option<String>);
+
 fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
-    let sort = |entry: &TimelineEntry| {
-        let second = entry.at_ms.div_euclid(1000);
-        (second, entry.source, entry.what.clone(), entry.cluster.clone(), entry.reason.clone())
+    let sort = |entry: &TimelineEntry, cluster: Option<String>| -> Sort {
+        (entry.at_ms.div_euclid(1000), entry.source, entry.what.clone(), entry.reason.clone(), cluster)
     };
-    let mut sizes = std::collections::BTreeMap::new();
+    let mut clusters: BTreeMap<Sort, BTreeSet<String>> = BTreeMap::new();
     for entry in &entries {
-        *sizes.entry(sort(entry)).or_insert(0_usize) += 1;
+        clusters.entry(sort(entry, None)).or_default().extend(entry.cluster.clone());
     }
-    let mut lines: Vec<TimelineEntry> = Vec::new();
-    let mut line_of = std::collections::BTreeMap::new();
+    let on_many = |entry: &TimelineEntry| clusters.get(&sort(entry, None)).map_or(0, BTreeSet::len) >= GROUP_FROM;
+    let sort_of = |entry: &TimelineEntry| sort(entry, entry.cluster.clone().filter(|_| !on_many(entry)));
+    let mut sizes: BTreeMap<Sort, usize> = BTreeMap::new();
+    for entry in &entries {
+        *sizes.entry(sort_of(entry)).or_default() += 1;
+    }
+    let (mut lines, mut line_of) = (Vec::<TimelineEntry>::new(), BTreeMap::new());
     for mut entry in entries {
-        let sort = sort(&entry);
-        if entry.source == EntrySource::Injected || sizes.get(&sort).copied().unwrap_or(0) < GROUP_FROM {
+        let sort = sort_of(&entry);
+        if entry.source == EntrySource::Injected || sizes.get(&sort).is_none_or(|size| *size < GROUP_FROM) {
             lines.push(entry);
-        } else if let Some(line) = line_of.get(&sort) {
-            let line: &mut TimelineEntry = &mut lines[*line];
+        } else if let Some(line) = line_of.get(&sort).and_then(|line: &usize| lines.get_mut(*line)) {
             line.count += 1;
             if line.effect != entry.effect {
                 line.effect = String::new();
             }
         } else {
-            line_of.insert(sort, lines.len());
+            if on_many(&entry) {
+                entry.cluster = None;
+            }
             entry.object = None;
+            line_of.insert(sort, lines.len());
             lines.push(entry);
         }
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::clock::add;
-use crate::clock::rfc3339;
+use crate::clock::{add, rfc3339};
 use crate::emulator::Emulator;
 use crate::emulator::condition::{Condition, set_condition};
 use crate::emulator::failure::FailureMode;

@@ -185,9 +185,11 @@ impl Emulator {
             .unwrap_or(now);
         let deadline_s = spec_number(value, "progressDeadlineSeconds", 600);
         let deadline = add(moved_at, std::time::Duration::from_secs(deadline_s));
+        // Reporting the missed deadline is itself an update, which must not start another one.
+        let has_missed = !has_moved && known["reason"] == "ProgressDeadlineExceeded";
         let (is_true, reason, message) = if counts.is_complete() {
             (true, "NewReplicaSetAvailable", format!("Deployment \"{name}\" has successfully progressed."))
-        } else if deadline <= now {
+        } else if has_missed || deadline <= now {
             (false, "ProgressDeadlineExceeded", format!("Deployment \"{name}\" has timed out progressing."))
         } else {
             self.wake_at(deadline, key);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::clock::add;
-use crate::clock::rfc3339;
+use crate::clock::{add, rfc3339};
 use crate::emulator::Emulator;
 use crate::emulator::condition;
 use crate::object::{Object, ObjectKey, array, short_hex, text};
@@ -32,7 +31,7 @@ impl PodView {
 
     /// Whether it has been ready for so long.
     pub(super) fn is_available(&self, min_ready: Duration, now: Timestamp) -> bool {
-        self.ready_since.is_some_and(|since| crate::clock::add(since, min_ready) <= now)
+        self.ready_since.is_some_and(|since| add(since, min_ready) <= now)
     }
 
     pub(super) fn is_finished(&self) -> bool {

@@ -84,6 +84,25 @@ pub struct Explanation {
     pub selected: Vec<String>,
 }
 
+/// Clusters named for one reason; more are counted.
+const NAMED_MAX: usize = 3;
+
+impl Explanation {
+    /// Who was rejected and why, in one line: `member1, member4: <reason>; 40 clusters: <another>`.
+    pub fn rejections(&self) -> String {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (cluster, because) in &self.rejected {
+            by_reason.entry(&because.reason.message).or_default().push(cluster);
+        }
+        let line = |(reason, clusters): (&str, Vec<&str>)| {
+            let who =
+                if clusters.len() > NAMED_MAX { format!("{} clusters", clusters.len()) } else { clusters.join(", ") };
+            format!("{who}: {reason}")
+        };
+        by_reason.into_iter().map(line).collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// What scheduling came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulePlan {
