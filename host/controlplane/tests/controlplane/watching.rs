@@ -127,11 +127,11 @@ async fn a_reflector_catches_up_after_its_link_was_down() {
     link.set(LinkState::Down);
     create_configmap(&server, "c", "1").await;
     configmaps(&server).delete("a", &DeleteParams::default()).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(120)).await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(names(&store), ["a", "b"]);
 
     link.set(LinkState::Up);
-    tokio::time::sleep(Duration::from_secs(120)).await;
+    tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(names(&store), ["b", "c"]);
     task.abort();
 }
@@ -143,7 +143,7 @@ async fn a_reflector_follows_a_day_of_watches_that_time_out() {
     store.wait_until_ready().await.unwrap();
     for hour in 0..24 {
         create_configmap(&server, &format!("h{hour}"), "1").await;
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
     }
     assert_eq!(store.len(), 24);
     assert_eq!(server.requests()["list configmaps"], 1);
