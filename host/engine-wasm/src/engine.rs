@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::call::CallKind;
-use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Module, PluginSource};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
+use bulkhead_plugin::{Engine, LoadError, LoadStage, PluginSource};
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -12,15 +11,12 @@ use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
 use crate::host::Host;
-use crate::policy::{Code, Exports, WasmPolicy};
+use crate::log::LogSink;
+use crate::outline::{self, Binary, Outline};
+use crate::policy::WasmPolicy;
+use crate::session::{Code, Exports, Session};
 use crate::ticker::Ticker;
-
-/// Version of the contract that this engine speaks.
-const CONTRACT: &str = "bulkhead:policy";
-const CONTRACT_VERSION: &str = "0.1.0";
-
-/// Takes the log lines of plugins: who, level (0 debug, 1 info, 2 warn), line.
-pub type LogSink = Arc<dyn Fn(&PolicyId, u8, &str) + Send + Sync>;
+use crate::{contract, metadata};
 
 /// How the engine runs.
 #[derive(Clone)]
@@ -32,6 +28,7 @@ pub struct Options {
 }
 
 impl Default for Options {
+    /// 512 KiB of stack, no log.
     fn default() -> Self {
         Self { stack_bytes_max: 512 << 10, log: None }
     }
@@ -57,7 +54,7 @@ pub struct WasmEngine {
 }
 
 impl WasmEngine {
-    /// Sets wasmtime up and starts the ticker.
+    /// Sets wasmtime up and starts the ticker, which runs until the engine and every policy it loaded are gone.
     pub fn new(options: Options) -> Result<Self, StartError> {
         let mut config = Config::new();
         config
@@ -65,8 +62,10 @@ impl WasmEngine {
             .consume_fuel(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
+            // The same bits everywhere: one NaN, and relaxed instructions in their strict form. Threads are not
+            // compiled into wasmtime at all.
             .cranelift_nan_canonicalization(true)
-            .wasm_relaxed_simd(false);
+            .relaxed_simd_deterministic(true);
         let engine = Wasmtime::new(&config).map_err(StartError::Wasmtime)?;
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
@@ -74,67 +73,20 @@ impl WasmEngine {
         Ok(Self { engine, linker, ticker, options })
     }
 
-    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<Component, LoadError> {
-        if !code.starts_with(b"\0asm") {
-            return Err(at.error(LoadStage::Inspected, "is no WebAssembly in binary form"));
-        }
-        // Bytes 4 to 8 tell a core module (version 1, layer 0) from a component (layer 1).
-        if code.get(6..8) == Some(&[0, 0]) {
-            let message = "is a core module; turn it into a component, for example with `wasm-tools component new`";
-            return Err(at.error(LoadStage::Inspected, message));
-        }
-        Component::from_binary(&self.engine, code).map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))
-    }
-
-    /// Looks at imports and exports without running anything.
-    fn inspect(&self, at: &At<'_>, component: &Component) -> Result<(InstancePre<Host>, Exports), LoadError> {
-        let kind = component.component_type();
-        for (name, _) in kind.imports(&self.engine) {
-            if !is_offered(name) {
-                let message = format!(
-                    "imports {name}, which no plugin gets; a plugin may import interfaces of \
-                     {CONTRACT}@{CONTRACT_VERSION} and nothing else"
-                );
-                return Err(at.error(LoadStage::Inspected, message));
-            }
-        }
-        let bound = self.linker.instantiate_pre(component);
+    /// Compiles, and looks at the types of imports and exports.
+    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports), LoadError> {
+        let compiled = Component::from_binary(&self.engine, code);
+        let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
+        let types = component.component_type();
+        // The names were read from the bytes before; these are wasmtime's own, and the ones that count.
+        let imports = types.imports(&self.engine).map(|(name, _)| name.to_owned()).collect();
+        let exports = types.exports(&self.engine).map(|(name, _)| name.to_owned()).collect();
+        let outline = Outline { imports, exports };
+        at.unless(contract::objection(&outline), LoadStage::Inspected)?;
+        let bound = self.linker.instantiate_pre(&component);
         let bound = bound.map_err(|error| at.error(LoadStage::Inspected, format!("{error:#}")))?;
-        let plugin = exports::plugin::GuestIndices::new(&bound).map_err(|_| {
-            let message = format!("does not export {CONTRACT}/plugin@{CONTRACT_VERSION}, which every plugin must");
-            at.error(LoadStage::Inspected, message)
-        })?;
-        let exports = Exports {
-            plugin,
-            health: exports::health::GuestIndices::new(&bound).ok(),
-            taints: exports::taints::GuestIndices::new(&bound).ok(),
-            filter: exports::filter::GuestIndices::new(&bound).ok(),
-            score: exports::score::GuestIndices::new(&bound).ok(),
-            eviction: exports::eviction::GuestIndices::new(&bound).ok(),
-        };
-        if exports.kinds().is_empty() {
-            let message = format!(
-                "exports no kind of policy; one of health, taints, filter, score, eviction of \
-                 {CONTRACT}@{CONTRACT_VERSION} is needed"
-            );
-            return Err(at.error(LoadStage::Inspected, message));
-        }
+        let exports = at.exports(&bound, &outline)?;
         Ok((bound, exports))
-    }
-}
-
-impl Exports {
-    fn kinds(&self) -> Vec<CallKind> {
-        [
-            self.health.as_ref().map(|_| CallKind::Health),
-            self.taints.as_ref().map(|_| CallKind::ClusterTaint),
-            self.filter.as_ref().map(|_| CallKind::Filter),
-            self.score.as_ref().map(|_| CallKind::Score),
-            self.eviction.as_ref().map(|_| CallKind::EvictionCheck),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
     }
 }
 
@@ -145,12 +97,12 @@ impl Engine for WasmEngine {
 
     fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
         let [module] = source.modules.as_slice() else {
-            let at = At { plugin: &source.name, origin: "" };
+            let at = At { plugin: &source.name, origin: source.modules.first().map_or("", |module| &module.origin) };
             return Err(at.error(LoadStage::Fetched, "a Wasm plugin is exactly one component"));
         };
         let at = At { plugin: &source.name, origin: &module.origin };
-        let component = self.compile(&at, &module.code)?;
-        let (component, exports) = self.inspect(&at, &component)?;
+        at.unless(foreign(&module.code), LoadStage::Inspected)?;
+        let (component, exports) = self.compile(&at, &module.code)?;
         let code = Code {
             engine: self.engine.clone(),
             component,
@@ -159,53 +111,65 @@ impl Engine for WasmEngine {
             config: source.config.to_string(),
             _ticker: Arc::clone(&self.ticker),
         };
-        let metadata = describe(&code).map_err(|fault| at.fault(LoadStage::Described, &fault))?;
-        let configured = code.store().and_then(|mut store| code.instantiate(&mut store).map(drop));
-        configured.map_err(|fault| at.fault(LoadStage::Configured, &fault))?;
-        let version = format!("{}+{}", metadata.version, digest(module));
-        let id = PolicyId { name: source.name.clone(), version, engine: EngineKind::Wasm };
-        let capabilities = capabilities(&code.exports, &metadata);
+        let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
+        at.unless(metadata::objection(&described), LoadStage::Described)?;
+        let id = metadata::id(source, module, &described);
+        let mut session = Session::new(&code).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
+        let configured = configure(&mut session);
+        session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
+        configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
+        let capabilities = metadata::capabilities(&code.exports, &described);
         Ok(Arc::new(WasmPolicy { id, capabilities, code, log: self.options.log.clone() }))
     }
 }
 
-fn describe(code: &Code) -> Result<Metadata, Fault> {
-    let mut store = code.store()?;
-    let instance = code.component.instantiate(&mut store);
-    let instance = code.checked(&store, instance)?;
-    let plugin = code.exports.plugin.load(&mut store, &instance);
-    let plugin = code.checked(&store, plugin)?;
-    let described = plugin.call_describe(&mut store);
-    code.checked(&store, described)
-}
-
-fn capabilities(exports: &Exports, metadata: &Metadata) -> Vec<Capability> {
-    let mut capabilities = Vec::new();
-    for kind in exports.kinds() {
-        if kind == CallKind::Health && !metadata.object_kinds.is_empty() {
-            let of_kind = metadata.object_kinds.iter();
-            capabilities.extend(of_kind.map(|object| Capability::on(kind, &object.api_version, &object.kind)));
-        } else {
-            capabilities.push(Capability::any(kind));
-        }
+/// Why these bytes cannot be a plugin, if so; nothing is compiled to find out.
+fn foreign(code: &[u8]) -> Option<String> {
+    match outline::recognise(code) {
+        Binary::Component => outline::read(code).and_then(|outline| contract::objection(&outline)),
+        Binary::CoreModule => Some(
+            "is a core module; turn it into a component with `wasm-tools component new` (`cargo xtask guests` does so \
+             for the plugins in examples/plugins, with wit-component)"
+                .to_owned(),
+        ),
+        Binary::Foreign => Some("is no WebAssembly in binary form".to_owned()),
     }
-    capabilities
 }
 
-fn is_offered(import: &str) -> bool {
-    let rest = import.strip_prefix(CONTRACT).and_then(|rest| rest.strip_prefix('/'));
-    rest.and_then(|rest| rest.split_once('@')).is_some_and(|(interface, version)| {
-        version == CONTRACT_VERSION && ["types", "object", "clusters", "log"].contains(&interface)
-    })
+fn describe(code: &Code) -> Result<Metadata, Fault> {
+    let mut session = Session::new(code)?;
+    let instance = session.instantiate()?;
+    let plugin = code.exports.plugin.load(&mut session.store, &instance);
+    let plugin = session.loaded(plugin)?;
+    let described = plugin.call_describe(&mut session.store);
+    session.returned(described)
 }
 
-/// FNV-1a, 64 bits: enough to tell versions of a plugin apart, and no proof against somebody who tries.
-fn digest(module: &Module) -> String {
-    let hash = module
-        .code
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{:012x}", hash >> 16)
+/// Configures as before a call, and checks that the functions of every kind are of the right type.
+fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
+    let instance = session.configured()?;
+    let exports = &session.code.exports;
+    let store = &mut session.store;
+    let loaded = [
+        ("health", exports.health.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("taints", exports.taints.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("filter", exports.filter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("score", exports.score.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("eviction", exports.eviction.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+    ];
+    let mistyped = |name, fault: Fault| {
+        let interface = contract::interface(name);
+        Fault::new(fault.kind, format!("its {interface} is not of the type that the contract says: {fault}"))
+    };
+    loaded
+        .into_iter()
+        .filter_map(|(name, kind)| Some((name, kind?)))
+        .try_for_each(|(name, kind)| session.loaded(kind).map_err(|fault| mistyped(name, fault)))
+}
+
+/// A function of the wrong type is found while configuring, and is no fault of the configuration.
+fn stage(fault: &Fault) -> LoadStage {
+    if fault.kind == FaultKind::MissingExport { LoadStage::Inspected } else { LoadStage::Configured }
 }
 
 /// Which plugin an error is about.
@@ -219,7 +183,37 @@ impl At<'_> {
         LoadError { plugin: self.plugin.to_owned(), origin: self.origin.to_owned(), stage, message: message.into() }
     }
 
-    fn fault(&self, stage: LoadStage, fault: &Fault) -> LoadError {
-        self.error(stage, fault.to_string())
+    fn unless(&self, objection: Option<String>, stage: LoadStage) -> Result<(), LoadError> {
+        objection.map_or(Ok(()), |message| Err(self.error(stage, message)))
+    }
+
+    /// Finds the functions of every interface that the component exports; an interface without them is an error, not
+    /// an interface that is not there.
+    fn exports(&self, bound: &InstancePre<Host>, outline: &Outline) -> Result<Exports, LoadError> {
+        let incomplete = |error: wasmtime::Error| self.error(LoadStage::Inspected, format!("{error:#}"));
+        let exported = |name| outline.exports.contains(&contract::interface(name));
+        Ok(Exports {
+            plugin: exports::plugin::GuestIndices::new(bound).map_err(incomplete)?,
+            health: exported("health")
+                .then(|| exports::health::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            taints: exported("taints")
+                .then(|| exports::taints::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            filter: exported("filter")
+                .then(|| exports::filter::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            score: exported("score")
+                .then(|| exports::score::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            eviction: exported("eviction")
+                .then(|| exports::eviction::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+        })
     }
 }

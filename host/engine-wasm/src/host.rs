@@ -3,94 +3,103 @@
 use std::sync::Arc;
 
 use bulkhead_core::model::{Binding, Cluster};
+use serde::Serialize;
 use serde_json::Value;
+use wasmtime::Result;
 use wasmtime::component::{Resource, ResourceTable};
-use wasmtime::{ResourceLimiter, Result};
 
 use crate::bindings::bulkhead::policy::{clusters, log, object, types};
-
-/// Most log lines of one call; the rest is dropped.
-const LOG_LINES_MAX: usize = 64;
-/// Longest log line, in characters.
-const LOG_LINE_CHARS_MAX: usize = 512;
-
-/// A JSON document that a guest holds a handle of.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Document(pub(crate) Arc<Value>);
-
-/// Candidate clusters that a guest holds a handle of.
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Candidates {
-    pub(crate) clusters: Arc<[Arc<Cluster>]>,
-    /// Whether the binding runs on each already.
-    pub(crate) current: Vec<bool>,
-    /// Documents of the clusters a guest asked for, made once.
-    documents: Vec<Option<Arc<Value>>>,
-}
-
-impl Candidates {
-    /// The candidates of a call.
-    pub(crate) fn new(binding: &Binding, clusters: &[Arc<Cluster>]) -> Self {
-        let current = clusters.iter().map(|cluster| binding.spec.targets(&cluster.name)).collect();
-        Self { clusters: clusters.into(), current, documents: vec![None; clusters.len()] }
-    }
-
-    fn document(&mut self, index: u32) -> Option<Arc<Value>> {
-        let index = usize::try_from(index).ok()?;
-        let (cluster, slot) = (self.clusters.get(index)?, self.documents.get_mut(index)?);
-        let made = || Arc::new(serde_json::to_value(&**cluster).unwrap_or_default());
-        Some(Arc::clone(slot.get_or_insert_with(made)))
-    }
-}
+use crate::limits::Limits;
+use crate::log::{Level, Lines};
 
 /// State of one call.
 pub(crate) struct Host {
     pub(crate) table: ResourceTable,
-    pub(crate) memory: MemoryLimit,
-    /// Lines the guest logged, in order: level and text.
-    pub(crate) lines: Vec<(log::Level, String)>,
+    pub(crate) limits: Limits,
+    pub(crate) lines: Lines,
 }
 
 impl Host {
     /// A host for one call.
     pub(crate) fn new(memory_bytes_max: usize) -> Self {
-        let memory = MemoryLimit { bytes_max: memory_bytes_max, hit: false };
-        Self { table: ResourceTable::new(), memory, lines: Vec::new() }
+        Self { table: ResourceTable::new(), limits: Limits::new(memory_bytes_max), lines: Lines::default() }
     }
 }
 
-/// Limits memory and tables, and remembers that a limit was hit: the guest only sees an allocation that failed.
-pub(crate) struct MemoryLimit {
-    bytes_max: usize,
-    pub(crate) hit: bool,
+/// A JSON document that a guest holds a handle of.
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
+pub struct Document(Value);
+
+impl Document {
+    /// A document that says what a value of the model says on the wire.
+    pub(crate) fn of(value: &impl Serialize) -> Self {
+        Self(json(value))
+    }
 }
 
-/// Most elements of a table; far more than any guest has functions.
-const TABLE_ELEMENTS_MAX: usize = 100_000;
+impl From<Value> for Document {
+    fn from(value: Value) -> Self {
+        Self(value)
+    }
+}
 
-impl ResourceLimiter for MemoryLimit {
-    fn memory_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        let allowed = desired <= self.bytes_max;
-        self.hit |= !allowed;
-        Ok(allowed)
+/// Model types have string keys only, so they always become JSON.
+pub(crate) fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Candidate clusters that a guest holds a handle of.
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
+pub struct Candidates {
+    clusters: Vec<Candidate>,
+}
+
+struct Candidate {
+    cluster: Arc<Cluster>,
+    /// Whether the binding runs there already.
+    current: bool,
+    /// `spec` and the whole, each made when it is first asked for: a status lists every API that a cluster serves.
+    spec: Option<Value>,
+    whole: Option<Value>,
+}
+
+impl Candidates {
+    /// The candidates of a call.
+    pub(crate) fn new(binding: &Binding, clusters: &[Arc<Cluster>]) -> Self {
+        let candidate = |cluster: &Arc<Cluster>| Candidate {
+            cluster: Arc::clone(cluster),
+            current: binding.spec.targets(&cluster.name),
+            spec: None,
+            whole: None,
+        };
+        Self { clusters: clusters.iter().map(candidate).collect() }
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        let allowed = desired <= TABLE_ELEMENTS_MAX;
-        self.hit |= !allowed;
-        Ok(allowed)
+    fn get(&mut self, index: u32) -> Option<&mut Candidate> {
+        self.clusters.get_mut(usize::try_from(index).ok()?)
     }
 
-    fn instances(&self) -> usize {
-        16
+    fn column<T>(&self, value: impl Fn(&Candidate) -> T) -> Vec<T> {
+        self.clusters.iter().map(value).collect()
+    }
+}
+
+impl Candidate {
+    fn whole(&mut self) -> &Value {
+        self.whole.get_or_insert_with(|| json(&*self.cluster))
     }
 
-    fn memories(&self) -> usize {
-        4
+    fn pointer(&mut self, pointer: &str) -> Option<&Value> {
+        match pointer.strip_prefix("/spec").filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) => self.spec.get_or_insert_with(|| json(&self.cluster.spec)).pointer(rest),
+            None => self.whole().pointer(pointer),
+        }
     }
+}
 
-    fn tables(&self) -> usize {
-        16
+impl Host {
+    fn at(&self, this: &Resource<Document>, pointer: &str) -> Result<Option<&Value>> {
+        Ok(self.table.get(this)?.0.pointer(pointer))
     }
 }
 
@@ -100,23 +109,27 @@ impl object::Host for Host {}
 
 impl object::HostObject for Host {
     fn get(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {
-        Ok(self.table.get(&this)?.0.pointer(&pointer).map(ToString::to_string))
+        Ok(self.at(&this, &pointer)?.map(ToString::to_string))
     }
 
     fn get_string(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {
-        Ok(self.table.get(&this)?.0.pointer(&pointer).and_then(Value::as_str).map(str::to_owned))
+        Ok(self.at(&this, &pointer)?.and_then(Value::as_str).map(str::to_owned))
     }
 
     fn get_s64(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<i64>> {
-        Ok(self.table.get(&this)?.0.pointer(&pointer).and_then(Value::as_i64))
+        Ok(self.at(&this, &pointer)?.and_then(Value::as_i64))
+    }
+
+    fn get_f64(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<f64>> {
+        Ok(self.at(&this, &pointer)?.and_then(Value::as_f64))
     }
 
     fn get_bool(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<bool>> {
-        Ok(self.table.get(&this)?.0.pointer(&pointer).and_then(Value::as_bool))
+        Ok(self.at(&this, &pointer)?.and_then(Value::as_bool))
     }
 
     fn length(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<u32>> {
-        let length = match self.table.get(&this)?.0.pointer(&pointer) {
+        let length = match self.at(&this, &pointer)? {
             Some(Value::Array(items)) => Some(items.len()),
             Some(Value::Object(members)) => Some(members.len()),
             _ => None,
@@ -142,28 +155,28 @@ impl clusters::HostClusters for Host {
     }
 
     fn names(&mut self, this: Resource<Candidates>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.clusters.iter().map(|cluster| cluster.name.clone()).collect())
+        Ok(self.table.get(&this)?.column(|candidate| candidate.cluster.name.clone()))
     }
 
     fn ready(&mut self, this: Resource<Candidates>) -> Result<Vec<bool>> {
-        Ok(self.table.get(&this)?.clusters.iter().map(|cluster| cluster.is_ready()).collect())
+        Ok(self.table.get(&this)?.column(|candidate| candidate.cluster.is_ready()))
     }
 
     fn current(&mut self, this: Resource<Candidates>) -> Result<Vec<bool>> {
-        Ok(self.table.get(&this)?.current.clone())
+        Ok(self.table.get(&this)?.column(|candidate| candidate.current))
     }
 
     fn label(&mut self, this: Resource<Candidates>, key: String) -> Result<Vec<Option<String>>> {
-        Ok(self.table.get(&this)?.clusters.iter().map(|cluster| cluster.labels.get(&key).cloned()).collect())
+        Ok(self.table.get(&this)?.column(|candidate| candidate.cluster.labels.get(&key).cloned()))
     }
 
     fn get(&mut self, this: Resource<Candidates>, index: u32, pointer: String) -> Result<Option<String>> {
-        let document = self.table.get_mut(&this)?.document(index);
-        Ok(document.and_then(|document| document.pointer(&pointer).map(ToString::to_string)))
+        let candidate = self.table.get_mut(&this)?.get(index);
+        Ok(candidate.and_then(|candidate| candidate.pointer(&pointer)).map(ToString::to_string))
     }
 
     fn json(&mut self, this: Resource<Candidates>, index: u32) -> Result<Option<String>> {
-        Ok(self.table.get_mut(&this)?.document(index).map(|document| document.to_string()))
+        Ok(self.table.get_mut(&this)?.get(index).map(|candidate| candidate.whole().to_string()))
     }
 
     fn drop(&mut self, this: Resource<Candidates>) -> Result<()> {
@@ -174,10 +187,12 @@ impl clusters::HostClusters for Host {
 
 impl log::Host for Host {
     fn write(&mut self, level: log::Level, message: String) -> Result<()> {
-        if self.lines.len() < LOG_LINES_MAX {
-            let line = message.chars().filter(|c| !c.is_control()).take(LOG_LINE_CHARS_MAX).collect();
-            self.lines.push((level, line));
-        }
+        let level = match level {
+            log::Level::Debug => Level::Debug,
+            log::Level::Info => Level::Info,
+            log::Level::Warn => Level::Warn,
+        };
+        self.lines.push(level, &message);
         Ok(())
     }
 }

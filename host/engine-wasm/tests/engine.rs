@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply};
-use bulkhead_core::model::{Binding, GracefulEvictionTask};
+use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply, ScoreCall};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::WasmEngine;
@@ -142,4 +142,27 @@ fn what_does_not_load_says_at_which_stage_and_why() {
     let mut torn = guest("hold-during-freeze");
     torn.truncate(torn.len() / 2);
     check(torn, Value::Null, LoadStage::Compiled, &["test.wasm"]);
+}
+
+#[test]
+fn clusters_cross_in_order_and_scores_come_back_in_it() {
+    let policy = load(guest("prefer-region"), json!({"region": "eu-west"}), Budget::default()).unwrap();
+    let cluster = |(name, region): (&str, &str)| {
+        let value = json!({"name": name, "spec": {"syncMode": "Push", "region": region}});
+        Arc::new(serde_json::from_value(value).unwrap())
+    };
+    let clusters: Vec<Arc<Cluster>> = [("a", "us-east"), ("b", "eu-west"), ("c", "")].map(cluster).to_vec();
+    let call = ScoreCall { binding: &binding(), clusters: &clusters, now: Time::from_millis(0) };
+    assert_eq!(policy.call(&Call::Score(call)), Ok(Reply::Score(vec![0, 100, 0])));
+}
+
+#[test]
+fn what_was_observed_counts_more_than_what_the_binding_says() {
+    let cover = load(guest("release-when-replicas-cover"), Value::Null, Budget::default()).unwrap();
+    let (binding, task) = (binding(), GracefulEvictionTask::default());
+    let mut observed = binding.status.aggregated_status.clone();
+    observed[1].status = Some(json!({"availableReplicas": 3}));
+    let call = EvictionCheckCall { binding: &binding, task: &task, observed: &observed, now: Time::from_millis(0) };
+    let verdict = cover.call(&Call::EvictionCheck(call));
+    assert!(matches!(verdict, Ok(Reply::EvictionCheck(EvictionVerdict::Release(_)))), "{verdict:?}");
 }

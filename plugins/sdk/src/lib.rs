@@ -1,7 +1,7 @@
 //! Write Bulkhead policy plugins in Rust.
 //!
-//! Implement [`Plugin`] and one of the kinds, for example [`EvictionCheck`], then call the export macro of that kind
-//! once. Build for `wasm32-unknown-unknown` and turn the module into a component.
+//! Implement [`Plugin`] and one of the kinds, for example [`EvictionCheck`], then call [`export!`] once
+//! with every kind it implements. Build for `wasm32-unknown-unknown` and turn the module into a component.
 //!
 //! ```ignore
 //! use bulkhead_sdk::{Document, EvictionCheck, EvictionVerdict, Plugin, PolicyError, Reason};
@@ -22,7 +22,7 @@
 //!     }
 //! }
 //!
-//! bulkhead_sdk::export_eviction_check!(Freeze);
+//! bulkhead_sdk::export!(Freeze: EvictionCheck);
 //! ```
 //!
 //! Every call runs in a fresh instance, so nothing that a plugin stores survives a call.

@@ -1,0 +1,87 @@
+//! What a component may import and must export, by name.
+
+use crate::outline::Outline;
+
+/// The package that plugins are written against.
+const PACKAGE: &str = "bulkhead:policy";
+/// The version of it that this engine speaks.
+const VERSION: &str = "0.1.0";
+/// Interfaces that the host offers.
+const OFFERED: [&str; 4] = ["types", "object", "clusters", "log"];
+/// Interfaces that hold a kind of policy.
+const KINDS: [&str; 5] = ["health", "taints", "filter", "score", "eviction"];
+/// Longest name that a message repeats, in characters.
+const NAME_CHARS_MAX: usize = 128;
+
+/// The full name of one of our interfaces.
+pub(crate) fn interface(name: &str) -> String {
+    format!("{PACKAGE}/{name}@{VERSION}")
+}
+
+/// Why a component with these names is no plugin for this engine, if so.
+pub(crate) fn objection(outline: &Outline) -> Option<String> {
+    import_objection(outline.imports.iter().map(String::as_str)).or_else(|| {
+        let exports = || outline.exports.iter().map(String::as_str);
+        if let Some(other) = exports().find(|name| other_version(name)) {
+            return Some(format!("exports {}, and this host speaks {PACKAGE}@{VERSION}", shown(other)));
+        }
+        let exported = |name: &str| exports().any(|export| export == interface(name));
+        if !exported("plugin") {
+            return Some(format!("does not export {}, which every plugin must", interface("plugin")));
+        }
+        let kinds = KINDS.join(", ");
+        (!KINDS.into_iter().any(exported))
+            .then(|| format!("exports no kind of policy; at least one of {kinds} of {PACKAGE}@{VERSION} is needed"))
+    })
+}
+
+/// Why a component with these imports gets none of them, if so.
+pub(crate) fn import_objection<'a>(mut imports: impl Iterator<Item = &'a str>) -> Option<String> {
+    let refused = imports.find(|name| !OFFERED.into_iter().any(|offered| *name == interface(offered)))?;
+    let name = shown(refused);
+    Some(if other_version(refused) {
+        format!("imports {name}, and this host speaks {PACKAGE}@{VERSION}")
+    } else {
+        let offered = OFFERED.join(", ");
+        format!(
+            "imports {name}, which no plugin gets; a plugin may import {offered} of {PACKAGE}@{VERSION} and nothing else"
+        )
+    })
+}
+
+fn other_version(name: &str) -> bool {
+    let ours = name.strip_prefix(PACKAGE).is_some_and(|rest| rest.starts_with('/'));
+    ours && name.rsplit_once('@').is_none_or(|(_, version)| version != VERSION)
+}
+
+fn shown(name: &str) -> String {
+    crate::log::plain(name, NAME_CHARS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outline, objection};
+
+    fn check(imports: &[&str], exports: &[&str], expected: Option<&str>) {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let found = objection(&Outline { imports: names(imports), exports: names(exports) });
+        match (&found, expected) {
+            (Some(found), Some(expected)) => assert!(found.contains(expected), "{found}"),
+            _ => assert_eq!(found.as_deref(), expected),
+        }
+    }
+
+    #[test]
+    fn objections_name_what_is_wrong() {
+        let plugin = "bulkhead:policy/plugin@0.1.0";
+        let score = "bulkhead:policy/score@0.1.0";
+        check(&["bulkhead:policy/log@0.1.0"], &[plugin, score], None);
+        check(&["wasi:clocks/wall-clock@0.2.6"], &[plugin, score], Some("imports wasi:clocks/wall-clock@0.2.6, which"));
+        check(&["bulkhead:policy/log@0.2.0"], &[plugin, score], Some("log@0.2.0, and this host speaks"));
+        check(&["bulkhead:policy/secrets@0.1.0"], &[plugin, score], Some("which no plugin gets"));
+        check(&[], &[score], Some("does not export bulkhead:policy/plugin@0.1.0"));
+        check(&[], &[plugin], Some("exports no kind of policy"));
+        check(&[], &[plugin, "bulkhead:policy/score@0.2.0"], Some("exports bulkhead:policy/score@0.2.0, and this"));
+        check(&["a\u{1b}[2J"], &[], Some("imports a[2J,"));
+    }
+}

@@ -1,0 +1,15 @@
+//! One adapter per kind: the call's input as handles, the guest's verdict as a reply.
+
+pub(crate) mod cluster_taint;
+pub(crate) mod eviction_check;
+pub(crate) mod filter;
+pub(crate) mod health;
+pub(crate) mod score;
+
+use bulkhead_core::call::Reason;
+
+use crate::bindings::bulkhead::policy::types;
+
+fn reason(reason: types::Reason) -> Reason {
+    Reason { code: reason.code, message: reason.message }
+}

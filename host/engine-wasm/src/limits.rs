@@ -1,0 +1,57 @@
+//! What an instance may hold.
+
+use wasmtime::{ResourceLimiter, Result};
+
+/// Most table elements of one plugin, over all its tables; far more than any has functions.
+const TABLE_ELEMENTS_MAX: usize = 100_000;
+
+/// Limits memory and tables over all of them, and remembers that a limit was hit: the guest itself sees no more than
+/// an allocation that failed.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    memory_bytes_max: usize,
+    memory_bytes: usize,
+    table_elements: usize,
+    /// Whether the plugin was refused something.
+    pub(crate) hit: bool,
+}
+
+impl Limits {
+    pub(crate) fn new(memory_bytes_max: usize) -> Self {
+        Self { memory_bytes_max, memory_bytes: 0, table_elements: 0, hit: false }
+    }
+}
+
+/// Grows a sum by what one part of it grows; absent when the sum would be too large.
+fn grown(sum: usize, (current, desired): (usize, usize), max: usize) -> Option<usize> {
+    sum.checked_add(desired.saturating_sub(current)).filter(|grown| *grown <= max)
+}
+
+impl ResourceLimiter for Limits {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
+        let sum = grown(self.memory_bytes, (current, desired), self.memory_bytes_max);
+        self.memory_bytes = sum.unwrap_or(self.memory_bytes);
+        self.hit |= sum.is_none();
+        Ok(sum.is_some())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
+        let sum = grown(self.table_elements, (current, desired), TABLE_ELEMENTS_MAX);
+        self.table_elements = sum.unwrap_or(self.table_elements);
+        self.hit |= sum.is_none();
+        Ok(sum.is_some())
+    }
+
+    /// A component from wit-bindgen has four: the plugin, and what ties it to its imports.
+    fn instances(&self) -> usize {
+        16
+    }
+
+    fn memories(&self) -> usize {
+        4
+    }
+
+    fn tables(&self) -> usize {
+        16
+    }
+}
