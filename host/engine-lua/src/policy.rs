@@ -97,8 +97,8 @@ impl LuaPolicy {
         let mut question = Question {
             point,
             object: Some(object),
-            now: None,
-            arguments: vec![Cow::Borrowed(object)],
+            now: Some(call.now),
+            arguments: vec![Cow::Borrowed(&**object)],
             empties: Empties::dropped(),
         };
         if self.script(&question).is_none() {
@@ -115,7 +115,14 @@ impl LuaPolicy {
                 question.empties = Empties::as_in(object);
                 self.answer(&question, interpretation::object)?
             }
+            Operation::Retain { observed, .. } => {
+                question.arguments.push(Cow::Borrowed(&***observed));
+                question.empties = Empties::as_in(object);
+                self.answer(&question, interpretation::object)?
+            }
             Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,
+            Operation::Components { .. } => self.answer(&question, interpretation::components)?,
+            Operation::Dependencies { .. } => self.answer(&question, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
                 // Karmada's list is nil when no cluster reports anything, and scripts test for that.
                 let items = if items.is_empty() { Value::Null } else { json(items)? };
@@ -142,8 +149,8 @@ impl Policy for LuaPolicy {
                 let question = Question {
                     point: EntryPoint::Health,
                     object: Some(call.object),
-                    now: None,
-                    arguments: vec![Cow::Borrowed(call.object)],
+                    now: Some(call.now),
+                    arguments: vec![Cow::Borrowed(&**call.object)],
                     empties: Empties::Kept,
                 };
                 self.answer(&question, reply::health).map(Reply::Health)
@@ -185,6 +192,9 @@ fn entry_point(operation: &Operation<'_>) -> EntryPoint {
         Operation::Revise { .. } => EntryPoint::Revise,
         Operation::ReflectStatus { .. } => EntryPoint::ReflectStatus,
         Operation::AggregateStatus { .. } => EntryPoint::AggregateStatus,
+        Operation::Retain { .. } => EntryPoint::Retain,
+        Operation::Components { .. } => EntryPoint::Components,
+        Operation::Dependencies { .. } => EntryPoint::Dependencies,
     }
 }
 

@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine as Wasmtime};
 use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
-use crate::host::Host;
+use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
 use crate::policy::WasmPolicy;
@@ -114,7 +114,9 @@ impl Engine for WasmEngine {
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
         at.unless(metadata::objection(&described), LoadStage::Described)?;
         let id = metadata::id(source, module, &described);
-        let mut session = Session::new(&code).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
+        let about = About { plugin_name: source.name.clone(), ..About::default() };
+        let mut session =
+            Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
         session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
@@ -137,7 +139,7 @@ fn foreign(code: &[u8]) -> Option<String> {
 }
 
 fn describe(code: &Code) -> Result<Metadata, Fault> {
-    let mut session = Session::new(code)?;
+    let mut session = Session::new(code, About::default())?;
     let instance = session.instantiate()?;
     let plugin = code.exports.plugin.load(&mut session.store, &instance);
     let plugin = session.loaded(plugin)?;
@@ -156,6 +158,7 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
         ("filter", exports.filter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
         ("score", exports.score.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
         ("eviction", exports.eviction.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("interpreter", exports.interpreter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
     ];
     let mistyped = |name, fault: Fault| {
         let interface = contract::interface(name);
@@ -212,6 +215,10 @@ impl At<'_> {
                 .map_err(incomplete)?,
             eviction: exported("eviction")
                 .then(|| exports::eviction::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            interpreter: exported("interpreter")
+                .then(|| exports::interpreter::GuestIndices::new(bound))
                 .transpose()
                 .map_err(incomplete)?,
         })

@@ -36,15 +36,17 @@ pub(crate) fn id(source: &PluginSource, module: &Module, metadata: &Metadata) ->
     PolicyId { name: source.name.clone(), version, engine: EngineKind::Wasm }
 }
 
-/// What the exports answer. Only health is registered per kind of object.
+/// What the exports answer. Health and interpretation are registered per kind of object.
 pub(crate) fn capabilities(exports: &Exports, metadata: &Metadata) -> Vec<Capability> {
     let mut capabilities = Vec::new();
-    if exports.health.is_some() {
+    let of_objects =
+        [(exports.health.is_some(), CallKind::Health), (exports.interpreter.is_some(), CallKind::Interpret)];
+    for (_, kind) in of_objects.into_iter().filter(|(there, _)| *there) {
         if metadata.object_kinds.is_empty() {
-            capabilities.push(Capability::any(CallKind::Health));
+            capabilities.push(Capability::any(kind));
         }
         let objects = metadata.object_kinds.iter();
-        capabilities.extend(objects.map(|o| Capability::on(CallKind::Health, &o.api_version, &o.kind)));
+        capabilities.extend(objects.map(|o| Capability::on(kind, &o.api_version, &o.kind)));
     }
     let others = [
         (exports.taints.is_some(), CallKind::ClusterTaint),

@@ -21,6 +21,7 @@ pub struct Bounded {
     inner: Arc<dyn Policy>,
     calls: AtomicU64,
     faults: AtomicU64,
+    divergences: AtomicU64,
 }
 
 /// How often a policy was called, and how often in vain.
@@ -30,17 +31,26 @@ pub struct CallCounts {
     pub calls: u64,
     /// Calls that ended in a fault.
     pub faults: u64,
+    /// Calls in shadow whose answer differed from what was decided.
+    pub divergences: u64,
 }
 
 impl Bounded {
     /// Wraps a policy.
     pub fn new(inner: Arc<dyn Policy>) -> Self {
-        Self { inner, calls: AtomicU64::new(0), faults: AtomicU64::new(0) }
+        Self { inner, calls: AtomicU64::new(0), faults: AtomicU64::new(0), divergences: AtomicU64::new(0) }
     }
 
     /// What happened so far.
     pub fn counts(&self) -> CallCounts {
-        CallCounts { calls: self.calls.load(Ordering::Relaxed), faults: self.faults.load(Ordering::Relaxed) }
+        let [calls, faults, divergences] =
+            [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
+        CallCounts { calls, faults, divergences }
+    }
+
+    /// Counts that its answer in shadow differed from what was decided.
+    pub(crate) fn count_divergence(&self) {
+        self.divergences.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -58,7 +68,7 @@ impl Policy for Bounded {
         let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
             .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
             .and_then(|reply| in_bounds(call, reply));
-        if answer.is_err() {
+        if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }
         answer
@@ -106,6 +116,9 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
             EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. } => tidy(reason),
             EvictionVerdict::Abstain => {}
         },
+        (Call::Interpret(call), Reply::Interpret(Some(told))) if !told.answers(&call.operation) => {
+            return bad(format!("an interpretation that does not answer {}", call.operation.name()));
+        }
         (Call::Interpret(_), Reply::Interpret(_)) => {}
         (call, reply) => return bad(format!("a {} reply to a {} call", reply.kind(), call.kind())),
     }
@@ -170,24 +183,29 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_fault_of_the_host() {
-        let object = json!({});
+        let object = Arc::new(json!({}));
         let policy = bounded(|| panic!("boom"));
-        assert_eq!(kind_of(policy.call(&Call::Health(HealthCall { object: &object }))), Some(FaultKind::HostBug));
-        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1 });
+        assert_eq!(
+            kind_of(policy.call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))),
+            Some(FaultKind::HostBug)
+        );
+        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1, divergences: 0 });
     }
 
     #[test]
     fn reasons_are_cut_and_stripped() {
-        let object = json!({});
+        let object = Arc::new(json!({}));
         let reply = || {
             let reason = Reason::new("A\u{1b}[31m", "x".repeat(5000));
             Reply::Health(HealthVerdict { health: Health::Healthy, reason })
         };
-        let Ok(Reply::Health(verdict)) = bounded(reply).call(&Call::Health(HealthCall { object: &object })) else {
+        let Ok(Reply::Health(verdict)) =
+            bounded(reply).call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))
+        else {
             panic!("no health");
         };
         assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
-        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object }).kind());
+        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
     }
 }

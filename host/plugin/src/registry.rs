@@ -84,6 +84,14 @@ impl Registry {
         RegistrySubscription(observer)
     }
 
+    /// Counts that a policy in shadow would have decided otherwise.
+    pub fn count_divergence(&self, of: &PolicyId) {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(policy) = state.layers.values().flatten().find(|policy| policy.id() == of) {
+            policy.count_divergence();
+        }
+    }
+
     /// The policies in force.
     pub fn policies(&self) -> Arc<PolicySet> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).current)

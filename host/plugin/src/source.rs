@@ -69,9 +69,31 @@ pub enum EntryPoint {
     ReflectStatus,
     /// `AggregateStatus(desiredObj, statusItems)`.
     AggregateStatus,
+    /// `Retain(desiredObj, observedObj)`.
+    Retain,
+    /// `GetComponents(obj)`.
+    Components,
+    /// `GetDependencies(desiredObj)`.
+    Dependencies,
 }
 
 impl EntryPoint {
+    /// Every function, in the order of declaration.
+    pub const ALL: [Self; 12] = [
+        Self::Health,
+        Self::ClusterTaint,
+        Self::Filter,
+        Self::Score,
+        Self::EvictionCheck,
+        Self::Replicas,
+        Self::Revise,
+        Self::ReflectStatus,
+        Self::AggregateStatus,
+        Self::Retain,
+        Self::Components,
+        Self::Dependencies,
+    ];
+
     /// The kind of call that reaches it.
     pub fn call_kind(self) -> CallKind {
         match self {
@@ -80,7 +102,13 @@ impl EntryPoint {
             Self::Filter => CallKind::Filter,
             Self::Score => CallKind::Score,
             Self::EvictionCheck => CallKind::EvictionCheck,
-            Self::Replicas | Self::Revise | Self::ReflectStatus | Self::AggregateStatus => CallKind::Interpret,
+            Self::Replicas
+            | Self::Revise
+            | Self::ReflectStatus
+            | Self::AggregateStatus
+            | Self::Retain
+            | Self::Components
+            | Self::Dependencies => CallKind::Interpret,
         }
     }
 
@@ -96,6 +124,9 @@ impl EntryPoint {
             Self::Revise => "ReviseReplica",
             Self::ReflectStatus => "ReflectStatus",
             Self::AggregateStatus => "AggregateStatus",
+            Self::Retain => "Retain",
+            Self::Components => "GetComponents",
+            Self::Dependencies => "GetDependencies",
         }
     }
 }

@@ -1,10 +1,12 @@
-use bulkhead_core::call::{Call, CallKind, HealthCall, Reply};
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, FaultKind};
 use bulkhead_plugin::{Engine, Entry, EntryPoint, LoadStage, Module};
 use serde_json::json;
 
-use super::{load, source, try_load};
+use super::{health_call, load, source, try_load};
 use crate::{LuaEngine, Options};
 
 fn check_error(script: &str, stage: LoadStage, message: &str) {
@@ -66,13 +68,11 @@ fn the_kind_of_object_decides_which_script_answers() {
     let on = |kind: &str| Capability::on(CallKind::Health, "v1", kind);
     assert_eq!(policy.capabilities(), [on("A"), on("B")]);
     let health = |kind: &str| {
-        let object = json!({"apiVersion": "v1", "kind": kind});
-        policy.call(&Call::Health(HealthCall { object: &object })).map_err(|fault| fault.kind).map(
-            |reply| match reply {
-                Reply::Health(verdict) => verdict.health,
-                other => panic!("{other:?}"),
-            },
-        )
+        let object = Arc::new(json!({"apiVersion": "v1", "kind": kind}));
+        policy.call(&Call::Health(health_call(&object))).map_err(|fault| fault.kind).map(|reply| match reply {
+            Reply::Health(verdict) => verdict.health,
+            other => panic!("{other:?}"),
+        })
     };
     assert_eq!(health("A"), Ok(Health::Healthy));
     assert_eq!(health("B"), Ok(Health::Unhealthy));
@@ -84,7 +84,7 @@ fn configuration_is_a_global() {
     let mut source = source("function InterpretHealth() return config.limit == 3 end", &[EntryPoint::Health]);
     source.config = json!({"limit": 3});
     let policy = LuaEngine::default().load(&source).unwrap();
-    let Ok(Reply::Health(verdict)) = policy.call(&Call::Health(HealthCall { object: &json!({}) })) else {
+    let Ok(Reply::Health(verdict)) = policy.call(&Call::Health(health_call(&Arc::new(json!({}))))) else {
         panic!("no health");
     };
     assert_eq!(verdict.health, Health::Healthy);
