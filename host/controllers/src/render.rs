@@ -23,12 +23,9 @@ pub(crate) fn work<B: AnyBinding>(
 ) -> Result<Work, PolicyFault> {
     let spec = binding.spec();
     let resource = &spec.resource;
-    let mut manifest = match spec.is_workload() {
-        true => interpret(Operation::Revise { object: template, replicas: target.replicas })?,
-        false => None,
-    }
-    .and_then(revised)
-    .unwrap_or_else(|| Value::clone(template));
+    let revise = Operation::Revise { object: template, replicas: target.replicas };
+    let interpreted = if spec.is_workload() { interpret(revise)? } else { None };
+    let mut manifest = interpreted.and_then(revised).unwrap_or_else(|| Value::clone(template));
     prune(&mut manifest);
     let mut work = existing.cloned().unwrap_or_default();
     let namespace = names::execution_namespace(&target.name);

@@ -92,6 +92,16 @@ impl Capability {
     }
 }
 
+/// What the calls of a policy have cost since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Steps of all calls together, in the unit of the engine: fuel, or interrupt checks. The same call costs the same.
+    pub steps: u64,
+    /// The most memory that any one call held, in bytes; 0 when the engine does not measure it.
+    pub memory_bytes_max: u64,
+}
+
 /// The whole plugin boundary as decisions see it.
 pub trait Policy: Send + Sync {
     /// Who this is.
@@ -103,6 +113,11 @@ pub trait Policy: Send + Sync {
     /// Answers one call. Never blocks for longer than its budget, and never panics: what goes wrong is a
     /// [`Fault`], which is not a verdict.
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault>;
+
+    /// What its calls have cost so far. Policies that are compiled in are not metered.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// Whose fault a fault is.
