@@ -5,8 +5,9 @@ use bulkhead_plugin::{Engine, LoadError, LoadStage, Module, PluginSource};
 use mlua::chunk::Compiler;
 
 use crate::library::Library;
-use crate::machine::{Global, Machine, Setting};
+use crate::machine::{Global, Setting};
 use crate::policy::LuaPolicy;
+use crate::pool::Pool;
 
 /// Limits of the engine itself; what a call may cost is the plugin's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct LuaEngine {
 }
 
 impl LuaEngine {
-    /// An engine. It holds no Lua state; every load and every call makes its own.
+    /// An engine. It holds no Lua state; every plugin that it loads has its own.
     pub fn new(options: Options) -> Self {
         let compiler = Compiler::new().set_optimization_level(1).set_debug_level(1);
         let library = Arc::new(Library::compile(&compiler));
@@ -64,11 +65,11 @@ impl Engine for LuaEngine {
             return Err(load_error(source, origin, LoadStage::Inspected, message));
         }
         let compiled: Result<Vec<_>, _> = source.modules.iter().map(|module| self.compile(source, module)).collect();
-        let scripts = compiled?;
-        for (module, script) in source.modules.iter().zip(&scripts) {
-            self.inspect(source, module, script)?;
+        let pool = Pool::new(Arc::clone(&self.library), compiled?, source.budget);
+        for (script, module) in source.modules.iter().enumerate() {
+            inspect(source, module, &pool, script)?;
         }
-        Ok(Arc::new(LuaPolicy::new(source, scripts, Arc::clone(&self.library))))
+        Ok(Arc::new(LuaPolicy::new(source, pool)))
     }
 }
 
@@ -91,22 +92,26 @@ impl LuaEngine {
         let bytecode = self.compiler.compile(&module.code).map_err(syntax)?;
         Ok(Script { origin: origin.clone(), bytecode })
     }
+}
 
-    /// Runs the script's top level, within the budget, to see whether it defines what it promises.
-    fn inspect(&self, source: &PluginSource, module: &Module, script: &Script) -> Result<(), LoadError> {
-        let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
-        let setting = Setting { budget: source.budget, config: &source.config, now: None };
-        let machine = Machine::new(&self.library, &setting).map_err(|fault| failed(fault.to_string()))?;
-        machine.run(script).map_err(|fault| failed(fault.to_string()))?;
-        for entry in &module.entries {
-            let name = entry.point.function();
-            match machine.global(name) {
-                Global::Function(_) => {}
-                Global::Absent => return Err(failed(format!("the script defines no global function {name}"))),
-                Global::Other(type_name) => return Err(failed(format!("{name} is a {type_name}, not a function"))),
-            }
-        }
-        Ok(())
+/// Runs the script's top level, within the budget, to see whether it defines what it promises.
+fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<(), LoadError> {
+    let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
+    let setting = Setting { config: &source.config, now: None };
+    let missing = pool.session(&setting, |session| {
+        session.run(script)?;
+        let absent =
+            module.entries.iter().map(|entry| entry.point.function()).find_map(|name| match session.global(name) {
+                Global::Function(_) => None,
+                Global::Absent => Some(format!("the script defines no global function {name}")),
+                Global::Other(type_name) => Some(format!("{name} is a {type_name}, not a function")),
+            });
+        Ok(absent)
+    });
+    match missing {
+        Ok(None) => Ok(()),
+        Ok(Some(message)) => Err(failed(message)),
+        Err(fault) => Err(failed(fault.to_string())),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Runs Lua plugins with Luau, Karmada's interpreter scripts unchanged among them.
 //!
-//! A script is compiled once, when it is loaded. Every call gets a fresh state with nothing in it but the
-//! libraries that Karmada opens, a step budget, a deadline and a memory limit; afterwards the state is dropped, so
-//! no call can see what another one did. Scripts reach no file, process, clock or random source, and neither the
-//! host's nor each other's variables.
+//! A script is compiled once, when it is loaded. Every call gets fresh globals with nothing in them but the libraries
+//! that Karmada opens, runs the script's top level in them, and has a step budget, a deadline and a memory limit. The
+//! state around them serves one call after the other, which no call can tell: all that a script can change is new for
+//! each. Scripts reach no file, process, clock or random source, and neither the host's nor each other's variables.
 //!
-//! Start reading at [`LuaEngine`] (loading), then `policy` (which function a call reaches and with what),
-//! `machine` (one state and its limits), `reply` (what a function may return).
+//! Start reading at [`LuaEngine`] (loading), then `policy` (which function a call reaches and with what), `machine`
+//! (one state and one call in it), `pool` (which states are used again), `meter` (limits), `library.luau` (what a
+//! script finds), `reply` (what a function may return).
 //!
 //! # What a function gets
 //!
@@ -38,6 +39,7 @@ mod library;
 mod machine;
 mod meter;
 mod policy;
+mod pool;
 mod reply;
 #[cfg(test)]
 mod tests;

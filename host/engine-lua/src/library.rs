@@ -1,6 +1,9 @@
 //! What a script finds when it starts: the libraries that Karmada opens, as it opens them.
 //! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:setLib`, `pkg/util/lifted/lua`.)
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use bulkhead_core::time::Time;
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, Table};
@@ -41,20 +44,14 @@ impl Library {
         Self { bytecode: bytecode.expect("the library compiles, as its tests show") }
     }
 
-    /// Puts the library into a state. `bytes_max` bounds what a table may amount to when it crosses into `kube`.
-    pub(crate) fn open(&self, lua: &Lua, now: Option<Time>, bytes_max: usize) -> mlua::Result<()> {
+    /// Puts the library into a new state, for good, and gives the function that makes the globals of one call.
+    /// `bytes_max` bounds what a table may amount to when it crosses into `kube`.
+    pub(crate) fn open(&self, lua: &Lua, clock: &Arc<Clock>, bytes_max: usize) -> mlua::Result<Function> {
         let open = lua.load(self.bytecode.as_slice()).set_mode(ChunkMode::Binary).set_name(format!("={LIBRARY_NAME}"));
-        let kube = lua.create_function(move |lua, ()| kube::functions(lua, bytes_max))?;
-        open.call::<()>((clock(lua, now)?, require(lua)?, kube))?;
-        let globals = lua.globals();
-        for name in UNSUPPORTED {
-            globals.raw_set(name, unsupported(lua, name)?)?;
-        }
-        let string: Table = globals.raw_get("string")?;
-        for name in UNSUPPORTED_IN_STRING {
-            string.raw_set(name, unsupported(lua, name)?)?;
-        }
-        Ok(())
+        let refused = lua.create_table()?;
+        refused.raw_set("_G", unsupported(lua, &UNSUPPORTED)?)?;
+        refused.raw_set("string", unsupported(lua, &UNSUPPORTED_IN_STRING)?)?;
+        open.call((now(lua, Arc::clone(clock))?, require(lua)?, kube::functions(lua, bytes_max)?, refused))
     }
 }
 
@@ -62,19 +59,44 @@ fn denied(lua: &Lua, message: &str) -> mlua::Error {
     mlua::Error::external(Denied(format!("{}{message}", position(lua))))
 }
 
-fn unsupported(lua: &Lua, name: &'static str) -> mlua::Result<Function> {
-    lua.create_function(move |lua, _: mlua::MultiValue| -> mlua::Result<()> {
-        let message = format!("call function {name} is not supported in karmada customized resourceinterpreter.");
-        Err(denied(lua, &message))
-    })
+fn unsupported(lua: &Lua, names: &[&'static str]) -> mlua::Result<Table> {
+    let functions = lua.create_table()?;
+    for &name in names {
+        let refuse = lua.create_function(move |lua, _: mlua::MultiValue| -> mlua::Result<()> {
+            let message = format!("call function {name} is not supported in karmada customized resourceinterpreter.");
+            Err(denied(lua, &message))
+        })?;
+        functions.raw_set(name, refuse)?;
+    }
+    Ok(functions)
 }
 
 /// The time that `os.time()` and `os.date()` tell: that of the call. Karmada reads the clock; a call that brings
 /// no time cannot have one here, because its answer has to be the same whenever it is asked.
-fn clock(lua: &Lua, now: Option<Time>) -> mlua::Result<Function> {
+pub(crate) struct Clock(AtomicI64);
+
+impl Clock {
+    /// What the counter holds during a call without time. No time is that long ago.
+    const NONE: i64 = i64::MIN;
+
+    pub(crate) fn stopped() -> Self {
+        Self(AtomicI64::new(Self::NONE))
+    }
+
+    /// Sets the time of the call that begins.
+    pub(crate) fn set(&self, now: Option<Time>) {
+        self.0.store(now.map_or(Self::NONE, |now| now.as_millis().div_euclid(1000)), Ordering::Relaxed);
+    }
+
+    /// In whole seconds since the Unix epoch.
+    fn seconds(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|seconds| *seconds != Self::NONE)
+    }
+}
+
+fn now(lua: &Lua, clock: Arc<Clock>) -> mlua::Result<Function> {
     lua.create_function(move |lua, ()| {
-        let seconds = now.map(|now| now.as_millis().div_euclid(1000));
-        seconds.ok_or_else(|| denied(lua, "the current time is not available to this function"))
+        clock.seconds().ok_or_else(|| denied(lua, "the current time is not available to this function"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! What a call has used up.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bulkhead_core::policy::{Fault, FaultKind};
@@ -10,15 +10,31 @@ use mlua::{Lua, VmState};
 
 use crate::fault::position;
 
-/// Steps between two looks at the clock: few, because one step may be a long library call.
+/// Steps between two looks at the clock and the memory: few, because one step may be a long library call.
 const STEPS_PER_LOOK: u64 = 16;
 
-/// Steps and time of one state. Once it has stopped it stays stopped: a script that catches the error gets it
-/// again at its next step, and a script that returns regardless has its reply thrown away.
+/// Garbage that is left alone, within a call and between calls, in bytes: collecting costs as much for one call as for
+/// a hundred, so it is put off until it is worth it.
+pub(crate) fn garbage_bytes_max(budget: Budget) -> usize {
+    (1 << 20).min(budget.memory_bytes / 4)
+}
+
+/// Steps and time of one call, and when its garbage is collected.
+///
+/// Once it has stopped it stays stopped, and its state answers no other call: a script that catches the error gets
+/// it again at its next step, and a script that returns regardless has its reply thrown away.
+///
+/// The counters need no exchange: a state is used by one thread at a time.
 pub(crate) struct Meter {
-    steps_left: AtomicU64,
     budget: Budget,
-    deadline: Instant,
+    steps_left: AtomicU64,
+    /// When `deadline_ns` counts from.
+    origin: Instant,
+    deadline_ns: AtomicU64,
+    /// Garbage is left alone until the state uses that much, in bytes. After that the collector runs as it likes.
+    collect_at_bytes: AtomicUsize,
+    /// What the state may use while a script runs, in bytes.
+    limit_bytes: AtomicUsize,
     stopped: OnceLock<Fault>,
 }
 
@@ -28,9 +44,44 @@ pub(crate) struct Meter {
 struct UsedUp;
 
 impl Meter {
+    /// A meter at rest.
     pub(crate) fn new(budget: Budget) -> Self {
-        let deadline = Instant::now() + Duration::from_millis(budget.wall_clock_ms);
-        Self { steps_left: AtomicU64::new(budget.steps), budget, deadline, stopped: OnceLock::new() }
+        let meter = Self {
+            budget,
+            steps_left: AtomicU64::default(),
+            origin: Instant::now(),
+            deadline_ns: AtomicU64::default(),
+            collect_at_bytes: AtomicUsize::default(),
+            limit_bytes: AtomicUsize::new(budget.memory_bytes),
+            stopped: OnceLock::new(),
+        };
+        meter.rest();
+        meter
+    }
+
+    /// Counts nothing: what runs next is ours.
+    pub(crate) fn rest(&self) {
+        self.set(u64::MAX, u64::MAX, usize::MAX);
+    }
+
+    /// Gives the script that runs next its whole budget. The state uses `used_bytes` at present, `left_bytes` of which
+    /// are what earlier calls left: the memory that the call may use is besides those.
+    pub(crate) fn begin(&self, used_bytes: usize, left_bytes: usize) {
+        let deadline = self.origin.elapsed() + Duration::from_millis(self.budget.wall_clock_ms);
+        let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+        self.set(self.budget.steps, deadline_ns, used_bytes + garbage_bytes_max(self.budget));
+        self.limit_bytes.store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
+    }
+
+    /// What the state may use while a script runs, in bytes.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, steps_left: u64, deadline_ns: u64, collect_at_bytes: usize) {
+        self.steps_left.store(steps_left, Ordering::Relaxed);
+        self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+        self.collect_at_bytes.store(collect_at_bytes, Ordering::Relaxed);
     }
 
     /// Why the call was stopped, if it was.
@@ -38,23 +89,41 @@ impl Meter {
         self.stopped.get()
     }
 
-    /// Called at every loop iteration, call, return and pattern match step. The counter needs no exchange: a
-    /// state is used by one thread at a time.
+    /// Called at every loop iteration, call, return and pattern match step.
     pub(crate) fn step(&self, lua: &Lua) -> mlua::Result<VmState> {
         let left = self.steps_left.load(Ordering::Relaxed);
-        let fault = if left == 0 {
-            (FaultKind::OutOfFuel, format!("used up its {} steps", self.budget.steps))
-        } else if left.is_multiple_of(STEPS_PER_LOOK) && Instant::now() > self.deadline {
-            (FaultKind::Deadline, format!("took longer than {} ms", self.budget.wall_clock_ms))
-        } else {
-            if self.stopped.get().is_some() {
-                return Err(mlua::Error::external(UsedUp));
+        if left == 0 {
+            return self.stop(lua, FaultKind::OutOfFuel, format!("used up its {} steps", self.budget.steps));
+        }
+        if self.stopped.get().is_some() {
+            return Err(mlua::Error::external(UsedUp));
+        }
+        if left.is_multiple_of(STEPS_PER_LOOK) {
+            if self.origin.elapsed().as_nanos() > u128::from(self.deadline_ns.load(Ordering::Relaxed)) {
+                let message = format!("took longer than {} ms", self.budget.wall_clock_ms);
+                return self.stop(lua, FaultKind::Deadline, message);
             }
-            self.steps_left.store(left - 1, Ordering::Relaxed);
-            return Ok(VmState::Continue);
-        };
-        let (kind, message) = fault;
+            if lua.used_memory() > self.collect_at_bytes.load(Ordering::Relaxed) {
+                self.collect(lua)?;
+            }
+        }
+        self.steps_left.store(left - 1, Ordering::Relaxed);
+        Ok(VmState::Continue)
+    }
+
+    fn stop(&self, lua: &Lua, kind: FaultKind, message: String) -> mlua::Result<VmState> {
         self.stopped.get_or_init(|| Fault::new(kind, format!("{}{message}", position(lua))));
         Err(mlua::Error::external(UsedUp))
+    }
+
+    /// Frees what earlier calls left, so that what fits into the memory limit is what fits into it in a new state. The
+    /// collector goes on by itself from here.
+    fn collect(&self, lua: &Lua) -> mlua::Result<()> {
+        self.collect_at_bytes.store(usize::MAX, Ordering::Relaxed);
+        lua.gc_collect()?;
+        // Nothing is left by earlier calls now, so nothing has to be allowed for.
+        self.limit_bytes.store(self.budget.memory_bytes, Ordering::Relaxed);
+        lua.set_memory_limit(self.budget.memory_bytes)?;
+        Ok(())
     }
 }

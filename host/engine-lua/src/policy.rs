@@ -1,17 +1,15 @@
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Budget, Entry, EntryPoint, PluginSource};
+use bulkhead_plugin::{Entry, EntryPoint, PluginSource};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::encode::{Empties, encode};
-use crate::engine::Script;
-use crate::library::Library;
-use crate::machine::{Global, Machine, Setting};
+use crate::machine::{Global, Setting};
+use crate::pool::Pool;
 use crate::{interpretation, reply};
 
 /// A loaded plugin: scripts and which of their functions answers what.
@@ -20,9 +18,8 @@ pub(crate) struct LuaPolicy {
     capabilities: Vec<Capability>,
     /// In order of declaration, each with the index of its script. The first one that fits answers.
     entries: Vec<(Entry, usize)>,
-    scripts: Vec<Script>,
-    library: Arc<Library>,
-    budget: Budget,
+    pool: Pool,
+    reply_bytes_max: usize,
     config: Value,
 }
 
@@ -37,7 +34,7 @@ struct Question<'a> {
 }
 
 impl LuaPolicy {
-    pub(crate) fn new(source: &PluginSource, scripts: Vec<Script>, library: Arc<Library>) -> Self {
+    pub(crate) fn new(source: &PluginSource, pool: Pool) -> Self {
         let entries = source
             .modules
             .iter()
@@ -49,40 +46,42 @@ impl LuaPolicy {
         capabilities.dedup();
         let code = source.modules.iter().map(|module| module.code.as_slice());
         let id = PolicyId { name: source.name.clone(), version: digest(code), engine: EngineKind::Lua };
-        let (budget, config) = (source.budget, source.config.clone());
-        Self { id, capabilities, entries, scripts, library, budget, config }
+        let reply_bytes_max = source.budget.reply_bytes;
+        Self { id, capabilities, entries, pool, reply_bytes_max, config: source.config.clone() }
     }
 
-    fn script(&self, question: &Question<'_>) -> Option<&Script> {
+    /// Index of the script that answers.
+    fn script(&self, question: &Question<'_>) -> Option<usize> {
         let field = |name| question.object?.get(name)?.as_str();
         let asked = (field("apiVersion").unwrap_or_default(), field("kind").unwrap_or_default());
         let fits = |entry: &Entry| {
             let kind = entry.object_kind.as_ref().map(|(api_version, kind)| (api_version.as_str(), kind.as_str()));
             entry.point == question.point && kind.is_none_or(|kind| kind == asked)
         };
-        let (_, script) = self.entries.iter().find(|(entry, _)| fits(entry))?;
-        self.scripts.get(*script)
+        self.entries.iter().find(|(entry, _)| fits(entry)).map(|(_, script)| *script)
     }
 
     /// The function's first `N` results, null for those it did not give.
     fn ask<const N: usize>(&self, question: &Question<'_>) -> Result<[Value; N], Fault> {
         let name = question.point.function();
-        let script = self.script(question);
-        let script = script.ok_or_else(|| Fault::new(FaultKind::MissingExport, format!("no script offers {name}")))?;
-        let setting = Setting { budget: self.budget, config: &self.config, now: question.now };
-        let machine = Machine::new(&self.library, &setting)?;
-        machine.run(script)?;
-        let Global::Function(function) = machine.global(name) else {
-            let message = format!("{}: the script defines no global function {name}", script.origin);
-            return Err(Fault::new(FaultKind::MissingExport, message));
-        };
-        let results = machine.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
-        let mut encoded = [const { Value::Null }; N];
-        for (slot, result) in encoded.iter_mut().zip(&results) {
-            *slot = encode(result, &question.empties, self.budget.reply_bytes)
-                .map_err(|error| Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}")))?;
-        }
-        Ok(encoded)
+        let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
+        let script = self.script(question).ok_or_else(|| missing(format!("no script offers {name}")))?;
+        let setting = Setting { config: &self.config, now: question.now };
+        self.pool.session(&setting, |session| {
+            session.run(script)?;
+            let Global::Function(function) = session.global(name) else {
+                let origin = self.pool.scripts().get(script).map_or("", |script| &script.origin);
+                return Err(missing(format!("{origin}: the script defines no global function {name}")));
+            };
+            let results = session.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
+            let mut encoded = [const { Value::Null }; N];
+            for (slot, result) in encoded.iter_mut().zip(&results) {
+                *slot = encode(result, &question.empties, self.reply_bytes_max).map_err(|error| {
+                    Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}"))
+                })?;
+            }
+            Ok(encoded)
+        })
     }
 
     /// Asks and reads the single result.
