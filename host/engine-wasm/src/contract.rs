@@ -13,6 +13,11 @@ const KINDS: [&str; 6] = ["health", "taints", "filter", "score", "eviction", "in
 /// Longest name that a message repeats, in characters.
 const NAME_CHARS_MAX: usize = 128;
 
+/// The package and version that this engine speaks.
+pub(crate) fn package() -> String {
+    format!("{PACKAGE}@{VERSION}")
+}
+
 /// The full name of one of our interfaces.
 pub(crate) fn interface(name: &str) -> String {
     format!("{PACKAGE}/{name}@{VERSION}")

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, PluginSource};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
+use bulkhead_plugin::{Engine, Instances, LoadError, LoadStage, Loaded, PluginSource, check_config};
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -74,7 +74,7 @@ impl WasmEngine {
     }
 
     /// Compiles, and looks at the types of imports and exports.
-    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports), LoadError> {
+    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
         let compiled = Component::from_binary(&self.engine, code);
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();
@@ -86,7 +86,7 @@ impl WasmEngine {
         let bound = self.linker.instantiate_pre(&component);
         let bound = bound.map_err(|error| at.error(LoadStage::Inspected, format!("{error:#}")))?;
         let exports = at.exports(&bound, &outline)?;
-        Ok((bound, exports))
+        Ok((bound, exports, outline))
     }
 }
 
@@ -95,14 +95,14 @@ impl Engine for WasmEngine {
         EngineKind::Wasm
     }
 
-    fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
+    fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let [module] = source.modules.as_slice() else {
             let at = At { plugin: &source.name, origin: source.modules.first().map_or("", |module| &module.origin) };
             return Err(at.error(LoadStage::Fetched, "a Wasm plugin is exactly one component"));
         };
         let at = At { plugin: &source.name, origin: &module.origin };
         at.unless(foreign(&module.code), LoadStage::Inspected)?;
-        let (component, exports) = self.compile(&at, &module.code)?;
+        let (component, exports, outline) = self.compile(&at, &module.code)?;
         let code = Code {
             engine: self.engine.clone(),
             component,
@@ -112,16 +112,25 @@ impl Engine for WasmEngine {
             _ticker: Arc::clone(&self.ticker),
         };
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
-        at.unless(metadata::objection(&described), LoadStage::Described)?;
-        let id = metadata::id(source, module, &described);
+        let object_kinds = described.object_kinds.clone();
+        let description = metadata::description(described, source, outline);
+        let description = description.map_err(|objection| at.error(LoadStage::Described, objection))?;
+        let checked = check_config(description.config_schema.as_ref(), &source.config);
+        checked.map_err(|message| at.error(LoadStage::Configured, message))?;
+        if source.instances == Instances::Reused && !description.reusable {
+            let message = "instances: reused is asked for, and the plugin does not declare itself reusable";
+            return Err(at.error(LoadStage::Described, message));
+        }
+        let id = metadata::id(source, &description);
         let about = About { plugin_name: source.name.clone(), ..About::default() };
         let mut session =
             Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
         session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
-        let capabilities = metadata::capabilities(&code.exports, &described);
-        Ok(Arc::new(WasmPolicy { id, capabilities, code, log: self.options.log.clone() }))
+        let capabilities = metadata::capabilities(&code.exports, &object_kinds);
+        let log = self.options.log.clone();
+        Ok(Loaded { policy: Arc::new(WasmPolicy { id, capabilities, code, log }), description })
     }
 }
 

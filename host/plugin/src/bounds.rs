@@ -19,6 +19,8 @@ pub const TAINT_CHANGES_MAX: usize = 64;
 /// Reasons are cut to size and stripped of control characters.
 pub struct Bounded {
     inner: Arc<dyn Policy>,
+    /// The keys of the taints that it may change; absent for policies that may change any.
+    taint_keys: Option<Vec<String>>,
     calls: AtomicU64,
     faults: AtomicU64,
     divergences: AtomicU64,
@@ -38,7 +40,18 @@ pub struct CallCounts {
 impl Bounded {
     /// Wraps a policy.
     pub fn new(inner: Arc<dyn Policy>) -> Self {
-        Self { inner, calls: AtomicU64::new(0), faults: AtomicU64::new(0), divergences: AtomicU64::new(0) }
+        Self {
+            inner,
+            taint_keys: None,
+            calls: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            divergences: AtomicU64::new(0),
+        }
+    }
+
+    /// Wraps a policy that may change taints of these keys only.
+    pub fn with_taint_keys(inner: Arc<dyn Policy>, keys: Vec<String>) -> Self {
+        Self { taint_keys: Some(keys), ..Self::new(inner) }
     }
 
     /// What happened so far.
@@ -46,6 +59,23 @@ impl Bounded {
         let [calls, faults, divergences] =
             [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
         CallCounts { calls, faults, divergences }
+    }
+
+    /// A plugin that declares its taints cannot touch those of others, whatever it says.
+    fn with_own_taints(&self, reply: Reply) -> Result<Reply, Fault> {
+        let (Some(keys), Reply::ClusterTaint(verdict)) = (&self.taint_keys, &reply) else { return Ok(reply) };
+        let touched = verdict.changes.iter().map(|change| match change {
+            TaintChange::Add { taint, .. } => &taint.key,
+            TaintChange::Remove { key, .. } => key,
+        });
+        match touched.into_iter().find(|key| !keys.contains(key)) {
+            None => Ok(reply),
+            Some(key) => {
+                let declared = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+                let message = format!("a change of the taint {key:?}; the plugin declares {declared}");
+                Err(Fault::new(FaultKind::BadReply, message))
+            }
+        }
     }
 
     /// Counts that its answer in shadow differed from what was decided.
@@ -67,7 +97,8 @@ impl Policy for Bounded {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
             .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
-            .and_then(|reply| in_bounds(call, reply));
+            .and_then(|reply| in_bounds(call, reply))
+            .and_then(|reply| self.with_own_taints(reply));
         if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }
@@ -142,8 +173,8 @@ fn cut(text: &mut String, chars_max: usize) {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::call::{CallKind, HealthCall, HealthVerdict, ScoreCall};
-    use bulkhead_core::model::{Binding, Cluster, Health};
+    use bulkhead_core::call::{CallKind, ClusterTaintCall, HealthCall, HealthVerdict, ScoreCall, TaintVerdict};
+    use bulkhead_core::model::{Binding, Cluster, Health, TaintEffect};
     use bulkhead_core::time::Time;
     use serde_json::json;
 
@@ -183,6 +214,26 @@ mod tests {
         check(vec![-1], Some(FaultKind::BadReply));
         check(vec![], Some(FaultKind::BadReply));
         assert_eq!(kind_of(bounded(|| Reply::Filter(vec![])).call(&call)), Some(FaultKind::BadReply));
+    }
+
+    #[test]
+    fn a_plugin_changes_no_taints_but_its_own() {
+        let cluster = Cluster::default();
+        let call = Call::ClusterTaint(ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) });
+        let reply = || {
+            let reason = Reason::new("Why", "");
+            let change = TaintChange::Remove { key: "a".to_owned(), effect: TaintEffect::NoExecute, reason };
+            Reply::ClusterTaint(TaintVerdict { changes: vec![change] })
+        };
+        let check = |keys: &[&str], expected| {
+            let keys = keys.iter().map(ToString::to_string).collect();
+            let inner = Arc::new(Fixed(PolicyId::builtin("fixed"), Box::new(reply)));
+            assert_eq!(kind_of(Bounded::with_taint_keys(inner, keys).call(&call)), expected);
+        };
+        check(&["a", "b"], None);
+        check(&["b"], Some(FaultKind::BadReply));
+        check(&[], Some(FaultKind::BadReply));
+        assert_eq!(kind_of(bounded(reply).call(&call)), None);
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn huge_and_deep_replies_are_refused() {
 fn time_is_the_backstop() {
     let mut source = source("function InterpretHealth(obj) while true do end end", &[EntryPoint::Health]);
     source.budget = Budget { steps: u64::MAX, wall_clock_ms: 20, ..small_budget() };
-    let policy = LuaEngine::default().load(&source).unwrap();
+    let policy = LuaEngine::default().load(&source).unwrap().policy;
     let fault = policy.call(&Call::Health(health_call(&Arc::new(json!({}))))).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadline);
 }
@@ -115,7 +115,7 @@ fn a_call_uses_the_same_number_of_steps_each_time() {
     let healthy_with = |steps: u64| {
         let mut source = source(script, &[EntryPoint::Health]);
         source.budget = Budget { steps, ..small_budget() };
-        let policy = LuaEngine::default().load(&source).unwrap();
+        let policy = LuaEngine::default().load(&source).unwrap().policy;
         let mut replies = (0..3).map(|_| policy.call(&Call::Health(health_call(&object))));
         let first = matches!(replies.next(), Some(Ok(Reply::Health(_))));
         assert!(replies.all(|reply| reply.is_ok() == first), "{steps} steps");

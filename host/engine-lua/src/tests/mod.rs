@@ -30,17 +30,16 @@ fn small_budget() -> Budget {
 
 fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
     let entries = points.iter().map(|point| Entry { point: *point, object_kind: None }).collect();
+    let module = Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries };
     PluginSource {
-        name: "test".to_owned(),
-        engine: EngineKind::Lua,
-        modules: vec![Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries }],
-        config: Value::Null,
+        taint_keys: vec!["a".to_owned()],
         budget: small_budget(),
+        ..PluginSource::new("test", EngineKind::Lua, vec![module])
     }
 }
 
 fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadError> {
-    LuaEngine::default().load(&source(script, &[point]))
+    LuaEngine::default().load(&source(script, &[point])).map(|loaded| loaded.policy)
 }
 
 fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {

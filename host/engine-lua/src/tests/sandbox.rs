@@ -116,7 +116,7 @@ fn scripts_of_one_plugin_do_not_see_each_other() {
         module("A", "leak = 1 type = nil function InterpretHealth(obj) leak = 2 return true end"),
         module("B", "function InterpretHealth(obj) return leak == nil and type(obj) == 'table' end"),
     ];
-    let policy = LuaEngine::default().load(&source).unwrap();
+    let policy = LuaEngine::default().load(&source).unwrap().policy;
     for kind in ["A", "B"] {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": kind}));
         let Ok(Reply::Health(verdict)) = policy.call(&Call::Health(health_call(&object))) else {
