@@ -17,4 +17,5 @@ pub mod pod;
 pub mod policy;
 pub mod quantity;
 pub mod shape;
+pub mod snapshot;
 pub mod time;
