@@ -199,6 +199,11 @@ impl PolicySet {
         Self { policies }
     }
 
+    /// The policies that `keep` says yes to, in the same order.
+    pub fn filtered(&self, keep: impl Fn(&dyn Policy) -> bool) -> Self {
+        Self { policies: self.policies.iter().filter(|policy| keep(policy.as_ref())).cloned().collect() }
+    }
+
     /// Every policy, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
         self.policies.iter().map(AsRef::as_ref)
