@@ -65,7 +65,7 @@ struct Candidate {
 
 impl Candidates {
     /// The candidates of a call.
-    pub(crate) fn new(binding: &Binding, clusters: &[Arc<Cluster>]) -> Self {
+    pub(crate) fn new(binding: &Binding, clusters: bulkhead_core::snapshot::Candidates<'_>) -> Self {
         let candidate = |cluster: &Arc<Cluster>| Candidate {
             cluster: Arc::clone(cluster),
             current: binding.spec.targets(&cluster.name),

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply, ScoreCall};
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask};
+use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
+use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::{Budget, Engine, LoadError, LoadStage, Module, PluginSource};
@@ -151,8 +152,8 @@ fn clusters_cross_in_order_and_scores_come_back_in_it() {
         let value = json!({"name": name, "spec": {"syncMode": "Push", "region": region}});
         Arc::new(serde_json::from_value(value).unwrap())
     };
-    let clusters: Vec<Arc<Cluster>> = [("a", "us-east"), ("b", "eu-west"), ("c", "")].map(cluster).to_vec();
-    let call = ScoreCall { binding: &binding(), clusters: &clusters, now: Time::from_millis(0) };
+    let clusters = ClusterSnapshot::new([("a", "us-east"), ("b", "eu-west"), ("c", "")].map(cluster));
+    let call = ScoreCall { binding: &binding(), clusters: clusters.present(), now: Time::from_millis(0) };
     assert_eq!(policy.call(&Call::Score(call)), Ok(Reply::Score(vec![0, 100, 0])));
 }
 
