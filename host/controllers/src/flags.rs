@@ -90,6 +90,14 @@ impl<'de> Deserialize<'de> for GoDuration {
 pub enum FeatureGate {
     /// Taint manager and ClusterTaintPolicy controller. Off by default, as in Karmada.
     Failover,
+    /// Grades of nodes replace resource summaries when the scheduler estimates room. On by default.
+    CustomizedClusterResourceModeling,
+    /// Workloads of several components are placed as complete sets. Off by default.
+    MultiplePodTemplatesScheduling,
+    /// What was placed a moment ago counts as taken. Off by default.
+    SchedulingOvercommitProtection,
+    /// Groups of workloads that must or must not run beside each other. Off by default.
+    WorkloadAffinity,
 }
 
 /// Settings of the controllers. Names, defaults and meaning are Karmada's unless a line says otherwise.
@@ -130,6 +138,10 @@ pub struct Flags {
     pub allow_no_execute_taint_policy: bool,
     /// Name under which the scheduler serves bindings.
     pub scheduler_name: String,
+    /// Which filter and score plugins the scheduler asks: names, `*` for all, `-name` for all but that one.
+    pub plugins: Vec<String>,
+    /// Whether selected clusters without a replica become targets too.
+    pub enable_empty_workload_propagation: bool,
 }
 
 impl Default for Flags {
@@ -151,6 +163,8 @@ impl Default for Flags {
             failover_eviction_timeout: GoDuration::from_secs(0),
             allow_no_execute_taint_policy: false,
             scheduler_name: "default-scheduler".to_owned(),
+            plugins: vec!["*".to_owned()],
+            enable_empty_workload_propagation: false,
         }
     }
 }
@@ -159,7 +173,11 @@ impl Flags {
     /// Whether a gate is on.
     pub fn gate(&self, gate: FeatureGate) -> bool {
         let default = match gate {
-            FeatureGate::Failover => false,
+            FeatureGate::CustomizedClusterResourceModeling => true,
+            FeatureGate::Failover
+            | FeatureGate::MultiplePodTemplatesScheduling
+            | FeatureGate::SchedulingOvercommitProtection
+            | FeatureGate::WorkloadAffinity => false,
         };
         self.feature_gates.get(&gate).copied().unwrap_or(default)
     }

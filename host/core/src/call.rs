@@ -13,6 +13,7 @@ use crate::model::{
     AggregatedStatusItem, Binding, Cluster, Component, DependentObjectReference, GracefulEvictionTask, Health,
     ReplicaRequirements, Taint, TaintEffect,
 };
+use crate::snapshot::Candidates;
 use crate::time::Time;
 
 /// The plugin kinds.
@@ -133,9 +134,24 @@ pub struct FilterCall<'a> {
     /// The binding to place.
     pub binding: &'a Binding,
     /// Candidates, in order of name. The reply has one verdict for each, in this order.
-    pub clusters: &'a [Arc<Cluster>],
+    pub clusters: Candidates<'a>,
+    /// Other bindings that share a group of workload affinity with this one, in order of name.
+    pub peers: &'a [Peer],
     /// The time to reason with.
     pub now: Time,
+}
+
+/// Another binding of the same namespace, as far as workload affinity looks at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Name of the binding.
+    pub binding: String,
+    /// Its affinity group; empty for none.
+    pub affinity_group: String,
+    /// Its anti-affinity group; empty for none.
+    pub anti_affinity_group: String,
+    /// Where it runs.
+    pub clusters: Vec<String>,
 }
 
 /// Input of a score plugin.
@@ -144,7 +160,7 @@ pub struct ScoreCall<'a> {
     /// The binding to place.
     pub binding: &'a Binding,
     /// Feasible clusters, in order of name. The reply has one score for each, in this order.
-    pub clusters: &'a [Arc<Cluster>],
+    pub clusters: Candidates<'a>,
     /// The time to reason with.
     pub now: Time,
 }

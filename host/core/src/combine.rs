@@ -218,7 +218,7 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
             Ok(None) => continue,
             Err(fault) => fault,
         };
-        for (rejection, cluster) in outcome.rejections.iter_mut().zip(clusters) {
+        for (rejection, cluster) in outcome.rejections.iter_mut().zip(clusters.iter()) {
             if !binding.spec.targets(&cluster.name) {
                 rejection.get_or_insert_with(|| Because::from(&fault));
             }

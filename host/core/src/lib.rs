@@ -19,4 +19,5 @@ pub mod policy;
 pub mod quantity;
 pub mod shadow;
 pub mod shape;
+pub mod snapshot;
 pub mod time;

@@ -253,6 +253,12 @@ impl PolicySet {
         self.composition
     }
 
+    /// The policies that `keep` says yes to, in the same order and with the same rules.
+    pub fn filtered(&self, keep: impl Fn(&dyn Policy) -> bool) -> Self {
+        let members = self.members.iter().filter(|member| keep(member.policy.as_ref())).cloned().collect();
+        Self { members, composition: self.composition }
+    }
+
     /// Every policy that is not off, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
         self.members.iter().filter(|member| member.mode != Mode::Off).map(|member| member.policy.as_ref())

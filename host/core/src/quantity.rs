@@ -90,6 +90,16 @@ impl Quantity {
         self.nanos < 0
     }
 
+    /// How it is written.
+    pub fn format(self) -> Format {
+        self.format
+    }
+
+    /// The difference. As long as the left side is zero the right side's way of writing is taken over.
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self { nanos: -other.nanos, format: other.format })
+    }
+
     /// The sum. As long as the left side is zero the right side's way of writing is taken over.
     pub fn plus(self, other: Self) -> Self {
         let format = if self.nanos == 0 { other.format } else { self.format };

@@ -159,12 +159,12 @@ impl Policy for LuaPolicy {
                 self.answer(&question, reply::cluster_taint).map(Reply::ClusterTaint)
             }
             Call::Filter(call) => {
-                let arguments = vec![json(call.binding)?, json(call.clusters)?];
+                let arguments = vec![json(call.binding)?, json(&call.clusters)?];
                 let question = question(EntryPoint::Filter, call.now, arguments);
                 self.answer(&question, |result| reply::filter(result, call.clusters.len())).map(Reply::Filter)
             }
             Call::Score(call) => {
-                let arguments = vec![json(call.binding)?, json(call.clusters)?];
+                let arguments = vec![json(call.binding)?, json(&call.clusters)?];
                 let question = question(EntryPoint::Score, call.now, arguments);
                 self.answer(&question, |result| reply::score(result, call.clusters.len())).map(Reply::Score)
             }

@@ -175,6 +175,7 @@ fn cut(text: &mut String, chars_max: usize) {
 mod tests {
     use bulkhead_core::call::{CallKind, ClusterTaintCall, HealthCall, HealthVerdict, ScoreCall, TaintVerdict};
     use bulkhead_core::model::{Binding, Cluster, Health, TaintEffect};
+    use bulkhead_core::snapshot::ClusterSnapshot;
     use bulkhead_core::time::Time;
     use serde_json::json;
 
@@ -204,8 +205,9 @@ mod tests {
 
     #[test]
     fn replies_out_of_bounds_are_faults() {
-        let (binding, clusters) = (Binding::default(), [Arc::new(Cluster::default())]);
-        let call = Call::Score(ScoreCall { binding: &binding, clusters: &clusters, now: Time::from_millis(0) });
+        let (binding, clusters) = (Binding::default(), ClusterSnapshot::new([Arc::new(Cluster::default())]));
+        let call =
+            Call::Score(ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) });
         let check = |reply: Vec<i64>, expected| {
             assert_eq!(kind_of(bounded(move || Reply::Score(reply.clone())).call(&call)), expected);
         };

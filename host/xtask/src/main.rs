@@ -1,7 +1,9 @@
-//! Set-up and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs.
+//! Set-up and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
+//! `cargo xtask vectors` compares with Karmada.
 
 mod guests;
 mod sh;
+mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +30,13 @@ enum Task {
     Test,
     /// Build the example plugins as WebAssembly components into target/guests.
     Guests,
+    /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
+    Vectors {
+        /// What the cases are about.
+        subject: vectors::Subject,
+        /// The file.
+        file: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -62,6 +71,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::cargo(&root, &["test", "--workspace"])?;
             Ok(ExitCode::SUCCESS)
         }
+        Task::Vectors { subject, file } => vectors::run(subject, &file),
     }
 }
 

@@ -1,30 +1,65 @@
-//! The filter rules of Karmada's scheduler, one function each, with Karmada's reason texts.
+//! The filter rules of Karmada's scheduler, one function each, with Karmada's reason texts. Each answers for all
+//! candidates of a call, from the columns of the snapshot where it can.
 
-use bulkhead_core::call::{FilterVerdict, Reason};
+use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
 use bulkhead_core::decide::affinity::matches;
-use bulkhead_core::model::{Binding, Cluster, ClusterAffinityTerm, TaintEffect};
+use bulkhead_core::decide::schedule::blocked_until;
+use bulkhead_core::model::{Binding, Cluster, ClusterAffinity, TaintEffect};
+use bulkhead_core::snapshot::Zonal;
 
 fn unfit(code: &str, message: impl Into<String>) -> FilterVerdict {
     FilterVerdict::Unfit(Reason::new(code, message))
 }
 
+fn all_fit(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    vec![FilterVerdict::Fit; call.clusters.len()]
+}
+
+/// Whether each candidate runs the workload already.
+fn current_targets(call: &FilterCall<'_>) -> Vec<bool> {
+    let mut current = vec![false; call.clusters.len()];
+    for target in &call.binding.spec.clusters {
+        if let Some(position) = call.clusters.position_of(&target.name) {
+            current[position] = true;
+        }
+    }
+    current
+}
+
 /// Karmada: `apienablement/api_enablement.go:Filter`. A current target passes: its list of APIs may be partial
 /// while it is unhealthy, and that is no reason to move a workload.
-pub(crate) fn api_enablement(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    let resource = &binding.spec.resource;
-    if binding.spec.targets(&cluster.name) || cluster.serves(&resource.api_version, &resource.kind) {
-        return FilterVerdict::Fit;
-    }
-    unfit("APINotEnabled", "cluster(s) did not have the API resource")
+pub(crate) fn api_enablement(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let resource = &call.binding.spec.resource;
+    let serving = call.clusters.snapshot().serving(&resource.api_version, &resource.kind);
+    let mut current = None;
+    let verdict = |(position, row): (usize, &u32)| {
+        if serving.contains(*row) || current.get_or_insert_with(|| current_targets(call))[position] {
+            return FilterVerdict::Fit;
+        }
+        unfit("APINotEnabled", "cluster(s) did not have the API resource")
+    };
+    call.clusters.rows().iter().enumerate().map(verdict).collect()
 }
 
 /// Karmada: `tainttoleration/taint_toleration.go:Filter`. A current target passes: leaving it is the taint
 /// manager's decision, which knows toleration seconds.
-pub(crate) fn taint_toleration(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    if binding.spec.targets(&cluster.name) {
-        return FilterVerdict::Fit;
+pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let mut verdicts = all_fit(call);
+    let mut current = None;
+    for row in call.clusters.snapshot().tainted_rows() {
+        let Some(position) = call.clusters.position(*row) else { continue };
+        if current.get_or_insert_with(|| current_targets(call))[position] {
+            continue;
+        }
+        if let Some(cluster) = call.clusters.snapshot().cluster(*row) {
+            verdicts[position] = tolerates(call.binding, cluster);
+        }
     }
-    let tolerations = binding.spec.placement.as_ref().map_or(&[][..], |placement| &placement.cluster_tolerations);
+    verdicts
+}
+
+fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
+    let tolerations = binding.spec.placement.as_ref().map_or(&[][..], |placement| &*placement.cluster_tolerations);
     let untolerated = cluster
         .spec
         .taints
@@ -38,42 +73,52 @@ pub(crate) fn taint_toleration(binding: &Binding, cluster: &Cluster) -> FilterVe
 }
 
 /// Karmada: `clusteraffinity/cluster_affinity.go:Filter`. Current targets are not exempt.
-pub(crate) fn cluster_affinity(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    let Some(placement) = &binding.spec.placement else { return FilterVerdict::Fit };
-    let selected = match (&placement.cluster_affinity, &placement.cluster_affinities) {
-        (Some(affinity), _) => matches(affinity, cluster),
-        (None, Some(terms)) => {
-            let observed = &binding.status.scheduler_observed_affinity_name;
-            let term = terms.iter().find(|term| term.affinity_name == *observed);
-            term.is_none_or(|term| matches_term(binding, term, cluster))
-        }
-        (None, None) => true,
-    };
-    if selected {
-        return FilterVerdict::Fit;
+pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let affinities = effective_affinities(call.binding);
+    if affinities.is_empty() {
+        return all_fit(call);
     }
-    unfit("AffinityMismatch", "cluster(s) did not match the placement cluster affinity constraint")
+    let verdict = |cluster: &Cluster| {
+        if affinities.iter().any(|affinity| matches(affinity, cluster)) {
+            return FilterVerdict::Fit;
+        }
+        unfit("AffinityMismatch", "cluster(s) did not match the placement cluster affinity constraint")
+    };
+    call.clusters.iter().map(|cluster| verdict(cluster)).collect()
 }
 
-/// Overflow groups are for workloads only, because only their replicas can overflow.
-fn matches_term(binding: &Binding, term: &ClusterAffinityTerm, cluster: &Cluster) -> bool {
-    matches(&term.affinity, cluster)
-        || (binding.spec.is_workload()
-            && overflow_groups(term).iter().any(|overflow| matches(&overflow.affinity, cluster)))
-}
-
-fn overflow_groups(term: &ClusterAffinityTerm) -> Vec<ClusterAffinityTerm> {
-    let groups = term.overflow_affinities.clone();
-    groups.and_then(|groups| serde_json::from_value(groups).ok()).unwrap_or_default()
+/// The affinities of which one must match; none if all clusters do. Overflow groups are for workloads only,
+/// because only their replicas can overflow.
+fn effective_affinities(binding: &Binding) -> Vec<ClusterAffinity> {
+    let Some(placement) = &binding.spec.placement else { return Vec::new() };
+    if let Some(affinity) = &placement.cluster_affinity {
+        return vec![affinity.clone()];
+    }
+    let observed = &binding.status.scheduler_observed_affinity_name;
+    let mut terms = placement.cluster_affinities.iter().flatten();
+    let Some(term) = terms.find(|term| term.affinity_name == *observed) else { return Vec::new() };
+    let overflow = if binding.spec.is_workload() { term.overflow() } else { Vec::new() };
+    std::iter::once(term.affinity.clone()).chain(overflow.into_iter().map(|entry| entry.affinity)).collect()
 }
 
 /// Karmada: `spreadconstraint/spread_constraint.go:Filter`.
-pub(crate) fn spread_constraint(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    let constraints = binding.spec.placement.as_ref().map_or(&[][..], |placement| &placement.spread_constraints);
-    let lacking = constraints.iter().find_map(|constraint| match constraint.spread_by_field.as_str() {
-        "provider" if cluster.spec.provider.is_empty() => Some("provider"),
-        "region" if cluster.spec.region.is_empty() => Some("region"),
-        "zone" if cluster.spec.zones.is_empty() => Some("zones"),
+pub(crate) fn spread_constraint(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let placement = call.binding.spec.placement.as_ref();
+    let constraints = placement.map_or(&[][..], |placement| &*placement.spread_constraints);
+    let fields = constraints.iter().map(|constraint| constraint.spread_by_field.as_str());
+    let needed: Vec<_> = fields.filter(|field| matches!(*field, "provider" | "region" | "zone")).collect();
+    if needed.is_empty() {
+        return all_fit(call);
+    }
+    let places = call.clusters.snapshot().places();
+    call.clusters.rows().iter().map(|row| has_properties(&needed, places.zonal(*row))).collect()
+}
+
+fn has_properties(needed: &[&str], has: Zonal) -> FilterVerdict {
+    let lacking = needed.iter().find_map(|field| match *field {
+        "provider" if !has.provider => Some("provider"),
+        "region" if !has.region => Some("region"),
+        "zone" if !has.zones => Some("zones"),
         _ => None,
     });
     match lacking {
@@ -84,19 +129,79 @@ pub(crate) fn spread_constraint(binding: &Binding, cluster: &Cluster) -> FilterV
 
 /// Karmada: `clustereviction/cluster_eviction.go:Filter`. Any purge mode counts, and current targets are not
 /// exempt.
-pub(crate) fn cluster_eviction(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
-    if binding.spec.is_evicting(&cluster.name) {
-        return unfit("EvictionInProgress", "cluster(s) is in the process of eviction");
+pub(crate) fn cluster_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let mut verdicts = all_fit(call);
+    for task in &call.binding.spec.graceful_eviction_tasks {
+        if let Some(position) = call.clusters.position_of(&task.from_cluster) {
+            verdicts[position] = unfit("EvictionInProgress", "cluster(s) is in the process of eviction");
+        }
     }
-    FilterVerdict::Fit
+    verdicts
+}
+
+/// Not in any release of Karmada: keeps a workload away from the cluster that it failed over from, for as long as
+/// `blockPredecessorSeconds` of its policy says (Karmada's proposal of application failover). Does nothing for a
+/// binding without such a history.
+pub(crate) fn recent_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let mut verdicts = all_fit(call);
+    for (cluster, until) in blocked_until(call.binding, call.now) {
+        if let Some(position) = call.clusters.position_of(&cluster) {
+            let until = until.map_or_else(|| "for good".to_owned(), |until| format!("until {until}"));
+            let message = format!("cluster(s) was recently evicted from and is blocked {until}");
+            verdicts[position] = unfit("RecentlyEvicted", message);
+        }
+    }
+    verdicts
+}
+
+/// Karmada: `workloadaffinity/workload_affinity.go:FilterWithContext`.
+pub(crate) fn workload_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let group = call.binding.spec.affinity_group();
+    let peers: Vec<_> =
+        call.peers.iter().filter(|peer| peer.affinity_group == group && !peer.clusters.is_empty()).collect();
+    if group.is_empty() || peers.is_empty() {
+        return all_fit(call);
+    }
+    let runs_all = |cluster: &Cluster| peers.iter().all(|peer| runs_on(peer, cluster));
+    let told = "ResourceBinding with the same affinity group does not target this cluster";
+    with_exemption(call, |cluster| runs_all(cluster).then_some(()).ok_or(("AffinityGroupElsewhere", told)))
+}
+
+/// Karmada: `workloadantiaffinity/workload_anti_affinity.go:FilterWithContext`.
+pub(crate) fn workload_anti_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
+    let group = call.binding.spec.anti_affinity_group();
+    let peers: Vec<_> = call.peers.iter().filter(|peer| peer.anti_affinity_group == group).collect();
+    if group.is_empty() || peers.is_empty() {
+        return all_fit(call);
+    }
+    let runs_none = |cluster: &Cluster| !peers.iter().any(|peer| runs_on(peer, cluster));
+    let told = "cluster already has workload with the same anti-affinity group";
+    with_exemption(call, |cluster| runs_none(cluster).then_some(()).ok_or(("AntiAffinityGroupPresent", told)))
+}
+
+fn runs_on(peer: &Peer, cluster: &Cluster) -> bool {
+    peer.clusters.contains(&cluster.name)
+}
+
+/// Verdicts of a rule that current targets are exempt from.
+fn with_exemption(
+    call: &FilterCall<'_>,
+    rule: impl Fn(&Cluster) -> Result<(), (&'static str, &'static str)>,
+) -> Vec<FilterVerdict> {
+    let verdict = |(cluster, current): (&std::sync::Arc<Cluster>, bool)| match rule(cluster) {
+        Err((code, message)) if !current => unfit(code, message),
+        _ => FilterVerdict::Fit,
+    };
+    call.clusters.iter().zip(current_targets(call)).map(verdict).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use bulkhead_core::call::{Call, FilterCall, Reply};
+    use bulkhead_core::call::{Call, Reply};
     use bulkhead_core::policy::Policy;
+    use bulkhead_core::snapshot::ClusterSnapshot;
     use bulkhead_core::time::Time;
     use serde_json::{Value, json};
 
@@ -110,8 +215,9 @@ mod tests {
             serde_json::from_value(json!({"namespace": "ns", "name": "b", "spec": spec, "status": status})).unwrap();
         let mut cluster: Cluster = serde_json::from_value(cluster).unwrap();
         cluster.name = "member1".to_owned();
-        let clusters = [Arc::new(cluster)];
-        let call = Call::Filter(FilterCall { binding: &binding, clusters: &clusters, now: Time::from_millis(0) });
+        let clusters = ClusterSnapshot::new([Arc::new(cluster)]);
+        let now = Time::from_millis(0);
+        let call = Call::Filter(FilterCall { binding: &binding, clusters: clusters.present(), peers: &[], now });
         let Ok(Reply::Filter(verdicts)) = policy.call(&call) else { panic!("no filter reply") };
         let told: Vec<_> = verdicts
             .iter()
@@ -121,7 +227,7 @@ mod tests {
                 FilterVerdict::Abstain => "abstain".to_owned(),
             })
             .collect();
-        assert_eq!(told, [expected], "{spec} on {clusters:?}");
+        assert_eq!(told, [expected], "{spec} on {:?}", clusters.clusters());
     }
 
     fn spec(rest: Value) -> Value {

@@ -1,18 +1,14 @@
 //! Karmada's in-tree scheduler plugins (Karmada: `pkg/scheduler/framework/plugins`).
 
-use std::sync::Arc;
-
-use bulkhead_core::call::{Call, CallKind, FilterVerdict, Reply};
-use bulkhead_core::model::{Binding, Cluster};
+use bulkhead_core::call::{Call, CallKind, FilterCall, FilterVerdict, Reply, ScoreCall};
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 
 use crate::{filter, not_asked};
 
-type Filter = fn(&Binding, &Cluster) -> FilterVerdict;
-type Score = fn(&Binding, &Cluster) -> i64;
+type Filter = fn(&FilterCall<'_>) -> Vec<FilterVerdict>;
+type Score = fn(&ScoreCall<'_>) -> Vec<i64>;
 
-/// A scheduler plugin whose verdict on a cluster depends on the binding and that cluster alone, which is true
-/// of all of Karmada's.
+/// A scheduler plugin that answers from its call alone, which is true of all of Karmada's.
 pub struct SchedulingPolicy {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -28,6 +24,22 @@ impl SchedulingPolicy {
         Self { id: PolicyId::builtin(name), capabilities, filter, score }
     }
 
+    /// The plugin that Karmada knows by this name, or [`SchedulingPolicy::recent_eviction`].
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "APIEnablement" => Self::api_enablement(),
+            "ClusterAffinity" => Self::cluster_affinity(),
+            "ClusterEviction" => Self::cluster_eviction(),
+            "ClusterLocality" => Self::cluster_locality(),
+            "RecentEviction" => Self::recent_eviction(),
+            "SpreadConstraint" => Self::spread_constraint(),
+            "TaintToleration" => Self::taint_toleration(),
+            "WorkloadAffinity" => Self::workload_affinity(),
+            "WorkloadAntiAffinity" => Self::workload_anti_affinity(),
+            _ => return None,
+        })
+    }
+
     /// The cluster must serve the resource's API.
     pub fn api_enablement() -> Self {
         Self::new("APIEnablement", Some(filter::api_enablement), None)
@@ -40,7 +52,7 @@ impl SchedulingPolicy {
 
     /// The placement must select the cluster. Its score is always 0, as in Karmada.
     pub fn cluster_affinity() -> Self {
-        Self::new("ClusterAffinity", Some(filter::cluster_affinity), Some(|_, _| 0))
+        Self::new("ClusterAffinity", Some(filter::cluster_affinity), Some(|call| vec![0; call.clusters.len()]))
     }
 
     /// The cluster must have what the spread constraints group by.
@@ -53,6 +65,21 @@ impl SchedulingPolicy {
         Self::new("ClusterEviction", Some(filter::cluster_eviction), None)
     }
 
+    /// The workload must not have failed over from the cluster a short while ago. Not one of Karmada's.
+    pub fn recent_eviction() -> Self {
+        Self::new("RecentEviction", Some(filter::recent_eviction), None)
+    }
+
+    /// The cluster must run every other workload of the affinity group.
+    pub fn workload_affinity() -> Self {
+        Self::new("WorkloadAffinity", Some(filter::workload_affinity), None)
+    }
+
+    /// The cluster must not run another workload of the anti-affinity group.
+    pub fn workload_anti_affinity() -> Self {
+        Self::new("WorkloadAntiAffinity", Some(filter::workload_anti_affinity), None)
+    }
+
     /// 100 where the workload runs already, 0 elsewhere.
     pub fn cluster_locality() -> Self {
         Self::new("ClusterLocality", None, Some(locality))
@@ -60,8 +87,14 @@ impl SchedulingPolicy {
 }
 
 /// Karmada: `clusterlocality/cluster_locality.go:Score`. A target with 0 replicas counts.
-fn locality(binding: &Binding, cluster: &Cluster) -> i64 {
-    if binding.spec.targets(&cluster.name) { 100 } else { 0 }
+fn locality(call: &ScoreCall<'_>) -> Vec<i64> {
+    let mut scores = vec![0; call.clusters.len()];
+    for target in &call.binding.spec.clusters {
+        if let Some(position) = call.clusters.position_of(&target.name) {
+            scores[position] = 100;
+        }
+    }
+    scores
 }
 
 impl Policy for SchedulingPolicy {
@@ -75,25 +108,19 @@ impl Policy for SchedulingPolicy {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         match (call, self.filter, self.score) {
-            (Call::Filter(call), Some(filter), _) => {
-                Ok(Reply::Filter(each(call.clusters, |cluster| filter(call.binding, cluster))))
-            }
-            (Call::Score(call), _, Some(score)) => {
-                Ok(Reply::Score(each(call.clusters, |cluster| score(call.binding, cluster))))
-            }
+            (Call::Filter(call), Some(filter), _) => Ok(Reply::Filter(filter(call))),
+            (Call::Score(call), _, Some(score)) => Ok(Reply::Score(score(call))),
             _ => Err(not_asked(&self.id, call)),
         }
     }
 }
 
-fn each<T>(clusters: &[Arc<Cluster>], verdict: impl Fn(&Cluster) -> T) -> Vec<T> {
-    clusters.iter().map(|cluster| verdict(cluster)).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::call::ScoreCall;
-    use bulkhead_core::model::TargetCluster;
+    use std::sync::Arc;
+
+    use bulkhead_core::model::{Binding, Cluster, TargetCluster};
+    use bulkhead_core::snapshot::ClusterSnapshot;
     use bulkhead_core::time::Time;
 
     use super::*;
@@ -101,11 +128,9 @@ mod tests {
     fn check(policy: &SchedulingPolicy, targets: &[&str], expected: &[i64]) {
         let mut binding = Binding::default();
         binding.spec.clusters = targets.iter().map(|name| TargetCluster::new(*name, 0)).collect();
-        let clusters: Vec<_> = ["member1", "member2"]
-            .iter()
-            .map(|name| Arc::new(Cluster { name: (*name).to_owned(), ..Cluster::default() }))
-            .collect();
-        let call = ScoreCall { binding: &binding, clusters: &clusters, now: Time::from_millis(0) };
+        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let clusters = ClusterSnapshot::new(["member1", "member2"].map(cluster));
+        let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) };
         assert_eq!(policy.call(&Call::Score(call)), Ok(Reply::Score(expected.to_vec())), "{targets:?}");
     }
 
@@ -123,8 +148,9 @@ mod tests {
 
     #[test]
     fn a_question_of_another_kind_is_the_hosts_fault() {
-        let (binding, clusters) = (Binding::default(), []);
-        let call = Call::Score(ScoreCall { binding: &binding, clusters: &clusters, now: Time::from_millis(0) });
+        let (binding, clusters) = (Binding::default(), ClusterSnapshot::default());
+        let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: Time::from_millis(0) };
+        let call = Call::Score(call);
         let kind = SchedulingPolicy::api_enablement().call(&call).map_err(|fault| fault.kind);
         assert_eq!(kind, Err(bulkhead_core::policy::FaultKind::HostBug));
     }

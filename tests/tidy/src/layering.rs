@@ -30,7 +30,8 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-sdk", &[]),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
-    ("xtask", &[]),
+    ("bulkhead-vectors", &["bulkhead-api", "bulkhead-core", "bulkhead-plugins-builtin"]),
+    ("xtask", &["bulkhead-vectors"]),
 ];
 
 /// Crates from elsewhere that a crate must not reach directly.

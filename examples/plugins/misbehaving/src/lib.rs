@@ -37,6 +37,12 @@ fn recurse(depth: u64) -> u64 {
 impl Plugin for Misbehaving {
     const NAME: &'static str = "misbehaving";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const CONFIG_SCHEMA: &'static str = r#"{
+        "type": "object",
+        "properties": {"how": {"type": "string"}},
+        "required": ["how"],
+        "additionalProperties": false
+    }"#;
 
     fn configure(config: &str) -> Result<Self, PolicyError> {
         bulkhead_sdk::config(config)

@@ -12,36 +12,38 @@ pub struct Denied {
     pub field: String,
     /// Kind of error, value and detail.
     pub message: String,
+    /// What is wrong, without kind and value.
+    pub detail: String,
 }
 
 impl Denied {
     /// The value is malformed, or not allowed next to others.
     pub(super) fn invalid(field: impl Into<String>, value: impl Serialize, detail: impl AsRef<str>) -> Self {
-        let message = format!("Invalid value: {}: {}", json(value), detail.as_ref());
-        Self { field: field.into(), message }
+        let detail = detail.as_ref().to_owned();
+        Self { field: field.into(), message: format!("Invalid value: {}: {detail}", json(value)), detail }
     }
 
     /// The value is not one of a closed set.
     pub(super) fn not_supported(field: impl Into<String>, value: impl Serialize, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(json).collect();
-        let message = format!("Unsupported value: {}: supported values: {}", json(value), supported.join(", "));
-        Self { field: field.into(), message }
+        let detail = format!("supported values: {}", supported.join(", "));
+        Self { field: field.into(), message: format!("Unsupported value: {}: {detail}", json(value)), detail }
     }
 
     /// The value is well-formed but switched off.
     pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self { field: field.into(), message: format!("Forbidden: {detail}") }
+        Self { field: field.into(), message: format!("Forbidden: {detail}"), detail: detail.to_owned() }
     }
 
     /// The value appears twice.
     pub(super) fn duplicate(field: impl Into<String>, value: impl Serialize) -> Self {
-        Self { field: field.into(), message: format!("Duplicate value: {}", json(value)) }
+        Self { field: field.into(), message: format!("Duplicate value: {}", json(value)), detail: String::new() }
     }
 
     /// The value is missing.
     pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
         let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-        Self { field: field.into(), message }
+        Self { field: field.into(), message, detail: detail.to_owned() }
     }
 
     /// A decoding error below `field`.
@@ -50,7 +52,7 @@ impl Denied {
         let field = format!("{field}{separator}{}", error.path);
         match error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
             Some(missing) => Self::required(format!("{field}.{missing}"), ""),
-            None => Self { field, message: format!("Invalid value: {}", error.message) },
+            None => Self { field, message: format!("Invalid value: {}", error.message), detail: error.message.clone() },
         }
     }
 }

@@ -17,27 +17,42 @@ const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case a
 
 /// A label key: a name with an optional DNS prefix.
 pub(super) fn check_key(text: &str) -> Result<(), String> {
+    key_problems(text).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Everything that is wrong with a label key, in Kubernetes' order and words.
+pub(super) fn key_problems(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
     };
     if name.contains('/') {
-        return Err(format!(
+        return vec![format!(
             "a qualified name {NAME} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ));
+        )];
     }
+    let mut problems = Vec::new();
     match prefix {
-        Some("") => return Err("prefix part must be non-empty".to_owned()),
-        Some(prefix) if prefix.len() > 253 => return Err("prefix part must be no more than 253 characters".to_owned()),
-        Some(prefix) if !prefix.split('.').all(is_dns_label) => return Err(SUBDOMAIN.to_owned()),
+        Some("") => problems.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) => {
+            if prefix.len() > 253 {
+                problems.push("prefix part must be no more than 253 characters".to_owned());
+            }
+            if !prefix.split('.').all(is_dns_label) {
+                problems.push(SUBDOMAIN.to_owned());
+            }
+        }
+        None => {}
+    }
+    match name.len() {
+        0 => problems.push("name part must be non-empty".to_owned()),
+        64.. => problems.push("name part must be no more than 63 characters".to_owned()),
         _ => {}
     }
-    match name {
-        "" => Err("name part must be non-empty".to_owned()),
-        name if name.len() > 63 => Err("name part must be no more than 63 characters".to_owned()),
-        name if !is_name(name) => Err(format!("name part {NAME}")),
-        _ => Ok(()),
+    if !is_name(name) {
+        problems.push(format!("name part {NAME}"));
     }
+    problems
 }
 
 /// A label value.

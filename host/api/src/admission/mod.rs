@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use self::denied::Denied;
+pub use self::placement::validate_placement;
 use crate::decode::decode;
 use crate::interpreter::CustomizationSpec;
 use crate::policy::PropagationSpec;
@@ -196,8 +197,11 @@ fn read_spec<S: DeserializeOwned>(object: &Value) -> Result<S, Denied> {
 }
 
 fn write_spec<S: Serialize>(object: &mut Value, spec: &S) -> Result<(), Denied> {
-    object["spec"] = serde_json::to_value(spec)
-        .map_err(|error| Denied { field: "spec".to_owned(), message: format!("Internal error: {error}") })?;
+    object["spec"] = serde_json::to_value(spec).map_err(|error| Denied {
+        field: "spec".to_owned(),
+        message: format!("Internal error: {error}"),
+        detail: error.to_string(),
+    })?;
     Ok(())
 }
 

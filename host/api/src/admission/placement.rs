@@ -36,97 +36,97 @@ pub(super) fn default_replica_scheduling(scheduling: &mut ReplicaScheduling) {
     }
 }
 
+/// What the CRD's schema and Karmada's webhook refuse; the first problem, the schema's before the webhook's.
 pub(super) fn validate(placement: &Placement, path: &str) -> Result<(), Denied> {
+    validate_schema(placement, path)?;
+    validate_placement(placement, path).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Every problem that Karmada's webhook finds, in its order (Karmada: `validation.go:ValidatePlacement`).
+pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
+    let mut denied = Vec::new();
     if placement.cluster_affinity.is_some() && placement.cluster_affinities.is_some() {
-        return Err(Denied::invalid(path, placement, "clusterAffinities cannot co-exist with clusterAffinity"));
+        denied.push(Denied::invalid(path, placement, "clusterAffinities cannot co-exist with clusterAffinity"));
+    }
+    let terms_path = format!("{path}.clusterAffinities");
+    let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
+    for (index, term) in terms.iter().enumerate() {
+        if has_overflow(term) && !divides_by_availability(placement) {
+            let detail = "overflowAffinities can only be used together with dynamic weight or aggregated scheduling";
+            let field = format!("{terms_path}[{index}].overflowAffinities");
+            denied.push(Denied::invalid(field, &term.overflow_affinities, detail));
+        }
     }
     if let Some(affinity) = &placement.cluster_affinity {
-        validate_affinity(affinity, &format!("{path}.clusterAffinity"))?;
+        denied.extend(check_affinity(affinity, &format!("{path}.clusterAffinity")));
     }
-    validate_affinity_terms(placement, &format!("{path}.clusterAffinities"))?;
-    validate_tolerations(&placement.cluster_tolerations, &format!("{path}.clusterTolerations"))?;
-    validate_spread_constraints(&placement.spread_constraints, &format!("{path}.spreadConstraints"))?;
-    if let Some(scheduling) = &placement.replica_scheduling {
-        validate_static_weights(scheduling, &format!("{path}.replicaScheduling.weightPreference.staticWeightList"))?;
+    check_terms(terms, &terms_path, &mut denied);
+    check_spread_constraints(&placement.spread_constraints, &format!("{path}.spreadConstraints"), &mut denied);
+    if let Some(affinity) = &placement.workload_affinity {
+        check_workload_affinity(affinity, &format!("{path}.workloadAffinity"), &mut denied);
     }
-    match &placement.workload_affinity {
-        Some(affinity) => validate_workload_affinity(affinity, &format!("{path}.workloadAffinity")),
-        None => Ok(()),
-    }
+    check_tolerations(&placement.cluster_tolerations, &format!("{path}.clusterTolerations"), &mut denied);
+    denied
 }
 
-pub(super) fn validate_affinity(affinity: &ClusterAffinity, path: &str) -> Result<(), Denied> {
-    let expressions = affinity.field_selector.iter().flat_map(|selector| &selector.match_expressions);
-    for (index, expression) in expressions.enumerate() {
-        let path = format!("{path}.fieldSelector.matchExpressions[{index}]");
+/// The first expression of a field selector that is neither known nor one of sets.
+fn check_affinity(affinity: &ClusterAffinity, path: &str) -> Option<Denied> {
+    let selector = affinity.field_selector.as_ref()?;
+    let problem = selector.match_expressions.iter().find_map(|expression| {
         if !matches!(expression.key.as_str(), "provider" | "region" | "zone") {
-            let detail = format!("unsupported key {:?}, must be provider, region, or zone", expression.key);
-            return Err(Denied::invalid(format!("{path}.key"), &expression.key, detail));
+            return Some(format!("unsupported key {:?}, must be provider, region, or zone", expression.key));
         }
-        if !matches!(expression.operator, SelectorOperator::In | SelectorOperator::NotIn) {
-            let detail = format!("unsupported operator \"{:?}\", must be In or NotIn", expression.operator);
-            return Err(Denied::invalid(format!("{path}.operator"), expression.operator, detail));
-        }
-    }
-    Ok(())
+        let is_set = matches!(expression.operator, SelectorOperator::In | SelectorOperator::NotIn);
+        (!is_set).then(|| format!("unsupported operator \"{}\", must be In or NotIn", expression.operator))
+    });
+    problem.map(|detail| Denied::invalid(format!("{path}.fieldSelector"), selector, detail))
 }
 
-fn validate_affinity_terms(placement: &Placement, path: &str) -> Result<(), Denied> {
-    let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
+fn check_terms(terms: &[ClusterAffinityTerm], path: &str, denied: &mut Vec<Denied>) {
     let mut names = BTreeSet::new();
     for (index, term) in terms.iter().enumerate() {
         let term_path = format!("{path}[{index}]");
-        validate_affinity_name(&term.affinity_name, &term_path)?;
+        let invalid = |detail| Denied::invalid(&term_path, &term.affinity_name, detail);
+        denied.extend(label::key_problems(&term.affinity_name).into_iter().map(invalid));
         if !names.insert(&term.affinity_name) {
-            return Err(Denied::invalid(path, terms, "each affinity term in a policy must have a unique name"));
+            let detail = "each affinity term in a policy must have a unique name";
+            denied.push(Denied::invalid(path, terms, detail));
         }
-        validate_affinity(&term.affinity, &term_path)?;
-        if let Some(overflow) = &term.overflow_affinities {
-            validate_overflow(term, overflow, placement, &format!("{term_path}.overflowAffinities"))?;
+        denied.extend(check_affinity(&term.affinity, &term_path));
+        if has_overflow(term) {
+            check_overflow(term, &format!("{term_path}.overflowAffinities"), denied);
         }
     }
-    Ok(())
 }
 
-fn validate_affinity_name(name: &str, path: &str) -> Result<(), Denied> {
-    let path = format!("{path}.affinityName");
-    if name.len() > AFFINITY_NAME_BYTES_MAX {
-        let detail = format!("may not be longer than {AFFINITY_NAME_BYTES_MAX}");
-        return Err(Denied::invalid(path, name, detail));
-    }
-    label::check_key(name).map_err(|detail| Denied::invalid(path, name, detail))
+fn has_overflow(term: &ClusterAffinityTerm) -> bool {
+    term.overflow_affinities.as_ref().is_some_and(|overflow| !overflow.is_null())
 }
 
-fn validate_overflow(
-    term: &ClusterAffinityTerm,
-    overflow: &Value,
-    placement: &Placement,
-    path: &str,
-) -> Result<(), Denied> {
-    let overflow: Vec<ClusterAffinityTerm> = decode(overflow).map_err(|error| Denied::undecodable(path, error))?;
-    if overflow.is_empty() {
-        return Ok(());
-    }
-    if !divides_by_availability(placement) {
-        let detail = "overflowAffinities can only be used together with dynamic weight or aggregated scheduling";
-        return Err(Denied::invalid(path, overflow, detail));
-    }
-    if term.affinity == ClusterAffinity::default() {
+fn check_overflow(term: &ClusterAffinityTerm, path: &str, denied: &mut Vec<Denied>) {
+    if selects_nothing_in_particular(&term.affinity) {
         let detail = "overflowAffinities can only be used together with the inline ClusterAffinity";
-        return Err(Denied::invalid(path, overflow, detail));
+        denied.push(Denied::invalid(path, &term.overflow_affinities, detail));
     }
+    let overflow = term.overflow();
     let mut names = BTreeSet::from([&term.affinity_name]);
     for (index, entry) in overflow.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        validate_affinity_name(&entry.affinity_name, &path)?;
+        let entry_path = format!("{path}[{index}]");
+        let invalid =
+            |detail: String| Denied::invalid(format!("{entry_path}.affinityName"), &entry.affinity_name, detail);
+        denied.extend(label::key_problems(&entry.affinity_name).into_iter().map(invalid));
         if !names.insert(&entry.affinity_name) {
             let detail =
                 "overflow affinity name must be unique and must not duplicate the primary group's affinityName";
-            return Err(Denied::invalid(format!("{path}.affinityName"), &entry.affinity_name, detail));
+            denied.push(invalid(detail.to_owned()));
         }
-        validate_affinity(&entry.affinity, &path)?;
+        denied.extend(check_affinity(&entry.affinity, &entry_path));
     }
-    Ok(())
+}
+
+fn selects_nothing_in_particular(affinity: &ClusterAffinity) -> bool {
+    let ClusterAffinity { label_selector, field_selector, cluster_names, exclude } = affinity;
+    label_selector.is_none() && field_selector.is_none() && cluster_names.is_empty() && exclude.is_empty()
 }
 
 fn divides_by_availability(placement: &Placement) -> bool {
@@ -141,77 +141,105 @@ fn divides_by_availability(placement: &Placement) -> bool {
 }
 
 /// Only the operators that Kubernetes added for numbers are refused; effects and seconds are not looked at.
-fn validate_tolerations(tolerations: &[Toleration], path: &str) -> Result<(), Denied> {
-    match tolerations.iter().enumerate().find(|(_, toleration)| matches!(toleration.operator.as_str(), "Lt" | "Gt")) {
-        Some((index, toleration)) => {
+fn check_tolerations(tolerations: &[Toleration], path: &str, denied: &mut Vec<Denied>) {
+    for (index, toleration) in tolerations.iter().enumerate() {
+        if matches!(toleration.operator.as_str(), "Lt" | "Gt") {
             let field = format!("{path}[{index}].operator");
-            Err(Denied::not_supported(field, &toleration.operator, &["", "Exists", "Equal"]))
+            denied.push(Denied::not_supported(field, &toleration.operator, &["", "Exists", "Equal"]));
         }
-        None => Ok(()),
     }
 }
 
-fn validate_spread_constraints(constraints: &[SpreadConstraint], path: &str) -> Result<(), Denied> {
-    let mut fields = BTreeSet::new();
+fn check_spread_constraints(constraints: &[SpreadConstraint], path: &str, denied: &mut Vec<Denied>) {
+    let (mut fields, mut repeated) = (BTreeSet::new(), BTreeSet::new());
     for (index, constraint) in constraints.iter().enumerate() {
         let SpreadConstraint { spread_by_field: field, spread_by_label: label, min_groups, max_groups } = constraint;
-        let at = |name: &str| format!("{path}[{index}].{name}");
-        if !field.is_empty() && !label.is_empty() {
-            let detail = "spreadByLabel should not co-exist with spreadByField";
-            return Err(Denied::invalid(at("spreadByLabel"), label, detail));
-        }
-        if *min_groups < 0 {
-            return Err(Denied::invalid(at("minGroups"), min_groups, "minGroups lower than 0 is not allowed"));
-        }
-        if *max_groups < 0 {
-            return Err(Denied::invalid(at("maxGroups"), max_groups, "maxGroups lower than 0 is not allowed"));
-        }
-        if *max_groups > 0 && max_groups < min_groups {
-            return Err(Denied::invalid(at("maxGroups"), max_groups, "maxGroups lower than minGroups is not allowed"));
-        }
-        if field.is_empty() {
-            continue;
-        }
-        if !SPREAD_FIELDS.contains(&field.as_str()) {
-            return Err(Denied::not_supported(at("spreadByField"), field, &SPREAD_FIELDS));
-        }
-        if !fields.insert(field.as_str()) {
+        let problems = [
+            (!field.is_empty() && !label.is_empty(), "spreadByLabel should not co-exist with spreadByField"),
+            (*min_groups < 0, "minGroups lower than 0 is not allowed"),
+            (*max_groups < 0, "maxGroups lower than 0 is not allowed"),
+            (*max_groups > 0 && max_groups < min_groups, "maxGroups lower than minGroups is not allowed"),
+        ];
+        let holding = problems.into_iter().filter(|(holds, _)| *holds);
+        denied.extend(holding.map(|(_, detail)| Denied::invalid(format!("{path}[{index}]"), constraint, detail)));
+        if !field.is_empty() && !fields.insert(field.as_str()) && repeated.insert(field.as_str()) {
             let detail = format!("multiple {field} spread constraints are not allowed");
-            return Err(Denied::invalid(path, constraints, detail));
+            denied.push(Denied::invalid(path, constraints, detail));
         }
     }
     if !fields.is_empty() && !fields.contains(CLUSTER) {
         let detail = "the cluster spread constraint must be enabled in one of the constraints in case of \
                       SpreadByField is enabled";
-        return Err(Denied::invalid(path, constraints, detail));
+        denied.push(Denied::invalid(path, constraints, detail));
+    }
+}
+
+fn check_workload_affinity(affinity: &Value, path: &str, denied: &mut Vec<Denied>) {
+    let key = |part: &str| {
+        let part = affinity.get(part).filter(|value| !value.is_null())?;
+        Some(part.get("groupByLabelKey").and_then(Value::as_str).unwrap_or_default())
+    };
+    let (own, anti) = (key("affinity"), key("antiAffinity"));
+    for (part, key) in [("affinity", own), ("antiAffinity", anti)] {
+        let Some(key) = key else { continue };
+        let invalid = |detail| Denied::invalid(format!("{path}.{part}.groupByLabelKey"), key, detail);
+        denied.extend(label::key_problems(key).into_iter().map(invalid));
+    }
+    if own.is_some() && own == anti {
+        let detail = "affinity and antiAffinity must not use the same groupByLabelKey";
+        denied.push(Denied::invalid(path, affinity, detail));
+    }
+}
+
+/// What the CRD's schema refuses before the webhook is asked.
+fn validate_schema(placement: &Placement, path: &str) -> Result<(), Denied> {
+    let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
+    for (index, term) in terms.iter().enumerate() {
+        let term_path = format!("{path}.clusterAffinities[{index}]");
+        validate_affinity_name(&term.affinity_name, &term_path)?;
+        if let Some(overflow) = term.overflow_affinities.as_ref().filter(|overflow| !overflow.is_null()) {
+            let overflow_path = format!("{term_path}.overflowAffinities");
+            let entries: Vec<ClusterAffinityTerm> =
+                decode(overflow).map_err(|error| Denied::undecodable(&overflow_path, error))?;
+            for (index, entry) in entries.iter().enumerate() {
+                validate_affinity_name(&entry.affinity_name, &format!("{overflow_path}[{index}]"))?;
+            }
+        }
+    }
+    for (index, constraint) in placement.spread_constraints.iter().enumerate() {
+        let field = &constraint.spread_by_field;
+        if !field.is_empty() && !SPREAD_FIELDS.contains(&field.as_str()) {
+            let field_path = format!("{path}.spreadConstraints[{index}].spreadByField");
+            return Err(Denied::not_supported(field_path, field, &SPREAD_FIELDS));
+        }
+    }
+    if let Some(scheduling) = &placement.replica_scheduling {
+        validate_static_weights(scheduling, &format!("{path}.replicaScheduling.weightPreference.staticWeightList"))?;
+    }
+    for part in ["affinity", "antiAffinity"] {
+        let part_value = placement.workload_affinity.as_ref().and_then(|affinity| affinity.get(part));
+        let Some(part_value) = part_value.filter(|value| !value.is_null()) else { continue };
+        if part_value.get("groupByLabelKey").and_then(Value::as_str).is_none() {
+            return Err(Denied::required(format!("{path}.workloadAffinity.{part}.groupByLabelKey"), ""));
+        }
     }
     Ok(())
 }
 
-/// The CRD's bounds on static weights.
+fn validate_affinity_name(name: &str, path: &str) -> Result<(), Denied> {
+    if name.len() > AFFINITY_NAME_BYTES_MAX {
+        let detail = format!("may not be longer than {AFFINITY_NAME_BYTES_MAX}");
+        return Err(Denied::invalid(format!("{path}.affinityName"), name, detail));
+    }
+    Ok(())
+}
+
 fn validate_static_weights(scheduling: &ReplicaScheduling, path: &str) -> Result<(), Denied> {
     let weights = scheduling.weight_preference.iter().flat_map(|preference| &preference.static_weight_list);
     for (index, weight) in weights.enumerate() {
         if weight.weight < 1 {
             let detail = "should be greater than or equal to 1";
             return Err(Denied::invalid(format!("{path}[{index}].weight"), weight.weight, detail));
-        }
-        validate_affinity(&weight.target_cluster, &format!("{path}[{index}].targetCluster"))?;
-    }
-    Ok(())
-}
-
-fn validate_workload_affinity(affinity: &Value, path: &str) -> Result<(), Denied> {
-    let mut keys = BTreeSet::new();
-    for part in ["affinity", "antiAffinity"] {
-        let Some(part_value) = affinity.get(part).filter(|value| !value.is_null()) else { continue };
-        let path = format!("{path}.{part}.groupByLabelKey");
-        let Some(key) = part_value.get("groupByLabelKey").and_then(Value::as_str) else {
-            return Err(Denied::required(path, ""));
-        };
-        label::check_key(key).map_err(|detail| Denied::invalid(&path, key, detail))?;
-        if !keys.insert(key) {
-            return Err(Denied::invalid(path, key, "affinity and antiAffinity must not use the same label key"));
         }
     }
     Ok(())

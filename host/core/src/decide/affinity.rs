@@ -32,6 +32,7 @@ fn matches_zones(requirement: &SelectorRequirement, zones: &[String]) -> bool {
         SelectorOperator::NotIn => !listed(),
         SelectorOperator::Exists => !zones.is_empty(),
         SelectorOperator::DoesNotExist => zones.is_empty(),
+        SelectorOperator::Other(_) => false,
     }
 }
 

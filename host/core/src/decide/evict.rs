@@ -86,7 +86,7 @@ pub struct NoAppliedPlacement {
 
 /// The placement that a binding was last scheduled with.
 pub fn applied_placement(binding: &Binding) -> Option<Placement> {
-    serde_json::from_str(binding.annotations.get(keys::APPLIED_PLACEMENT)?).ok()
+    Placement::from_json(binding.annotations.get(keys::APPLIED_PLACEMENT)?).ok()
 }
 
 /// Decides about one binding on one cluster (Karmada: `taint_manager.go:syncBindingEviction`). The tolerations

@@ -119,6 +119,27 @@ impl BindingSpec {
         self.replicas > 0 || self.replica_requirements.is_some() || !self.components.is_empty()
     }
 
+    /// The group of workloads that this one must run beside; empty for none.
+    pub fn affinity_group(&self) -> &str {
+        self.workload_group("affinityGroup")
+    }
+
+    /// The group of workloads that this one must not run beside; empty for none.
+    pub fn anti_affinity_group(&self) -> &str {
+        self.workload_group("antiAffinityGroup")
+    }
+
+    fn workload_group(&self, name: &str) -> &str {
+        let groups = self.rest.get("workloadAffinityGroups");
+        groups.and_then(|groups| groups.get(name)).and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
+
+    /// Which of several waiting bindings is scheduled first: the higher number.
+    pub fn schedule_priority(&self) -> i32 {
+        let priority = self.rest.get("schedulePriority").and_then(|priority| priority.get("priority"));
+        priority.and_then(serde_json::Value::as_i64).and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0)
+    }
+
     /// Whether scheduling is suspended.
     pub fn scheduling_suspended(&self) -> bool {
         self.suspension_flag("scheduling")

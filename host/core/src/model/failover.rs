@@ -38,6 +38,10 @@ pub struct ApplicationFailover {
     /// How long a `Gracefully` purge waits for the new copy, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
+    /// For how long, in seconds, the workload is kept away from the cluster that it left; 0 is for good, absent is
+    /// not at all. In no release of Karmada: only control planes whose CRDs have the field can set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_predecessor_seconds: Option<i32>,
     /// What to carry over from the old copy's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,

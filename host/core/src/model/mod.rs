@@ -8,6 +8,7 @@ mod cluster;
 mod condition;
 mod failover;
 mod interpretation;
+mod list;
 mod placement;
 mod selector;
 mod taint;
@@ -26,6 +27,7 @@ pub use failover::{
     StatePreservationRule,
 };
 pub use interpretation::{Component, DependentObjectReference};
+pub use list::List;
 pub use placement::{
     ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, FieldSelector, Placement, ReplicaDivisionPreference,
     ReplicaScheduling, ReplicaSchedulingType, SpreadConstraint, StaticWeight,

@@ -1,6 +1,7 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-use super::{LabelSelector, SelectorRequirement, Toleration};
+use super::{LabelSelector, List, SelectorRequirement, Toleration};
 
 /// Where a workload may run and how its replicas are divided: `spec.placement` of policies and bindings.
 ///
@@ -15,25 +16,44 @@ pub struct Placement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_affinities: Option<Vec<ClusterAffinityTerm>>,
     /// Taints that may be on a target cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cluster_tolerations: Vec<Toleration>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub cluster_tolerations: List<Toleration>,
     /// How many groups of clusters to spread over.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spread_constraints: Vec<SpreadConstraint>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub spread_constraints: List<SpreadConstraint>,
     /// How replicas are divided; absent is Duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaScheduling>,
-    /// Affinity between workloads, kept as it came: this scheduler does not read it yet.
+    /// Affinity between workloads, kept as it came; the scheduler reads the groups that the detector made of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload_affinity: Option<serde_json::Value>,
+    pub workload_affinity: Option<Value>,
 }
 
 impl Placement {
+    /// Reads a placement from JSON text as Go would: null counts as unset wherever it stands, and fields that are
+    /// not known are ignored.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        let mut value: Value = serde_json::from_str(text)?;
+        drop_nulls(&mut value);
+        if value.is_null() { Ok(Self::default()) } else { serde_json::from_value(value) }
+    }
+
     /// The declared type; an absent `replicaScheduling` counts as Duplicated.
     pub fn replica_scheduling_type(&self) -> ReplicaSchedulingType {
         self.replica_scheduling
             .as_ref()
             .map_or(ReplicaSchedulingType::Duplicated, |scheduling| scheduling.replica_scheduling_type)
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 
@@ -48,11 +68,11 @@ pub struct ClusterAffinity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
     /// Only these; empty is all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cluster_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub cluster_names: List<String>,
     /// Never these; beats everything else.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<String>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub exclude: List<String>,
 }
 
 /// Requirements on `provider`, `region` and `zone`.
@@ -60,8 +80,8 @@ pub struct ClusterAffinity {
 #[serde(rename_all = "camelCase")]
 pub struct FieldSelector {
     /// All must hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub match_expressions: Vec<SelectorRequirement>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub match_expressions: List<SelectorRequirement>,
 }
 
 /// One group of `clusterAffinities`.
@@ -73,9 +93,17 @@ pub struct ClusterAffinityTerm {
     /// The group's filter.
     #[serde(flatten)]
     pub affinity: ClusterAffinity,
-    /// Further clusters to use when the group itself is full, kept as it came: not used by this scheduler yet.
+    /// Further clusters to use, entry by entry, when the group itself is full; kept as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overflow_affinities: Option<serde_json::Value>,
+    pub overflow_affinities: Option<Value>,
+}
+
+impl ClusterAffinityTerm {
+    /// The overflow entries in order; none when there are none or when they cannot be read.
+    pub fn overflow(&self) -> Vec<Self> {
+        let entries = self.overflow_affinities.as_ref().filter(|entries| !entries.is_null());
+        entries.and_then(|entries| Vec::deserialize(entries).ok()).unwrap_or_default()
+    }
 }
 
 /// A spread constraint. `maxGroups` 0 means none at all, not "no limit", as in Karmada.
@@ -107,8 +135,8 @@ pub struct ReplicaScheduling {
     /// Every cluster gets all replicas, or they are divided. The CRD's default is Divided.
     #[serde(default)]
     pub replica_scheduling_type: ReplicaSchedulingType,
-    /// How they are divided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// How they are divided; an empty text reads as absent.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "empty_is_none")]
     pub replica_division_preference: Option<ReplicaDivisionPreference>,
     /// Weights for `Weighted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,13 +162,31 @@ pub enum ReplicaDivisionPreference {
     Weighted,
 }
 
+/// Reads null and an empty text as absent, as Go does.
+fn empty_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ReplicaDivisionPreference>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Preference(ReplicaDivisionPreference),
+        Other(String),
+    }
+    match Option::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(Text::Preference(preference)) => Ok(Some(preference)),
+        Some(Text::Other(text)) if text.is_empty() => Ok(None),
+        Some(Text::Other(text)) => {
+            Err(serde::de::Error::custom(format!("unknown preference {text:?}, expected Aggregated or Weighted")))
+        }
+    }
+}
+
 /// Weights of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterPreferences {
     /// Fixed weights; a cluster matched by several rules gets the largest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub static_weight_list: Vec<StaticWeight>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub static_weight_list: List<StaticWeight>,
     /// `AvailableReplicas`: by what each cluster has room for; the static list is then ignored.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub dynamic_weight: String,

@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::List;
+
 /// Operator of a selector requirement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SelectorOperator {
     /// The value is one of `values`.
     In,
@@ -13,6 +16,22 @@ pub enum SelectorOperator {
     Exists,
     /// The key is absent.
     DoesNotExist,
+    /// Anything else, which makes the whole selector match nothing.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// The wire spelling.
+impl fmt::Display for SelectorOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::In => "In",
+            Self::NotIn => "NotIn",
+            Self::Exists => "Exists",
+            Self::DoesNotExist => "DoesNotExist",
+            Self::Other(text) => text,
+        })
+    }
 }
 
 /// One requirement of a label or field selector.
@@ -24,15 +43,18 @@ pub struct SelectorRequirement {
     /// How the key is compared.
     pub operator: SelectorOperator,
     /// Values for `In` and `NotIn`; must be empty for the other two.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<String>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub values: List<String>,
 }
 
 impl SelectorRequirement {
     /// Whether the operator and the number of values go together.
     pub fn is_valid(&self) -> bool {
-        let takes_values = matches!(self.operator, SelectorOperator::In | SelectorOperator::NotIn);
-        takes_values != self.values.is_empty()
+        match self.operator {
+            SelectorOperator::In | SelectorOperator::NotIn => !self.values.is_empty(),
+            SelectorOperator::Exists | SelectorOperator::DoesNotExist => self.values.is_empty(),
+            SelectorOperator::Other(_) => false,
+        }
     }
 
     /// Kubernetes' semantics on one optional value; an invalid requirement never matches.
@@ -44,6 +66,7 @@ impl SelectorRequirement {
                 SelectorOperator::NotIn => !listed(),
                 SelectorOperator::Exists => value.is_some(),
                 SelectorOperator::DoesNotExist => value.is_none(),
+                SelectorOperator::Other(_) => false,
             }
     }
 }
@@ -56,8 +79,8 @@ pub struct LabelSelector {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements; all must hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub match_expressions: Vec<SelectorRequirement>,
+    #[serde(default, skip_serializing_if = "List::is_absent")]
+    pub match_expressions: List<SelectorRequirement>,
 }
 
 impl LabelSelector {
@@ -91,5 +114,6 @@ mod tests {
         check(SelectorOperator::Exists, &[], Some(""), true);
         check(SelectorOperator::Exists, &["a"], Some("a"), false);
         check(SelectorOperator::DoesNotExist, &[], None, true);
+        check(SelectorOperator::Other("Like".into()), &["a"], Some("a"), false);
     }
 }

@@ -6,6 +6,7 @@ use bulkhead_core::call::{
 };
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, Taint, TaintEffect};
 use bulkhead_core::policy::FaultKind;
+use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::EntryPoint;
 
@@ -17,8 +18,9 @@ fn now() -> Time {
     Time::from_millis(NOW * 1000 + 999)
 }
 
-fn clusters() -> [Arc<Cluster>; 2] {
-    ["member1", "member2"].map(|name| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() }))
+fn clusters() -> ClusterSnapshot {
+    let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+    ClusterSnapshot::new(["member1", "member2"].map(cluster))
 }
 
 fn ask(script: &str, point: EntryPoint, call: &Call<'_>) -> Result<Reply, (FaultKind, String)> {
@@ -69,7 +71,7 @@ fn filters() {
     let (binding, clusters) = (Binding { name: "b".to_owned(), ..Binding::default() }, clusters());
     let check = |body: &str, expected: Result<&[FilterVerdict], &str>| {
         let script = format!("function Filter(binding, clusters, now) {body} end");
-        let call = FilterCall { binding: &binding, clusters: &clusters, now: now() };
+        let call = FilterCall { binding: &binding, clusters: clusters.present(), peers: &[], now: now() };
         let told = ask(&script, EntryPoint::Filter, &Call::Filter(call));
         match expected {
             Ok(verdicts) => assert_eq!(told, Ok(Reply::Filter(verdicts.to_vec())), "{body}"),
@@ -93,7 +95,7 @@ fn scores() {
     let (binding, clusters) = (Binding::default(), clusters());
     let check = |body: &str, expected: Result<&[i64], &str>| {
         let script = format!("function Score(binding, clusters, now) {body} end");
-        let call = ScoreCall { binding: &binding, clusters: &clusters, now: now() };
+        let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: now() };
         let told = ask(&script, EntryPoint::Score, &Call::Score(call));
         match expected {
             Ok(scores) => assert_eq!(told, Ok(Reply::Score(scores.to_vec())), "{body}"),

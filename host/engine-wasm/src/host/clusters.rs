@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bulkhead_core::model::{Binding, Cluster, ResourceSummary};
 use bulkhead_core::quantity::Quantity;
+use bulkhead_core::snapshot;
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -22,8 +23,8 @@ pub struct Candidates {
 
 impl Candidates {
     /// The candidates of a call about a binding.
-    pub(crate) fn new(binding: Arc<Binding>, clusters: &[Arc<Cluster>]) -> Self {
-        Self { clusters: clusters.to_vec(), binding }
+    pub(crate) fn new(binding: Arc<Binding>, clusters: snapshot::Candidates<'_>) -> Self {
+        Self { clusters: clusters.iter().cloned().collect(), binding }
     }
 
     fn column<T>(&self, value: impl Fn(&Cluster) -> T) -> Vec<T> {

@@ -158,15 +158,24 @@ fn malformed_placements_are_refused() {
             {"key": key, "operator": operator, "values": []},
         ]}}})
     };
-    let path = "spec.placement.clusterAffinity.fieldSelector.matchExpressions[0]";
+    let path = "spec.placement.clusterAffinity.fieldSelector";
+    let shown = |key: &str, operator: &str| {
+        json!({"matchExpressions": [{"key": key, "operator": operator, "values": []}]}).to_string()
+    };
     check(fields("zone", "NotIn"), "");
     check(
         fields("foo", "In"),
-        &format!("{path}.key: Invalid value: \"foo\": unsupported key \"foo\", must be provider, region, or zone"),
+        &format!(
+            "{path}: Invalid value: {}: unsupported key \"foo\", must be provider, region, or zone",
+            shown("foo", "In")
+        ),
     );
     check(
         fields("zone", "Exists"),
-        &format!("{path}.operator: Invalid value: \"Exists\": unsupported operator \"Exists\", must be In or NotIn"),
+        &format!(
+            "{path}: Invalid value: {}: unsupported operator \"Exists\", must be In or NotIn",
+            shown("zone", "Exists")
+        ),
     );
 
     let terms = |terms: Value| json!({"clusterAffinities": terms});
@@ -176,7 +185,7 @@ fn malformed_placements_are_refused() {
         terms(json!([{"affinityName": "a"}, {"affinityName": "a"}])),
         &format!("{path}: Invalid value: [{{\"affinityName\":\"a\"}},{{\"affinityName\":\"a\"}}]: each affinity term"),
     );
-    check(terms(json!([{"affinityName": ""}])), &format!("{path}[0].affinityName: Invalid value: \"\": name part"));
+    check(terms(json!([{"affinityName": ""}])), &format!("{path}[0]: Invalid value: \"\": name part"));
     check(terms(json!([{"affinityName": "a".repeat(33)}])), &format!("{path}[0].affinityName: Invalid value: "));
     let overflow = |name: &str, inline: &[&str], preference: &str| {
         json!({
@@ -213,19 +222,28 @@ fn malformed_placements_are_refused() {
     check(spread(json!([{"spreadByField": "region"}, {"spreadByField": "cluster"}])), "");
     check(
         spread(json!([{"spreadByField": "cluster", "spreadByLabel": "l"}])),
-        &format!("{path}[0].spreadByLabel: Invalid value: \"l\": spreadByLabel should not co-exist with spreadByField"),
+        &format!(
+            "{path}[0]: Invalid value: {{\"spreadByField\":\"cluster\",\"spreadByLabel\":\"l\",\"minGroups\":1}}: \
+             spreadByLabel should not co-exist with spreadByField"
+        ),
     );
     check(
         spread(json!([{"minGroups": -1}])),
-        &format!("{path}[0].minGroups: Invalid value: -1: minGroups lower than 0 is not allowed"),
+        &format!(
+            "{path}[0]: Invalid value: {{\"spreadByField\":\"cluster\",\"minGroups\":-1}}: minGroups lower than 0 is not allowed"
+        ),
     );
     check(
         spread(json!([{"maxGroups": -1}])),
-        &format!("{path}[0].maxGroups: Invalid value: -1: maxGroups lower than 0 is not allowed"),
+        &format!(
+            "{path}[0]: Invalid value: {{\"spreadByField\":\"cluster\",\"maxGroups\":-1,\"minGroups\":1}}: maxGroups lower than 0 is not allowed"
+        ),
     );
     check(
         spread(json!([{"minGroups": 3, "maxGroups": 2}])),
-        &format!("{path}[0].maxGroups: Invalid value: 2: maxGroups lower than minGroups is not allowed"),
+        &format!(
+            "{path}[0]: Invalid value: {{\"spreadByField\":\"cluster\",\"maxGroups\":2,\"minGroups\":3}}: maxGroups lower than minGroups is not allowed"
+        ),
     );
     check(spread(json!([{"spreadByField": "rack"}])), &format!("{path}[0].spreadByField: Unsupported value: \"rack\""));
     check(spread(json!([{}, {"spreadByField": "cluster"}])), &format!("{path}: Invalid value: ["));
@@ -242,7 +260,7 @@ fn malformed_placements_are_refused() {
     };
     let path = "spec.placement.workloadAffinity";
     check(group("a", "b"), "");
-    check(group("a", "a"), &format!("{path}.antiAffinity.groupByLabelKey: Invalid value: \"a\""));
+    check(group("a", "a"), &format!("{path}: Invalid value: {{"));
     check(group("-", "a"), &format!("{path}.affinity.groupByLabelKey: Invalid value: \"-\""));
 }
 

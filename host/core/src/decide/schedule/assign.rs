@@ -1,56 +1,60 @@
-//! How many replicas each selected cluster gets (Karmada: `core/assignment.go`).
+//! How many replicas each selected cluster gets (Karmada: `core/common.go:AssignReplicas`, `core/assignment.go`).
+
+use serde::Serialize;
 
 use super::ScheduleError;
-use super::select::Candidate;
-use super::webster::{self, Party};
+use super::candidate::Candidate;
+use super::components;
+use super::divide::{self, Division, Mode, Packing, Share};
+use super::options::SchedulerOptions;
+use super::trigger::reschedule_required;
+use super::webster::TieBreak;
 use crate::decide::affinity;
 use crate::model::{
-    Binding, Placement, ReplicaDivisionPreference, ReplicaScheduling, ReplicaSchedulingType, TargetCluster,
+    Binding, ClusterPreferences, Placement, ReplicaDivisionPreference, ReplicaSchedulingType, TargetCluster,
 };
+use crate::snapshot::ClusterSnapshot;
 
-/// The scheduling result for the selected clusters.
-pub(super) fn assign(
-    binding: &Binding,
-    placement: &Placement,
-    selected: &[Candidate],
-) -> Result<Vec<TargetCluster>, ScheduleError> {
-    if selected.is_empty() {
-        return Err(ScheduleError::Assign("no clusters available to schedule".to_owned()));
-    }
+/// How replicas are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Strategy {
+    /// All replicas on every cluster.
+    Duplicated,
+    /// By fixed weights, whatever runs where now.
+    StaticWeight,
+    /// By what clusters have room for.
+    Dynamic(Packing),
+    /// The workload has no number of replicas to divide: it is placed whole.
+    Whole,
+}
+
+/// What an assignment works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assignment<'a> {
+    pub(super) binding: &'a Binding,
+    pub(super) placement: &'a Placement,
+    pub(super) snapshot: &'a ClusterSnapshot,
+    pub(super) options: &'a SchedulerOptions,
+    /// In the order of selection.
+    pub(super) selected: &'a [Candidate],
+}
+
+/// The strategy that a placement asks for (Karmada: `core/assignment.go:newAssignState`).
+pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strategy, ScheduleError> {
     let spec = &binding.spec;
-    let counts_replicas = spec.replicas > 0 || spec.replica_requirements.is_some();
-    if !counts_replicas || spec.components.len() > 1 {
-        return Ok(selected.iter().map(|candidate| TargetCluster::new(&candidate.cluster.name, 0)).collect());
+    if (spec.replicas <= 0 && spec.replica_requirements.is_none()) || spec.components.len() > 1 {
+        return Ok(Strategy::Whole);
     }
-    let mut targets = match &placement.replica_scheduling {
-        None => duplicated(binding, selected),
-        Some(scheduling) => match scheduling.replica_scheduling_type {
-            ReplicaSchedulingType::Duplicated => duplicated(binding, selected),
-            ReplicaSchedulingType::Divided => divided(binding, scheduling, selected)?,
-        },
-    };
-    targets.retain(|target| target.replicas > 0);
-    Ok(targets)
-}
-
-fn duplicated(binding: &Binding, selected: &[Candidate]) -> Vec<TargetCluster> {
-    selected.iter().map(|candidate| TargetCluster::new(&candidate.cluster.name, binding.spec.replicas)).collect()
-}
-
-fn divided(
-    binding: &Binding,
-    scheduling: &ReplicaScheduling,
-    selected: &[Candidate],
-) -> Result<Vec<TargetCluster>, ScheduleError> {
-    let preference = scheduling.weight_preference.as_ref();
+    let Some(scheduling) = &placement.replica_scheduling else { return Ok(Strategy::Duplicated) };
+    if scheduling.replica_scheduling_type == ReplicaSchedulingType::Duplicated {
+        return Ok(Strategy::Duplicated);
+    }
+    let dynamic = || scheduling.weight_preference.as_ref().is_some_and(|weights| !weights.dynamic_weight.is_empty());
     match scheduling.replica_division_preference {
-        Some(ReplicaDivisionPreference::Weighted) if preference.is_none_or(|p| p.dynamic_weight.is_empty()) => {
-            Ok(by_static_weight(binding, scheduling, selected))
-        }
-        Some(ReplicaDivisionPreference::Weighted) => Err(ScheduleError::Unsupported("dynamic weights".to_owned())),
-        Some(ReplicaDivisionPreference::Aggregated) => {
-            Err(ScheduleError::Unsupported("the division preference Aggregated".to_owned()))
-        }
+        Some(ReplicaDivisionPreference::Aggregated) => Ok(Strategy::Dynamic(Packing::Aggregated)),
+        Some(ReplicaDivisionPreference::Weighted) if dynamic() => Ok(Strategy::Dynamic(Packing::Spread)),
+        Some(ReplicaDivisionPreference::Weighted) => Ok(Strategy::StaticWeight),
         None => Err(ScheduleError::Assign(
             "unsupported replica scheduling strategy, replicaSchedulingType: Divided, replicaDivisionPreference: , \
              please try another scheduling strategy"
@@ -59,23 +63,145 @@ fn divided(
     }
 }
 
-/// Previous result and capacity play no part; the result is in order of name.
-fn by_static_weight(binding: &Binding, scheduling: &ReplicaScheduling, selected: &[Candidate]) -> Vec<TargetCluster> {
-    let equal = |candidate: &Candidate| Party { name: candidate.cluster.name.clone(), votes: 1, seats: 0 };
-    let weighted = |candidate: &Candidate| {
-        let rules = scheduling.weight_preference.iter().flat_map(|preference| &preference.static_weight_list);
-        let matching = rules.filter(|rule| affinity::matches(&rule.target_cluster, &candidate.cluster));
-        let votes = matching.map(|rule| rule.weight).max().filter(|weight| *weight != 0)?;
-        Some(Party { name: candidate.cluster.name.clone(), votes, seats: 0 })
-    };
-    let mut parties: Vec<Party> = match &scheduling.weight_preference {
-        None => selected.iter().map(equal).collect(),
-        Some(_) => selected.iter().filter_map(weighted).collect(),
-    };
-    if parties.iter().fold(0_i64, |sum, party| sum.wrapping_add(party.votes)) == 0 {
-        parties = selected.iter().map(equal).collect();
+/// The mode of dynamic division.
+pub(super) fn mode(binding: &Binding) -> Mode {
+    if reschedule_required(binding) { Mode::Fresh } else { Mode::Steady }
+}
+
+/// The scheduling result.
+pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
+    if assignment.selected.is_empty() {
+        return Err(ScheduleError::Assign("no clusters available to schedule".to_owned()));
     }
-    let uid = &binding.spec.resource.uid;
-    let parties = webster::allocate(binding.spec.replicas, parties, uid);
-    parties.into_iter().map(|party| TargetCluster::new(party.name, party.seats)).collect()
+    let strategy = strategy(assignment.binding, assignment.placement)?;
+    if strategy == Strategy::Whole {
+        return assign_whole(assignment);
+    }
+    let name = |row: u32| assignment.snapshot.name(row);
+    let shares: Vec<_> = shares(assignment, strategy)?.into_iter().filter(|share| share.replicas != 0).collect();
+    let mut targets: Vec<_> = shares.iter().map(|share| TargetCluster::new(name(share.row), share.replicas)).collect();
+    if assignment.options.empty_workload_propagation {
+        let rows: std::collections::BTreeSet<u32> = shares.iter().map(|share| share.row).collect();
+        let missing = assignment.selected.iter().filter(|candidate| !rows.contains(&candidate.row));
+        targets.extend(missing.map(|candidate| TargetCluster::new(name(candidate.row), 0)));
+    }
+    Ok(targets)
+}
+
+/// Every selected cluster gets the whole workload.
+fn assign_whole(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
+    let Assignment { binding, placement, snapshot, options, selected } = *assignment;
+    let listed = if binding.spec.components.len() > 1 && components::placed_as_sets(&binding.spec, placement, options) {
+        components::as_assigned(&components::parse(&binding.spec)?)
+    } else {
+        Vec::new()
+    };
+    let target = |candidate: &Candidate| TargetCluster {
+        components: listed.clone(),
+        ..TargetCluster::new(snapshot.name(candidate.row), 0)
+    };
+    Ok(selected.iter().map(target).collect())
+}
+
+fn shares(assignment: &Assignment<'_>, strategy: Strategy) -> Result<Vec<Share>, ScheduleError> {
+    let replicas = assignment.binding.spec.replicas;
+    if has_overflow(assignment) {
+        return by_tiers(assignment, strategy, replicas);
+    }
+    divide(assignment, strategy, assignment.selected, replicas)
+}
+
+fn divide(
+    assignment: &Assignment<'_>,
+    strategy: Strategy,
+    selected: &[Candidate],
+    replicas: i32,
+) -> Result<Vec<Share>, ScheduleError> {
+    let ties = TieBreak::of_uid(&assignment.binding.spec.resource.uid);
+    match strategy {
+        Strategy::Duplicated | Strategy::Whole => {
+            Ok(selected.iter().map(|candidate| Share { row: candidate.row, replicas }).collect())
+        }
+        Strategy::StaticWeight => {
+            let weights = static_weights(assignment, selected);
+            Ok(divide::dispense_by_row(replicas, weights, ties))
+        }
+        Strategy::Dynamic(packing) => {
+            let scheduled = scheduled(assignment, selected);
+            let mode = mode(assignment.binding);
+            divide::divide(&Division { replicas, packing, mode, ties, selected, scheduled: &scheduled })
+        }
+    }
+}
+
+/// The previous result on the selected clusters.
+fn scheduled(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<Share> {
+    let spec = &assignment.binding.spec;
+    if spec.clusters.is_empty() {
+        return Vec::new();
+    }
+    let rows: std::collections::BTreeSet<u32> = selected.iter().map(|candidate| candidate.row).collect();
+    let share = |target: &TargetCluster| {
+        let row = assignment.snapshot.row(&target.name).filter(|row| rows.contains(row))?;
+        Some(Share { row, replicas: target.replicas })
+    };
+    spec.clusters.iter().filter_map(share).collect()
+}
+
+/// Previous result and capacity play no part. A cluster that several rules match gets the largest weight; one that
+/// gets no weight is left out, unless nobody has any (Karmada: `division_algorithm.go:getStaticWeightInfoList`).
+fn static_weights(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<(u32, i64)> {
+    let scheduling = assignment.placement.replica_scheduling.as_ref();
+    let preference = scheduling.and_then(|scheduling| scheduling.weight_preference.as_ref());
+    let equal = || selected.iter().map(|candidate| (candidate.row, 1)).collect();
+    let Some(preference) = preference else { return equal() };
+    let weighted = |candidate: &Candidate| {
+        let weight = static_weight(assignment, preference, candidate.row);
+        (weight > 0).then_some((candidate.row, weight))
+    };
+    let weights: Vec<_> = selected.iter().filter_map(weighted).collect();
+    if weights.iter().fold(0_i64, |sum, (_, weight)| sum.wrapping_add(*weight)) == 0 { equal() } else { weights }
+}
+
+fn static_weight(assignment: &Assignment<'_>, preference: &ClusterPreferences, row: u32) -> i64 {
+    let Some(cluster) = assignment.snapshot.cluster(row) else { return 0 };
+    let matching = preference.static_weight_list.iter().filter(|rule| affinity::matches(&rule.target_cluster, cluster));
+    matching.map(|rule| rule.weight).max().unwrap_or(0)
+}
+
+/// Whether the group under evaluation has overflow entries, or an empty list of them.
+fn has_overflow(assignment: &Assignment<'_>) -> bool {
+    let observed = &assignment.binding.status.scheduler_observed_affinity_name;
+    let terms = assignment.placement.cluster_affinities.as_deref().unwrap_or_default();
+    let term = terms.iter().find(|term| term.affinity_name == *observed);
+    assignment.placement.cluster_affinity.is_none()
+        && !observed.is_empty()
+        && term.is_some_and(|term| term.overflow_affinities.as_ref().is_some_and(|entries| !entries.is_null()))
+}
+
+/// The group itself gets as many replicas as it has room for, then its overflow entries in order
+/// (Karmada: `assignment.go:assignWorkloadReplicas`).
+fn by_tiers(assignment: &Assignment<'_>, strategy: Strategy, replicas: i32) -> Result<Vec<Share>, ScheduleError> {
+    let mut tiers: std::collections::BTreeMap<u32, Vec<Candidate>> = std::collections::BTreeMap::new();
+    for candidate in assignment.selected {
+        tiers.entry(candidate.overflow).or_default().push(*candidate);
+    }
+    let (mut shares, mut remaining) = (Vec::new(), replicas);
+    for tier in tiers.values() {
+        let room = tier.iter().fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
+        let replicas = i32::try_from(room.min(i64::from(remaining))).unwrap_or(0);
+        if replicas <= 0 {
+            continue;
+        }
+        shares.extend(divide(assignment, strategy, tier, replicas)?);
+        remaining -= replicas;
+        if remaining == 0 {
+            break;
+        }
+    }
+    if remaining > 0 {
+        let message = "Clusters available replicas are not enough to schedule.";
+        return Err(ScheduleError::Unschedulable(message.to_owned()));
+    }
+    Ok(shares)
 }

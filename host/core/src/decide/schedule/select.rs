@@ -1,88 +1,114 @@
 //! Which of the feasible clusters are used (Karmada: `core/common.go:SelectClusters`).
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::collections::BinaryHeap;
 
 use super::ScheduleError;
-use crate::model::{Binding, Cluster, Placement, ReplicaDivisionPreference, ReplicaSchedulingType};
+use super::candidate::Candidate;
+use super::region::{self, RegionChoice};
+use crate::model::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint};
+use crate::snapshot::ClusterSnapshot;
 
-/// A feasible cluster with its score.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    /// The cluster.
-    pub(super) cluster: Arc<Cluster>,
-    /// Sum over the score plugins.
-    pub(super) score: i64,
-    /// Replicas that the cluster has room for, those of this binding included.
-    pub(super) available: i64,
+/// What the selection depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection<'a> {
+    pub(super) placement: &'a Placement,
+    /// Replicas of the workload.
+    pub(super) replicas: i32,
+    /// What the selected clusters must have room for; absent when that does not matter.
+    pub(super) needed: Option<i64>,
+    pub(super) snapshot: &'a ClusterSnapshot,
 }
 
-/// The clusters to use, in the order that assignment sees.
+/// The clusters to use, in the order that assignment sees, and which regions were weighed against each other.
 pub(super) fn select(
-    binding: &Binding,
-    placement: &Placement,
-    mut candidates: Vec<Candidate>,
-) -> Result<Vec<Candidate>, ScheduleError> {
-    candidates.sort_by(|a, b| {
-        let key = |c: &Candidate| (Reverse(c.score), Reverse(c.available));
-        key(a).cmp(&key(b)).then_with(|| a.cluster.name.cmp(&b.cluster.name))
-    });
-    let constraints = &placement.spread_constraints;
-    if constraints.is_empty() || ignores_spread_constraints(placement) {
-        return Ok(candidates);
-    }
-    if constraints.iter().any(|constraint| constraint.spread_by_field == "region") {
-        return Err(ScheduleError::Unsupported("spread constraints by region".to_owned()));
+    selection: &Selection<'_>,
+    candidates: Vec<Candidate>,
+) -> Result<(Vec<Candidate>, Vec<RegionChoice>), ScheduleError> {
+    let constraints = &selection.placement.spread_constraints;
+    if constraints.is_empty() || ignores_spread_constraints(selection.placement) {
+        return Ok((candidates, Vec::new()));
     }
     // The last one wins when a field is repeated.
-    let by_cluster = constraints.iter().rev().find(|constraint| constraint.spread_by_field == "cluster");
-    let Some(constraint) = by_cluster else {
-        return Err(ScheduleError::Select("just support cluster and region spread constraint".to_owned()));
-    };
+    let by = |field: &str| constraints.iter().rev().find(|constraint| constraint.spread_by_field == field);
+    match (by("region"), by("cluster")) {
+        (Some(region), cluster) => region::select(selection, region, cluster, &candidates),
+        (None, Some(cluster)) => Ok((by_cluster(selection, cluster, candidates)?, Vec::new())),
+        (None, None) => Err(ScheduleError::Select("just support cluster and region spread constraint".to_owned())),
+    }
+}
+
+/// Karmada: `select_clusters_by_cluster.go`.
+fn by_cluster(
+    selection: &Selection<'_>,
+    constraint: &SpreadConstraint,
+    mut candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, ScheduleError> {
     if (candidates.len() as i64) < constraint.min_groups {
         let message = "the number of feasible clusters is less than spreadConstraint.MinGroups";
         return Err(ScheduleError::Select(message.to_owned()));
     }
     let need = candidates.len().min(usize::try_from(constraint.max_groups).unwrap_or(0));
     let rest = candidates.split_off(need);
-    if placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated {
-        return Ok(candidates);
+    match selection.needed {
+        None => Ok(candidates),
+        Some(needed) => cover(candidates, &rest, needed),
     }
-    cover_replicas(candidates, rest, i64::from(binding.spec.replicas))
 }
 
 /// Swaps larger clusters in, from the back, until the selection has room for all replicas. The score is not
 /// looked at, so a cluster in use may be displaced, as in Karmada.
-fn cover_replicas(
-    mut keep: Vec<Candidate>,
-    mut rest: Vec<Candidate>,
-    replicas: i64,
-) -> Result<Vec<Candidate>, ScheduleError> {
-    let room = |keep: &[Candidate]| keep.iter().fold(0_i64, |sum, c| sum.wrapping_add(c.available));
-    for position in (0..keep.len()).rev() {
-        if room(&keep) >= replicas {
+fn cover(mut keep: Vec<Candidate>, rest: &[Candidate], needed: i64) -> Result<Vec<Candidate>, ScheduleError> {
+    let mut room = keep.iter().fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
+    // The largest first; of equal ones the first in the list. A displaced cluster takes the place of the other.
+    let mut others: BinaryHeap<_> = rest
+        .iter()
+        .enumerate()
+        .map(|(place, candidate)| (candidate.available, Reverse(place), HeapCandidate(*candidate)))
+        .collect();
+    for kept in keep.iter_mut().rev() {
+        if room >= needed {
             break;
         }
-        let mut largest: Option<usize> = None;
-        for (index, candidate) in rest.iter().enumerate() {
-            let to_beat = largest.map_or(keep[position].available, |best| rest[best].available);
-            if candidate.available > to_beat {
-                largest = Some(index);
-            }
-        }
-        if let Some(index) = largest {
-            std::mem::swap(&mut keep[position], &mut rest[index]);
-        }
+        let Some(mut largest) = others.peek_mut().filter(|largest| largest.0 > kept.available) else { continue };
+        room = room.wrapping_sub(kept.available).wrapping_add(largest.0);
+        let displaced = std::mem::replace(kept, largest.2.0);
+        largest.0 = displaced.available;
+        largest.2 = HeapCandidate(displaced);
     }
-    if keep.is_empty() || room(&keep) < replicas {
+    if keep.is_empty() || room < needed {
         let message = format!("no enough resource when selecting {} clusters", keep.len());
         return Err(ScheduleError::Select(message));
     }
     Ok(keep)
 }
 
+/// A candidate that plays no part in the order of the heap it is in.
+#[derive(Clone, Copy, Debug)]
+struct HeapCandidate(Candidate);
+
+impl PartialEq for HeapCandidate {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for HeapCandidate {}
+
+impl PartialOrd for HeapCandidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for HeapCandidate {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
 /// Static weights ignore spread constraints; `weightPreference: {}` does not, although it is divided the same way.
-fn ignores_spread_constraints(placement: &Placement) -> bool {
+pub(super) fn ignores_spread_constraints(placement: &Placement) -> bool {
     let Some(scheduling) = &placement.replica_scheduling else { return false };
     scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)

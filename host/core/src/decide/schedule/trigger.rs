@@ -1,10 +1,9 @@
 //! Whether a binding needs scheduling at all (Karmada: `scheduler.go:doScheduleBinding`).
 
-use std::sync::Arc;
-
-use crate::decide::evict::applied_placement;
-use crate::model::{Binding, Cluster, Placement, ReplicaSchedulingType};
+use super::options::SchedulerOptions;
+use crate::model::{Binding, Placement, ReplicaSchedulingType};
 use crate::names::keys;
+use crate::snapshot::ClusterSnapshot;
 
 /// Why a binding is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +33,17 @@ impl Trigger {
     }
 }
 
-/// The first rule that asks for scheduling, if one does.
-pub fn trigger(binding: &Binding, placement: &Placement, clusters: &[Arc<Cluster>]) -> Option<Trigger> {
-    if placement_changed(binding, placement) {
+/// The first rule that asks for scheduling, if one does (Karmada: `scheduler.go:doScheduleBinding`).
+pub fn trigger(
+    binding: &Binding,
+    placement: &Placement,
+    clusters: &ClusterSnapshot,
+    options: &SchedulerOptions,
+) -> Option<Trigger> {
+    if is_placement_changed(binding, placement) {
         return Some(Trigger::PlacementChanged);
     }
-    if replicas_changed(binding, placement) {
+    if replicas_changed(binding, placement, options) {
         return Some(Trigger::ReplicasChanged);
     }
     if reschedule_required(binding) {
@@ -49,7 +53,10 @@ pub fn trigger(binding: &Binding, placement: &Placement, clusters: &[Arc<Cluster
     if duplicated || !binding.spec.is_workload() {
         return Some(Trigger::Always);
     }
-    let terminating = |name: &str| clusters.iter().any(|cluster| cluster.name == name && cluster.is_terminating());
+    let terminating = |name: &str| {
+        let cluster = clusters.row(name).and_then(|row| clusters.cluster(row));
+        cluster.is_some_and(|cluster| cluster.is_terminating())
+    };
     binding.spec.clusters.iter().any(|target| terminating(&target.name)).then_some(Trigger::TargetTerminating)
 }
 
@@ -61,12 +68,20 @@ pub fn reschedule_required(binding: &Binding) -> bool {
     }
 }
 
-/// Karmada: `helper.go:placementChanged`. An annotation that cannot be read counts as unchanged.
-fn placement_changed(binding: &Binding, placement: &Placement) -> bool {
-    if binding.annotations.get(keys::APPLIED_PLACEMENT).is_none_or(String::is_empty) {
+/// Compares with the annotation that holds the placement of the last scheduling.
+fn is_placement_changed(binding: &Binding, placement: &Placement) -> bool {
+    let applied = binding.annotations.get(keys::APPLIED_PLACEMENT).map_or("", String::as_str);
+    placement_changed(placement, applied, &binding.status.scheduler_observed_affinity_name)
+}
+
+/// Whether a placement calls for scheduling. `applied` is the placement of the last scheduling as JSON text: empty
+/// counts as changed, text that cannot be read as unchanged. While a group is observed, changes of other groups do
+/// not count (Karmada: `helper.go:placementChanged`).
+pub fn placement_changed(placement: &Placement, applied: &str, observed: &str) -> bool {
+    if applied.is_empty() {
         return true;
     }
-    let Some(applied) = applied_placement(binding) else { return false };
+    let Ok(applied) = Placement::from_json(applied) else { return false };
     if applied == *placement {
         return false;
     }
@@ -74,13 +89,12 @@ fn placement_changed(binding: &Binding, placement: &Placement) -> bool {
         || applied.cluster_tolerations != placement.cluster_tolerations
         || applied.spread_constraints != placement.spread_constraints
         || applied.replica_scheduling != placement.replica_scheduling;
-    let observed = &binding.status.scheduler_observed_affinity_name;
     if rest_differs || observed.is_empty() {
         return true;
     }
     let term = |placement: &Placement| {
         let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
-        terms.iter().find(|term| term.affinity_name == *observed).cloned()
+        terms.iter().find(|term| term.affinity_name == observed).cloned()
     };
     match (term(&applied), term(placement)) {
         (Some(before), Some(after)) => before != after,
@@ -89,9 +103,12 @@ fn placement_changed(binding: &Binding, placement: &Placement) -> bool {
 }
 
 /// Karmada: `pkg/util/binding.go:IsBindingReplicasChanged`.
-fn replicas_changed(binding: &Binding, placement: &Placement) -> bool {
+fn replicas_changed(binding: &Binding, placement: &Placement, options: &SchedulerOptions) -> bool {
     let Some(scheduling) = &placement.replica_scheduling else { return false };
     let targets = &binding.spec.clusters;
+    if options.multiple_pod_templates && !binding.spec.components.is_empty() && targets.is_empty() {
+        return true;
+    }
     match scheduling.replica_scheduling_type {
         ReplicaSchedulingType::Duplicated => targets.iter().any(|target| target.replicas != binding.spec.replicas),
         ReplicaSchedulingType::Divided => {

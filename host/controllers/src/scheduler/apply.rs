@@ -1,0 +1,176 @@
+//! What becomes of a decision: record, result, status, events, and when to look again.
+
+use std::time::Duration;
+
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
+use bulkhead_core::journal::Decision;
+use bulkhead_core::model::{Condition, TargetCluster};
+use bulkhead_core::names::keys;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::NAME;
+use super::inputs::Known;
+use crate::binding_kind::Binding;
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{Action, Error};
+use crate::events::EventType;
+use crate::write::{patch_if_unchanged, update_status};
+
+/// How long an unschedulable binding waits when nothing changes (Karmada: `scheduling_queue.go`).
+const UNSCHEDULABLE_WAIT: Duration = Duration::from_mins(5);
+
+/// Nothing to schedule: the scheduler has seen this generation through.
+pub(super) async fn note_observed<B: Binding>(context: &Context, binding: &B) -> Result<Action, Error> {
+    let generation = binding.meta().generation.unwrap_or_default();
+    update_status(&api(context, binding), binding, |binding| {
+        let status = binding.status_mut();
+        let changed = status.scheduler_observed_generation != generation;
+        status.scheduler_observed_generation = generation;
+        changed
+    })
+    .await?;
+    Ok(Action::Wait)
+}
+
+/// Puts a plan into effect.
+pub(super) async fn apply<B: Binding>(
+    context: &Context,
+    known: &Known,
+    binding: &B,
+    plan: &SchedulePlan,
+    trigger: Trigger,
+) -> Result<Action, Error> {
+    let model = binding.to_model();
+    let expected = plan.conclude(&model, Ok(()));
+    let records = record(context, binding, plan, &expected, trigger);
+    let written = match plan.targets() {
+        None => Ok(binding.clone()),
+        Some(targets) => match context.settle(&records, write_spec(context, binding, targets).await) {
+            Ok(written) => Ok(written),
+            Err(error) => Err(refusal(&error).ok_or(error)?),
+        },
+    };
+    let conclusion = plan.conclude(&model, written.as_ref().map(|_| ()));
+    let now = context.clock.now();
+    if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, &written) {
+        known.note_written(written, targets, &context.flags, now);
+    }
+    let written = written.unwrap_or_else(|_| binding.clone());
+    let news = is_news(binding, &conclusion) || !records.is_empty();
+    update_status(&api(context, binding), &written, |binding| {
+        conclusion.apply(binding.status_mut(), model.generation, now)
+    })
+    .await?;
+    if news {
+        conclusion.events.iter().for_each(|event| emit(context, binding, event));
+    }
+    match conclusion.verdict.retry {
+        Retry::Forget => Ok(Action::Wait),
+        Retry::Unschedulable => Ok(Action::After(UNSCHEDULABLE_WAIT)),
+        Retry::Backoff => Err(Error::Undecided(conclusion.verdict.message)),
+    }
+}
+
+fn api<B: Binding>(context: &Context, binding: &B) -> kube::Api<B> {
+    B::api(context.hub.clone(), &binding.namespace().unwrap_or_default())
+}
+
+/// Records what is about to happen, unless it has happened before.
+fn record<B: Binding>(
+    context: &Context,
+    binding: &B,
+    plan: &SchedulePlan,
+    conclusion: &Conclusion,
+    trigger: Trigger,
+) -> Vec<u64> {
+    let (decision, because, effect) = match &plan.outcome {
+        Outcome::Nothing => return Vec::new(),
+        Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
+        Outcome::Place(targets) => {
+            let (why, rejected) = (trigger.describe(), plan.explanation.rejections());
+            let message = if rejected.is_empty() { why.to_owned() } else { format!("{why}; not {rejected}") };
+            (Decision::Scheduled, Because::rule("Success", message), describe(targets))
+        }
+        Outcome::Clear(_) | Outcome::Keep(_) if !is_news(binding, conclusion) => return Vec::new(),
+        Outcome::Clear(_) | Outcome::Keep(_) => {
+            let because = Because::rule(conclusion.verdict.reason, &conclusion.verdict.message);
+            (Decision::NotScheduled, because, plan.explanation.affinity_name.clone())
+        }
+    };
+    vec![context.record(Record {
+        controller: NAME,
+        subject: subject(binding),
+        cluster: None,
+        decision,
+        because,
+        effect,
+        inputs: vec![input(binding)],
+    })]
+}
+
+/// Whether the condition will say something else than before.
+fn is_news<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
+    let verdict = &conclusion.verdict;
+    Condition::find(&binding.status().conditions, "Scheduled")
+        .is_none_or(|there| (there.reason.as_str(), &there.message) != (verdict.reason, &verdict.message))
+}
+
+/// Emits an event about the binding and one about its resource, as Karmada does.
+pub(super) fn emit<B: Binding>(context: &Context, binding: &B, event: &ScheduleEvent) {
+    let type_ = if event.succeeded { EventType::Normal } else { EventType::Warning };
+    let resource = &binding.spec().resource;
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let of_resource = ObjectReference {
+        api_version: text(&resource.api_version),
+        kind: text(&resource.kind),
+        namespace: text(&resource.namespace),
+        name: text(&resource.name),
+        uid: text(&resource.uid),
+        ..ObjectReference::default()
+    };
+    for about in [about(binding), of_resource] {
+        context.events.emit(NAME, about, type_, event.reason(), event.message.clone());
+    }
+}
+
+/// What the API server said no to; absent for what is no refusal: a lost race, or no answer at all.
+fn refusal(error: &Error) -> Option<WriteError> {
+    let Error::Api { source, .. } = error else { return None };
+    match &**source {
+        kube::Error::Api(_) if error.is_conflict() => None,
+        kube::Error::Api(status) => Some(WriteError {
+            message: status.message.clone(),
+            quota_exceeded: status.code == 403 && status.reason == "QuotaExceeded",
+        }),
+        _ => None,
+    }
+}
+
+/// Writes result and applied placement together. Unlike Karmada's, the write is refused if the binding was
+/// written since: a decision made from an old binding must not undo an eviction.
+async fn write_spec<B: Binding>(context: &Context, binding: &B, targets: &[TargetCluster]) -> Result<B, Error> {
+    let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
+    let placement = serde_json::to_string(&binding.spec().placement)
+        .map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
+    let applied = binding.annotations().get(keys::APPLIED_PLACEMENT);
+    if binding.spec().clusters == targets && applied == Some(&placement) {
+        return Ok(binding.clone());
+    }
+    let clusters = if targets.is_empty() { json!(null) } else { json!(targets) };
+    let patch = json!({
+        "metadata": {"annotations": {keys::APPLIED_PLACEMENT: placement}},
+        "spec": {"clusters": clusters},
+    });
+    patch_if_unchanged(&api(context, binding), binding, patch).await.map_err(Error::api(operation))
+}
+
+/// `member1:1, member2:2`.
+fn describe(targets: &[TargetCluster]) -> String {
+    if targets.is_empty() {
+        return "nowhere".to_owned();
+    }
+    targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,148 @@
+//! What was placed a moment ago and does not show in any summary yet (Karmada: feature gate
+//! SchedulingOvercommitProtection, `pkg/scheduler/cache/cache.go`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::request;
+use crate::decide::schedule::ScheduleError;
+use crate::decide::schedule::components;
+use crate::model::Component;
+use crate::model::{AggregatedStatusItem, Binding, Health, TargetCluster};
+use crate::time::Time;
+
+/// For how long an assumption holds unless it is renewed, in seconds.
+pub const ASSUMPTION_TTL_S: i64 = 300;
+
+/// A workload that is about to run on a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssumedWorkload {
+    /// Its namespace.
+    #[serde(default, alias = "Namespace")]
+    pub namespace: String,
+    /// Its pods, whole.
+    #[serde(default, alias = "Components")]
+    pub components: Vec<Component>,
+}
+
+/// What assumed workloads take of a summary: thousandths of cpu, units of everything else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Deduction {
+    pub(super) pods: i64,
+    taken: BTreeMap<String, i64>,
+}
+
+impl Deduction {
+    pub(super) fn of(workloads: &[AssumedWorkload]) -> Result<Self, ScheduleError> {
+        let mut deduction = Self::default();
+        let components = workloads.iter().flat_map(|workload| &workload.components);
+        for component in components.filter(|component| component.replicas > 0) {
+            let replicas = i64::from(component.replicas);
+            deduction.pods = deduction.pods.saturating_add(replicas);
+            let request = component.replica_requirements.as_ref().map(|needs| request::parse(&needs.resource_request));
+            for amount in request.transpose()?.unwrap_or_default() {
+                let taken = amount.divisor().saturating_mul(replicas);
+                let sum = deduction.taken.entry(amount.resource).or_default();
+                *sum = sum.saturating_add(taken);
+            }
+        }
+        Ok(deduction)
+    }
+
+    pub(super) fn of_resource(&self, resource: &str) -> i64 {
+        self.taken.get(resource).copied().unwrap_or(0)
+    }
+}
+
+/// What assumed workloads take when component sets are estimated, in the sets' own way of counting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SetDeduction {
+    pub(super) pods: i64,
+    taken: BTreeMap<String, i64>,
+}
+
+impl SetDeduction {
+    pub(super) fn of(workloads: &[AssumedWorkload]) -> Result<Self, ScheduleError> {
+        let mut deduction = Self::default();
+        for component in workloads.iter().flat_map(|workload| &workload.components) {
+            let replicas = i64::from(component.replicas);
+            deduction.pods = deduction.pods.wrapping_add(replicas);
+            let request = component.replica_requirements.as_ref().map(|needs| request::parse(&needs.resource_request));
+            for amount in request.transpose()?.unwrap_or_default() {
+                let taken = amount.set_amount().wrapping_mul(replicas);
+                let sum = deduction.taken.entry(amount.resource).or_default();
+                *sum = sum.wrapping_add(taken);
+            }
+        }
+        Ok(deduction)
+    }
+
+    pub(super) fn of_resource(&self, resource: &str) -> i64 {
+        self.taken.get(resource).copied().unwrap_or(0)
+    }
+}
+
+/// Every assumption, by binding and cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assumptions {
+    by_binding: BTreeMap<String, Assumed>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Assumed {
+    until: Time,
+    by_cluster: BTreeMap<String, AssumedWorkload>,
+}
+
+impl Assumptions {
+    /// Notes where a binding was just placed: its whole assignment, in place of what was noted of it before.
+    /// Only workloads in a namespace are noted; components that cannot be read are left out.
+    pub fn assume(&mut self, binding: &Binding, targets: &[TargetCluster], now: Time) {
+        let spec = &binding.spec;
+        if binding.namespace.is_none() || !spec.is_workload() {
+            return;
+        }
+        let whole = components::parse(spec).unwrap_or_default();
+        let workload = |target: &TargetCluster| {
+            let single = || Component {
+                name: spec.resource.name.clone(),
+                replicas: target.replicas,
+                replica_requirements: spec.replica_requirements.clone(),
+            };
+            let components = if whole.is_empty() { vec![single()] } else { whole.clone() };
+            (target.name.clone(), AssumedWorkload { namespace: spec.resource.namespace.clone(), components })
+        };
+        let by_cluster = targets.iter().map(workload).collect();
+        self.by_binding.insert(binding.key(), Assumed { until: now.plus_seconds(ASSUMPTION_TTL_S), by_cluster });
+    }
+
+    /// Drops what was noted of a binding.
+    pub fn forget(&mut self, binding_key: &str) {
+        self.by_binding.remove(binding_key);
+    }
+
+    /// Drops what was noted of a binding on the clusters that report it healthy: their summaries count it by now.
+    pub fn settle(&mut self, binding_key: &str, reports: &[AggregatedStatusItem]) {
+        let Some(assumed) = self.by_binding.get_mut(binding_key) else { return };
+        for report in reports.iter().filter(|report| report.health == Some(Health::Healthy)) {
+            assumed.by_cluster.remove(&report.cluster_name);
+        }
+    }
+
+    /// Drops what has run out.
+    pub fn expire(&mut self, now: Time) {
+        self.by_binding.retain(|_, assumed| assumed.until > now && !assumed.by_cluster.is_empty());
+    }
+
+    /// What is assumed at `now`, by cluster.
+    pub fn by_cluster(&self, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
+        let mut clusters: BTreeMap<String, Vec<AssumedWorkload>> = BTreeMap::new();
+        for assumed in self.by_binding.values().filter(|assumed| assumed.until > now) {
+            for (cluster, workload) in &assumed.by_cluster {
+                clusters.entry(cluster.clone()).or_default().push(workload.clone());
+            }
+        }
+        clusters
+    }
+}

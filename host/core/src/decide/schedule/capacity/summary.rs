@@ -1,0 +1,71 @@
+//! Replicas of one pod template, from resource summaries (Karmada: `estimator/client/general.go`).
+
+use std::collections::BTreeMap;
+
+use super::assumed::Deduction;
+use super::grades::PerNode;
+use super::request::{self, Amount};
+use super::{AssumedWorkload, Estimation};
+use crate::decide::schedule::ScheduleError;
+use crate::snapshot::{ClusterSnapshot, ModelColumn, ResourceColumn};
+
+/// One estimate per row. The result is 32 bits wide because Karmada's is: very large numbers wrap around.
+pub(super) fn estimate(
+    estimation: &Estimation<'_>,
+    request: Option<&BTreeMap<String, String>>,
+    snapshot: &ClusterSnapshot,
+    rows: &[u32],
+) -> Result<Vec<i32>, ScheduleError> {
+    let amounts = request.map(request::parse).transpose()?;
+    let capacity = snapshot.capacity();
+    let columns: Vec<_> = amounts
+        .iter()
+        .flatten()
+        .filter(|amount| amount.is_positive())
+        .map(|amount| (amount, capacity.resource(&amount.resource)))
+        .collect();
+    let mut per_node = PerNode::new(amounts.as_deref().unwrap_or_default(), capacity.definitions());
+    let mut replicas = |row: u32| {
+        let assumed = assumed_on(estimation, snapshot, row);
+        let deduction =
+            if estimation.options.overcommit_protection { Deduction::of(assumed)? } else { Deduction::default() };
+        let Some(pods) = capacity.pods(row) else { return Ok(0) };
+        let room = pods.wrapping_sub(deduction.pods);
+        if room <= 0 {
+            return Ok(0);
+        }
+        if amounts.is_none() {
+            return Ok(room as i32);
+        }
+        if let ModelColumn::Counts { definition, nodes } = capacity.models(row)
+            && estimation.options.resource_models
+        {
+            return Ok(per_node.replicas(definition, nodes, assumed)?.min(room) as i32);
+        }
+        let room =
+            columns.iter().map(|(amount, column)| fitting(amount, *column, row, &deduction)).fold(room, i64::min);
+        Ok(room as i32)
+    };
+    rows.iter().map(|row| replicas(*row)).collect()
+}
+
+/// What was placed on a cluster a moment ago.
+pub(super) fn assumed_on<'a>(
+    estimation: &Estimation<'a>,
+    snapshot: &ClusterSnapshot,
+    row: u32,
+) -> &'a [AssumedWorkload] {
+    if estimation.assumed.is_empty() {
+        return &[];
+    }
+    estimation.assumed.get(snapshot.name(row)).map_or(&[], Vec::as_slice)
+}
+
+/// How often an amount fits into what is free.
+fn fitting(amount: &Amount, column: Option<&ResourceColumn>, row: u32, deduction: &Deduction) -> i64 {
+    let row = row as usize;
+    let Some(column) = column.filter(|column| column.offered.get(row) == Some(&true)) else { return 0 };
+    let free = if amount.resource == "cpu" { &column.millis } else { &column.units };
+    let free = free.get(row).copied().unwrap_or(0).saturating_sub(deduction.of_resource(&amount.resource));
+    if free <= 0 { 0 } else { free / amount.divisor() }
+}

@@ -1,0 +1,159 @@
+//! Division by what clusters have room for: dynamic weights and Aggregated (Karmada: `core/assignment.go`,
+//! `core/division_algorithm.go`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::ScheduleError;
+use super::candidate::Candidate;
+use super::gosort;
+use super::webster::{TieBreak, dispense};
+
+/// Replicas on a cluster, by its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) row: u32,
+    pub(super) replicas: i32,
+}
+
+/// How the previous result is taken into account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// What runs stays where it is as far as possible.
+    Steady,
+    /// A rescheduling was asked for: everything is divided anew.
+    Fresh,
+}
+
+/// Weighted by room, or packed onto few clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Packing {
+    /// In proportion to the room, over all selected clusters.
+    Spread,
+    /// In proportion to the room, over the fewest clusters that have enough.
+    Aggregated,
+}
+
+/// What a division works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Division<'a> {
+    pub(super) replicas: i32,
+    pub(super) packing: Packing,
+    pub(super) mode: Mode,
+    pub(super) ties: TieBreak,
+    /// The selected clusters.
+    pub(super) selected: &'a [Candidate],
+    /// The previous result on the selected clusters, in its own order.
+    pub(super) scheduled: &'a [Share],
+}
+
+/// The result in Karmada's order: what was given out, in order of name; then what is kept and got nothing more.
+/// (That last part comes out of a Go map there; here it is in order of name.)
+pub(super) fn divide(division: &Division<'_>) -> Result<Vec<Share>, ScheduleError> {
+    let Division { replicas, selected, scheduled, .. } = *division;
+    let assigned = sum(scheduled);
+    let room = |candidate: &Candidate| Share { row: candidate.row, replicas: candidate.allocatable };
+    match division.mode {
+        Mode::Fresh => {
+            let mut available: Vec<_> = selected.iter().map(room).collect();
+            let mut runs: BTreeMap<u32, i32> = BTreeMap::new();
+            for share in scheduled {
+                let runs = runs.entry(share.row).or_default();
+                *runs = runs.wrapping_add(share.replicas);
+            }
+            for share in &mut available {
+                share.replicas = share.replicas.wrapping_add(runs.get(&share.row).copied().unwrap_or(0));
+            }
+            give_out(division, replicas, available, &[]).map_err(prefixed("failed to do fresh scale: "))
+        }
+        Mode::Steady if assigned > replicas => {
+            give_out(division, replicas, scheduled.to_vec(), &[]).map_err(prefixed("failed to scale down: "))
+        }
+        Mode::Steady if assigned < replicas => {
+            let available = selected.iter().map(room).collect();
+            let missing = replicas.wrapping_sub(assigned);
+            give_out(division, missing, available, scheduled).map_err(prefixed("failed to scale up: "))
+        }
+        Mode::Steady => Ok(scheduled.to_vec()),
+    }
+}
+
+fn prefixed(prefix: &str) -> impl Fn(NotEnough) -> ScheduleError {
+    move |NotEnough(sum)| {
+        ScheduleError::Unschedulable(format!("{prefix}Clusters available replicas {sum} are not enough to schedule."))
+    }
+}
+
+/// The room that there is.
+struct NotEnough(i32);
+
+fn give_out(
+    division: &Division<'_>,
+    target: i32,
+    mut available: Vec<Share>,
+    kept: &[Share],
+) -> Result<Vec<Share>, NotEnough> {
+    let room = sum(&available);
+    if room < target {
+        return Err(NotEnough(room));
+    }
+    if division.packing == Packing::Aggregated {
+        available = fewest(available, target, kept);
+    }
+    Ok(merge(kept, by_weight(target, &available, division.ties)))
+}
+
+fn sum(shares: &[Share]) -> i32 {
+    shares.iter().fold(0_i32, |sum, share| sum.wrapping_add(share.replicas))
+}
+
+/// The first clusters that together have enough room: those in use first, larger ones first.
+fn fewest(mut available: Vec<Share>, target: i32, kept: &[Share]) -> Vec<Share> {
+    gosort::sort(&mut available, |a, b| a.replicas > b.replicas);
+    let in_use: std::collections::BTreeSet<u32> =
+        kept.iter().filter(|share| share.replicas > 0).map(|share| share.row).collect();
+    if !in_use.is_empty() {
+        let (first, others): (Vec<_>, Vec<_>) = available.iter().partition(|share| in_use.contains(&share.row));
+        available = first.into_iter().chain(others).copied().collect();
+    }
+    let mut room = 0_i32;
+    let enough = available.iter().position(|share| {
+        room = room.wrapping_add(share.replicas);
+        room >= target
+    });
+    available.truncate(enough.map_or(available.len(), |last| last + 1));
+    available
+}
+
+/// Seats by weight, in order of name; nothing when the weights add up to zero. Of several weights for one cluster
+/// the last one counts.
+pub(super) fn by_weight(seats: i32, weights: &[Share], ties: TieBreak) -> Vec<Share> {
+    let weights: Vec<_> = weights.iter().map(|weight| (weight.row, i64::from(weight.replicas))).collect();
+    dispense_by_row(seats, weights, ties)
+}
+
+/// The same with 64-bit weights.
+pub(super) fn dispense_by_row(seats: i32, mut weights: Vec<(u32, i64)>, ties: TieBreak) -> Vec<Share> {
+    weights.reverse();
+    weights.sort_by_key(|(row, _)| *row);
+    weights.dedup_by_key(|(row, _)| *row);
+    let votes: Vec<_> = weights.iter().map(|(_, votes)| *votes).collect();
+    let Some(seats) = dispense(seats, &votes, ties) else { return Vec::new() };
+    weights.iter().zip(seats).map(|((row, _), replicas)| Share { row: *row, replicas }).collect()
+}
+
+/// Karmada: `pkg/util/binding.go:MergeTargetClusters`.
+fn merge(kept: &[Share], mut given: Vec<Share>) -> Vec<Share> {
+    if given.is_empty() {
+        return kept.to_vec();
+    }
+    let mut left: BTreeMap<u32, i32> = kept.iter().map(|share| (share.row, share.replicas)).collect();
+    for share in &mut given {
+        share.replicas = share.replicas.wrapping_add(left.remove(&share.row).unwrap_or(0));
+    }
+    given.extend(left.into_iter().map(|(row, replicas)| Share { row, replicas }));
+    given
+}

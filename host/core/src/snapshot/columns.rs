@@ -1,0 +1,161 @@
+//! Columns over the rows of a snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::models::{Grades, ModelColumn, NodeCounts};
+use super::row::Row;
+use crate::model::Cluster;
+
+/// Where the clusters are.
+#[derive(Debug, Default)]
+pub struct Places {
+    regions: Vec<String>,
+    region_of: Vec<u32>,
+    zonal: Vec<Zonal>,
+}
+
+/// Which of the properties that spread constraints ask for a cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zonal {
+    /// `spec.provider` is set.
+    pub provider: bool,
+    /// `spec.region` is set.
+    pub region: bool,
+    /// `spec.zones` has an entry.
+    pub zones: bool,
+}
+
+impl Places {
+    pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
+        let names: BTreeSet<&str> = clusters.iter().map(|cluster| cluster.spec.region.as_str()).collect();
+        let numbers: BTreeMap<&str, u32> = names.iter().copied().zip(0..).collect();
+        let number = |cluster: &Arc<Cluster>| numbers.get(cluster.spec.region.as_str()).copied().unwrap_or_default();
+        let zonal = |cluster: &Arc<Cluster>| Zonal {
+            provider: !cluster.spec.provider.is_empty(),
+            region: !cluster.spec.region.is_empty(),
+            zones: !cluster.spec.zones.is_empty(),
+        };
+        Self {
+            region_of: clusters.iter().map(number).collect(),
+            zonal: clusters.iter().map(zonal).collect(),
+            regions: names.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Names of all regions in order; a region's number is its index. The name is empty for clusters without one.
+    pub fn regions(&self) -> &[String] {
+        &self.regions
+    }
+
+    /// Number of the region that the cluster in a row is in.
+    pub fn region(&self, row: u32) -> usize {
+        self.region_of.get(row as usize).copied().unwrap_or_default() as usize
+    }
+
+    /// Which properties the cluster in a row has.
+    pub fn zonal(&self, row: u32) -> Zonal {
+        self.zonal.get(row as usize).copied().unwrap_or_default()
+    }
+}
+
+/// What is free in the clusters.
+#[derive(Debug, Default)]
+pub struct Capacity {
+    /// Free places for pods; none for a cluster without a summary.
+    pods: Vec<Option<i64>>,
+    resources: BTreeMap<String, ResourceColumn>,
+    definitions: Vec<Arc<Grades>>,
+    models: Vec<Models>,
+    node_counts: Vec<i64>,
+}
+
+/// Where the models of a row are.
+#[derive(Clone, Copy, Debug)]
+enum Models {
+    None,
+    Unusable,
+    Counts { definition: u32, start: u32, len: u32 },
+}
+
+/// What is free of one resource, by row.
+#[derive(Debug, Default)]
+pub struct ResourceColumn {
+    /// Whether the cluster offers the resource at all.
+    pub offered: Vec<bool>,
+    /// In units, rounded away from zero.
+    pub units: Vec<i64>,
+    /// In thousandths, rounded away from zero.
+    pub millis: Vec<i64>,
+    /// Whether the amount is written in binary form.
+    pub binary: Vec<bool>,
+}
+
+impl ResourceColumn {
+    fn empty(rows: usize) -> Self {
+        Self { offered: vec![false; rows], units: vec![0; rows], millis: vec![0; rows], binary: vec![false; rows] }
+    }
+}
+
+impl Capacity {
+    pub(super) fn new(rows: &[Arc<Row>]) -> Self {
+        let mut capacity = Self::default();
+        let mut numbers: BTreeMap<*const Grades, u32> = BTreeMap::new();
+        for (index, row) in rows.iter().enumerate() {
+            capacity.pods.push(row.summary.as_ref().map(|summary| summary.pods));
+            for (name, free) in row.summary.iter().flat_map(|summary| &summary.free) {
+                if !capacity.resources.contains_key(name) {
+                    capacity.resources.insert(name.clone(), ResourceColumn::empty(rows.len()));
+                }
+                if let Some(column) = capacity.resources.get_mut(name) {
+                    column.offered[index] = true;
+                    column.units[index] = free.units;
+                    column.millis[index] = free.millis;
+                    column.binary[index] = free.binary;
+                }
+            }
+            let models = match &row.counts {
+                NodeCounts::None => Models::None,
+                NodeCounts::Unusable => Models::Unusable,
+                NodeCounts::Counts(counts) => {
+                    let definition = *numbers.entry(Arc::as_ptr(&row.grades)).or_insert_with(|| {
+                        capacity.definitions.push(Arc::clone(&row.grades));
+                        capacity.definitions.len() as u32 - 1
+                    });
+                    let start = capacity.node_counts.len() as u32;
+                    capacity.node_counts.extend(counts);
+                    Models::Counts { definition, start, len: counts.len() as u32 }
+                }
+            };
+            capacity.models.push(models);
+        }
+        capacity
+    }
+
+    /// Free places for pods, which may be negative; absent for a cluster without a resource summary.
+    pub fn pods(&self, row: u32) -> Option<i64> {
+        self.pods.get(row as usize).copied().flatten()
+    }
+
+    /// What is free of a resource; absent when no cluster offers it.
+    pub fn resource(&self, name: &str) -> Option<&ResourceColumn> {
+        self.resources.get(name)
+    }
+
+    /// The different definitions of grades, which [`ModelColumn::Counts`] refers to.
+    pub fn definitions(&self) -> &[Arc<Grades>] {
+        &self.definitions
+    }
+
+    /// The models of the cluster in a row.
+    pub fn models(&self, row: u32) -> ModelColumn<'_> {
+        match self.models.get(row as usize) {
+            None | Some(Models::None) => ModelColumn::None,
+            Some(Models::Unusable) => ModelColumn::Unusable,
+            Some(Models::Counts { definition, start, len }) => {
+                let nodes = self.node_counts.get(*start as usize..(*start + *len) as usize).unwrap_or_default();
+                ModelColumn::Counts { definition: *definition, nodes }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The member clusters as scheduling sees them: an immutable snapshot in columns, shared by `Arc`.
+//!
+//! Everything that has to be parsed or indexed is parsed and indexed once per version of a cluster, when the
+//! snapshot is made; deciding about a binding then reads columns. A snapshot that follows another one keeps the
+//! parsed rows of all clusters that did not change ([`ClusterSnapshot::update`]).
+//!
+//! Start reading at [`ClusterSnapshot`]; [`Candidates`] is the part of it that a plugin is asked about.
+
+mod apis;
+mod candidates;
+mod columns;
+mod models;
+mod names;
+mod row;
+
+use std::sync::Arc;
+
+use crate::model::Cluster;
+pub use apis::Serving;
+pub use candidates::Candidates;
+pub use columns::{Capacity, Places, ResourceColumn, Zonal};
+pub use models::{Grade, Grades, ModelColumn};
+use names::NameIndex;
+use row::{Interned, Row};
+
+/// Every known cluster in order of name. Rows are numbered from 0 in that order.
+#[derive(Debug, Default)]
+pub struct ClusterSnapshot {
+    clusters: Vec<Arc<Cluster>>,
+    rows: Vec<Arc<Row>>,
+    names: NameIndex,
+    present: Vec<u32>,
+    tainted: Vec<u32>,
+    apis: apis::ApiColumn,
+    places: columns::Places,
+    capacity: columns::Capacity,
+}
+
+impl ClusterSnapshot {
+    /// A snapshot of the clusters, which may come in any order. Of several with one name the last one counts.
+    pub fn new(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
+        Self::default().update(clusters)
+    }
+
+    /// A snapshot of other versions of the clusters. What is the same `Arc` as here is not parsed again.
+    pub fn update(&self, clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
+        let mut clusters: Vec<_> = clusters.into_iter().collect();
+        clusters.reverse();
+        clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        clusters.dedup_by(|a, b| a.name == b.name);
+        let mut interned = Interned::of(&self.rows);
+        let rows: Vec<_> = clusters.iter().map(|cluster| self.reuse_or_parse(cluster, &mut interned)).collect();
+        let numbered = || clusters.iter().zip(0_u32..);
+        Self {
+            names: NameIndex::new(&clusters),
+            present: numbered().filter(|(cluster, _)| !cluster.is_terminating()).map(|(_, row)| row).collect(),
+            tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
+            apis: apis::ApiColumn::new(&rows),
+            places: columns::Places::new(&clusters),
+            capacity: columns::Capacity::new(&rows),
+            clusters,
+            rows,
+        }
+    }
+
+    fn reuse_or_parse(&self, cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Row> {
+        let known = self.row(&cluster.name).and_then(|row| self.rows.get(row as usize));
+        known.filter(|row| Arc::ptr_eq(&row.cluster, cluster)).cloned().unwrap_or_else(|| Row::parse(cluster, interned))
+    }
+
+    /// How many clusters there are, terminating ones included.
+    pub fn len(&self) -> usize {
+        self.clusters.len()
+    }
+
+    /// Whether there is no cluster at all.
+    pub fn is_empty(&self) -> bool {
+        self.clusters.is_empty()
+    }
+
+    /// Every cluster, in order of name.
+    pub fn clusters(&self) -> &[Arc<Cluster>] {
+        &self.clusters
+    }
+
+    /// The cluster in a row of this snapshot.
+    pub fn cluster(&self, row: u32) -> Option<&Arc<Cluster>> {
+        self.clusters.get(row as usize)
+    }
+
+    /// Name of the cluster in a row; empty for a row that this snapshot does not have.
+    pub fn name(&self, row: u32) -> &str {
+        self.cluster(row).map_or("", |cluster| &cluster.name)
+    }
+
+    /// The row of a cluster.
+    pub fn row(&self, name: &str) -> Option<u32> {
+        self.names.find(name, &self.clusters)
+    }
+
+    /// Every cluster that is not being removed.
+    pub fn present(&self) -> Candidates<'_> {
+        Candidates::of_rows(self, &self.present)
+    }
+
+    /// Rows of clusters with a taint of effect `NoSchedule` or `NoExecute`, ascending.
+    pub fn tainted_rows(&self) -> &[u32] {
+        &self.tainted
+    }
+
+    /// For each row, whether the cluster serves a kind.
+    pub fn serving<'a>(&'a self, api_version: &str, kind: &str) -> apis::Serving<'a> {
+        self.apis.serving(api_version, kind)
+    }
+
+    /// Providers, regions and zones.
+    pub fn places(&self) -> &columns::Places {
+        &self.places
+    }
+
+    /// Free resources, free places for pods and grades of nodes.
+    pub fn capacity(&self) -> &columns::Capacity {
+        &self.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(name: &str) -> Arc<Cluster> {
+        Arc::new(serde_json::from_value(json!({"name": name, "spec": {"syncMode": "Push"}})).unwrap())
+    }
+
+    #[test]
+    fn rows_are_in_order_of_name_and_found_by_it() {
+        let snapshot = ClusterSnapshot::new(["m2", "m10", "M3", "m1"].map(cluster));
+        let names: Vec<_> = snapshot.clusters().iter().map(|cluster| cluster.name.as_str()).collect();
+        assert_eq!(names, ["M3", "m1", "m10", "m2"]);
+        for (row, name) in names.into_iter().enumerate() {
+            assert_eq!(snapshot.row(name), Some(row as u32), "{name}");
+        }
+        assert_eq!(snapshot.row("m3"), None);
+    }
+
+    #[test]
+    fn an_update_parses_only_what_changed() {
+        let (kept, old, new) = (cluster("a"), cluster("b"), cluster("b"));
+        let before = ClusterSnapshot::new([Arc::clone(&kept), old]);
+        let after = before.update([kept, new]);
+        let same: Vec<_> = before.rows.iter().zip(&after.rows).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
+        assert_eq!(same, [true, false]);
+    }
+}

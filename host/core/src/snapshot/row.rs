@@ -1,0 +1,127 @@
+//! What is parsed of one cluster, once per version of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::apis::ApiSet;
+use super::models::{Grades, NodeCounts};
+use crate::model::{Cluster, ResourceSummary, TaintEffect};
+use crate::quantity::{Format, Quantity};
+
+/// How many different lists are compared with before a list counts as new. Only memory depends on it.
+const INTERNED_MAX: usize = 16;
+
+/// One cluster, parsed.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) apis: Arc<ApiSet>,
+    /// Whether a taint keeps new workloads away unless tolerated.
+    pub(super) blocks_scheduling: bool,
+    pub(super) summary: Option<Summary>,
+    pub(super) grades: Arc<Grades>,
+    pub(super) counts: NodeCounts,
+}
+
+/// `status.resourceSummary`, reduced to what is free.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    /// Free places for pods; negative when more run than there should be.
+    pub(super) pods: i64,
+    pub(super) free: BTreeMap<String, Free>,
+}
+
+/// What is free of one resource, in whole numbers rounded away from zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Free {
+    pub(super) units: i64,
+    pub(super) millis: i64,
+    /// Whether the quantity is written in binary form, which decides how component sets count it.
+    pub(super) binary: bool,
+}
+
+/// Lists that several clusters have in common.
+pub(super) struct Interned {
+    apis: Vec<Arc<ApiSet>>,
+    grades: Vec<Arc<Grades>>,
+}
+
+impl Interned {
+    /// The lists that some parsed rows have.
+    pub(super) fn of(rows: &[Arc<Row>]) -> Self {
+        let mut interned = Self { apis: Vec::new(), grades: Vec::new() };
+        for row in rows {
+            remember(&mut interned.apis, &row.apis);
+            remember(&mut interned.grades, &row.grades);
+        }
+        interned
+    }
+
+    fn apis(&mut self, cluster: &Arc<Cluster>) -> Arc<ApiSet> {
+        let known = self.apis.iter().find(|set| set.is_of(&cluster.status.api_enablements)).cloned();
+        let set = known.unwrap_or_else(|| Arc::new(ApiSet::new(cluster)));
+        remember(&mut self.apis, &set);
+        set
+    }
+
+    fn grades(&mut self, models: &[Value]) -> Arc<Grades> {
+        let known = self.grades.iter().find(|grades| grades.is_of(models)).cloned();
+        let grades = known.unwrap_or_else(|| Arc::new(Grades::new(models)));
+        remember(&mut self.grades, &grades);
+        grades
+    }
+}
+
+fn remember<T>(known: &mut Vec<Arc<T>>, item: &Arc<T>) {
+    if known.len() < INTERNED_MAX && !known.iter().any(|there| Arc::ptr_eq(there, item)) {
+        known.push(Arc::clone(item));
+    }
+}
+
+impl Row {
+    pub(super) fn parse(cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Self> {
+        let blocks = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let summary = cluster.status.resource_summary.as_ref();
+        let grades = interned.grades(&cluster.spec.resource_models);
+        let modelings = summary.map_or(&[][..], |summary| &summary.allocatable_modelings);
+        Arc::new(Self {
+            apis: interned.apis(cluster),
+            blocks_scheduling: cluster.spec.taints.iter().any(|taint| blocks(taint.effect)),
+            summary: summary.map(Summary::parse),
+            counts: NodeCounts::new(&grades, modelings),
+            grades,
+            cluster: Arc::clone(cluster),
+        })
+    }
+}
+
+impl Summary {
+    /// Karmada: `general.go:getAllowedPodNumber`. A quantity that cannot be read counts as missing.
+    fn parse(summary: &ResourceSummary) -> Self {
+        let read = |amounts: &BTreeMap<String, String>, name: &str| amounts.get(name)?.parse::<Quantity>().ok();
+        let pods = |amounts| read(amounts, "pods").map_or(0, |quantity| whole(quantity.units()));
+        let taken = pods(&summary.allocated).wrapping_add(pods(&summary.allocating));
+        let free = summary.allocatable.keys().filter_map(|name| {
+            let mut free = read(&summary.allocatable, name)?;
+            for amounts in [&summary.allocated, &summary.allocating] {
+                free = read(amounts, name).map_or(free, |taken| free.minus(taken));
+            }
+            Some((name.clone(), Free::new(free)))
+        });
+        Self { pods: pods(&summary.allocatable).wrapping_sub(taken), free: free.collect() }
+    }
+}
+
+impl Free {
+    fn new(quantity: Quantity) -> Self {
+        let binary = quantity.format() == Format::Binary;
+        Self { units: whole(quantity.units()), millis: whole(quantity.millis()), binary }
+    }
+}
+
+/// An amount as Go holds it; what does not fit is as large as can be.
+pub(super) fn whole(amount: i128) -> i64 {
+    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+}
