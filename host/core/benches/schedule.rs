@@ -2,6 +2,11 @@
 //! resource summary, a few taints, 20 regions), by strategy and number of clusters.
 //!
 //! `cargo bench -p bulkhead-core`
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "the macros of criterion have no docs; a benchmark fails by panicking"
+)]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -33,7 +38,7 @@ fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
         })
         .chain([json!({"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]})])
         .collect();
-    let tainted = index % 20 == 0;
+    let tainted = index.is_multiple_of(20);
     let taints =
         if tainted { json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}]) } else { json!([]) };
     let mut summary = json!({

@@ -1,4 +1,5 @@
 //! What holds for every placement and every set of clusters.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
