@@ -190,7 +190,7 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterOutcome {
     /// Per candidate, in the order of the call: absent is fit, otherwise who rejected it first, and why.
-    pub rejections: Vec<Option<Because>>,
+    pub rejections: Vec<Option<Box<Because>>>,
     /// Faults on the way, and shadows that would have let other clusters pass.
     pub remarks: Remarks,
 }
@@ -206,7 +206,7 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
             Ok(Some(Reply::Filter(verdicts))) if verdicts.len() == clusters.len() => {
                 for (rejection, verdict) in outcome.rejections.iter_mut().zip(verdicts) {
                     if let FilterVerdict::Unfit(reason) = verdict {
-                        rejection.get_or_insert_with(|| Because::policy(policy.id(), reason));
+                        rejection.get_or_insert_with(|| Box::new(Because::policy(policy.id(), reason)));
                     }
                 }
                 continue;
@@ -220,7 +220,7 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
         };
         for (rejection, cluster) in outcome.rejections.iter_mut().zip(clusters.iter()) {
             if !binding.spec.targets(&cluster.name) {
-                rejection.get_or_insert_with(|| Because::from(&fault));
+                rejection.get_or_insert_with(|| Box::new(Because::from(&fault)));
             }
         }
         outcome.remarks.faults.push(fault);

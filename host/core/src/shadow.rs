@@ -81,7 +81,7 @@ fn told(change: &TaintChange) -> String {
     }
 }
 
-pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Because>]) -> Vec<Divergence> {
+pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Box<Because>>]) -> Vec<Divergence> {
     let Call::Filter(asked) = call else { return Vec::new() };
     let enforced = || format!("{} of {} fit", decided.iter().filter(|why| why.is_none()).count(), decided.len());
     compare(policies, call, enforced, |reply| match reply {

@@ -2,7 +2,6 @@
 //! candidates of a call, from the columns of the snapshot where it can.
 
 use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
-use bulkhead_core::decide::affinity::matches;
 use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, ClusterAffinity, TaintEffect};
 use bulkhead_core::snapshot::Zonal;
@@ -78,13 +77,14 @@ pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     if affinities.is_empty() {
         return all_fit(call);
     }
-    let verdict = |cluster: &Cluster| {
-        if affinities.iter().any(|affinity| matches(affinity, cluster)) {
+    let selected: Vec<_> = affinities.iter().map(|affinity| call.clusters.snapshot().selected_by(affinity)).collect();
+    let verdict = |row: &u32| {
+        if selected.iter().any(|rows| rows.get(*row as usize) == Some(&true)) {
             return FilterVerdict::Fit;
         }
         unfit("AffinityMismatch", "cluster(s) did not match the placement cluster affinity constraint")
     };
-    call.clusters.iter().map(|cluster| verdict(cluster)).collect()
+    call.clusters.rows().iter().map(verdict).collect()
 }
 
 /// The affinities of which one must match; none if all clusters do. Overflow groups are for workloads only,

@@ -103,10 +103,12 @@ fn general_estimator(case: &Value) -> Result<Value, String> {
 
 fn groups(case: &Value) -> Result<Value, String> {
     let entries: Vec<Value> = read(case, "groups")?;
-    let group = |entry: &Value| -> Result<Group, String> {
-        Ok(Group { name: read(entry, "name")?, value: read(entry, "value")?, weight: read(entry, "weight")? })
-    };
-    let groups: Vec<Group> = entries.iter().map(group).collect::<Result<_, _>>()?;
+    let name = |entry: &Value| entry.get("name").and_then(Value::as_str).map(str::to_owned).unwrap_or_default();
+    let names: Vec<String> = entries.iter().map(name).collect();
+    let mut groups = Vec::new();
+    for (entry, name) in entries.iter().zip(&names) {
+        groups.push(Group { name, value: read(entry, "value")?, weight: read(entry, "weight")? });
+    }
     let bounds =
         Bounds { groups_min: read(case, "min")?, groups_max: read(case, "max")?, value_min: read(case, "target")? };
     let chosen = select_groups(&groups, bounds).unwrap_or_default();

@@ -10,7 +10,8 @@ pub fn matches(affinity: &ClusterAffinity, cluster: &Cluster) -> bool {
         && (affinity.cluster_names.is_empty() || affinity.cluster_names.contains(&cluster.name))
 }
 
-fn matches_fields(selector: &FieldSelector, cluster: &Cluster) -> bool {
+/// Whether a cluster's provider, region and zones satisfy every expression.
+pub(crate) fn matches_fields(selector: &FieldSelector, cluster: &Cluster) -> bool {
     selector.match_expressions.iter().all(|requirement| match requirement.key.as_str() {
         "zone" => matches_zones(requirement, &cluster.spec.zones),
         "provider" => requirement.matches(non_empty(&cluster.spec.provider)),

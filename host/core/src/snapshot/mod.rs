@@ -9,6 +9,7 @@
 mod apis;
 mod candidates;
 mod columns;
+mod labels;
 mod models;
 mod names;
 mod row;
@@ -19,8 +20,9 @@ use crate::model::Cluster;
 pub use apis::Serving;
 pub use candidates::Candidates;
 pub use columns::{Capacity, Places, ResourceColumn, Zonal};
+use labels::Labels;
 pub use models::{Grade, Grades, ModelColumn};
-use names::NameIndex;
+use names::Names;
 use row::{Interned, Row};
 
 /// Every known cluster in order of name. Rows are numbered from 0 in that order.
@@ -28,7 +30,8 @@ use row::{Interned, Row};
 pub struct ClusterSnapshot {
     clusters: Vec<Arc<Cluster>>,
     rows: Vec<Arc<Row>>,
-    names: NameIndex,
+    names: Names,
+    labels: Labels,
     present: Vec<u32>,
     tainted: Vec<u32>,
     apis: apis::ApiColumn,
@@ -52,7 +55,8 @@ impl ClusterSnapshot {
         let rows: Vec<_> = clusters.iter().map(|cluster| self.reuse_or_parse(cluster, &mut interned)).collect();
         let numbered = || clusters.iter().zip(0_u32..);
         Self {
-            names: NameIndex::new(&clusters),
+            names: Names::new(&clusters),
+            labels: Labels::new(&clusters),
             present: numbered().filter(|(cluster, _)| !cluster.is_terminating()).map(|(_, row)| row).collect(),
             tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
             apis: apis::ApiColumn::new(&rows),
@@ -90,12 +94,12 @@ impl ClusterSnapshot {
 
     /// Name of the cluster in a row; empty for a row that this snapshot does not have.
     pub fn name(&self, row: u32) -> &str {
-        self.cluster(row).map_or("", |cluster| &cluster.name)
+        self.names.get(row)
     }
 
     /// The row of a cluster.
     pub fn row(&self, name: &str) -> Option<u32> {
-        self.names.find(name, &self.clusters)
+        self.names.find(name)
     }
 
     /// Every cluster that is not being removed.

@@ -1,4 +1,5 @@
-//! From a name to a row: an open hash table of row numbers, because a binding may have a thousand targets.
+//! Names by row, and from a name to its row: an open hash table of row numbers, because a binding may have a
+//! thousand targets. All names are in one text, so that a look-up touches little memory.
 
 use std::sync::Arc;
 
@@ -8,42 +9,54 @@ use crate::names::fnv1a_32;
 /// Marks a free place.
 const FREE: u32 = u32::MAX;
 
-/// Row numbers at the places that the hashes of their names say; at most half of the places are taken.
+/// The names of a snapshot, by row.
 #[derive(Debug, Default)]
-pub(super) struct NameIndex {
-    places: Vec<u32>,
+pub(super) struct Names {
+    text: String,
+    /// Where each name ends in `text`.
+    ends: Vec<u32>,
+    /// Hash and row at the places that the hashes say; at most half of the places are taken, and their number is a
+    /// power of two.
+    places: Vec<(u32, u32)>,
 }
 
-impl NameIndex {
+impl Names {
     pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
-        let mut places = vec![FREE; (clusters.len() * 2).next_power_of_two()];
+        let mut names = Self { places: vec![(0, FREE); (clusters.len() * 2).next_power_of_two()], ..Self::default() };
         for (cluster, row) in clusters.iter().zip(0..) {
-            let mut at = start(&cluster.name, places.len());
-            while places[at] != FREE {
-                at = (at + 1) % places.len();
+            names.text.push_str(&cluster.name);
+            names.ends.push(names.text.len() as u32);
+            let hash = fnv1a_32(cluster.name.as_bytes());
+            let mut at = hash as usize & (names.places.len() - 1);
+            while names.places[at].1 != FREE {
+                at = (at + 1) & (names.places.len() - 1);
             }
-            places[at] = row;
+            names.places[at] = (hash, row);
         }
-        Self { places }
+        names
     }
 
-    pub(super) fn find(&self, name: &str, clusters: &[Arc<Cluster>]) -> Option<u32> {
-        if self.places.is_empty() {
-            return None;
-        }
-        let mut at = start(name, self.places.len());
+    /// The name in a row; empty for a row that does not exist.
+    pub(super) fn get(&self, row: u32) -> &str {
+        let row = row as usize;
+        let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(row).copied().unwrap_or(start);
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<u32> {
+        let hash = fnv1a_32(name.as_bytes());
+        let mask = self.places.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
         loop {
-            let row = self.places[at];
-            // A free place ends the search; it also is no row.
-            let cluster = clusters.get(row as usize)?;
-            if cluster.name == name {
+            let (there, row) = *self.places.get(at)?;
+            if row == FREE {
+                return None;
+            }
+            if there == hash && self.get(row) == name {
                 return Some(row);
             }
-            at = (at + 1) % self.places.len();
+            at = (at + 1) & mask;
         }
     }
-}
-
-fn start(name: &str, places: usize) -> usize {
-    fnv1a_32(name.as_bytes()) as usize % places
 }

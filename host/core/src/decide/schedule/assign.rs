@@ -9,10 +9,7 @@ use super::divide::{self, Division, Mode, Packing, Share};
 use super::options::SchedulerOptions;
 use super::trigger::reschedule_required;
 use super::webster::TieBreak;
-use crate::decide::affinity;
-use crate::model::{
-    Binding, ClusterPreferences, Placement, ReplicaDivisionPreference, ReplicaSchedulingType, TargetCluster,
-};
+use crate::model::{Binding, Placement, ReplicaDivisionPreference, ReplicaSchedulingType, TargetCluster};
 use crate::snapshot::ClusterSnapshot;
 
 /// How replicas are divided.
@@ -155,18 +152,17 @@ fn static_weights(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<(u
     let preference = scheduling.and_then(|scheduling| scheduling.weight_preference.as_ref());
     let equal = || selected.iter().map(|candidate| (candidate.row, 1)).collect();
     let Some(preference) = preference else { return equal() };
-    let weighted = |candidate: &Candidate| {
-        let weight = static_weight(assignment, preference, candidate.row);
-        (weight > 0).then_some((candidate.row, weight))
-    };
+    let mut weights = vec![0_i64; assignment.snapshot.len()];
+    for rule in &preference.static_weight_list {
+        let selected = assignment.snapshot.selected_by(&rule.target_cluster);
+        for (weight, _) in weights.iter_mut().zip(selected).filter(|(_, selected)| *selected) {
+            *weight = (*weight).max(rule.weight);
+        }
+    }
+    let weight = |candidate: &Candidate| weights.get(candidate.row as usize).copied().unwrap_or(0);
+    let weighted = |candidate: &Candidate| Some((candidate.row, weight(candidate))).filter(|(_, weight)| *weight > 0);
     let weights: Vec<_> = selected.iter().filter_map(weighted).collect();
     if weights.iter().fold(0_i64, |sum, (_, weight)| sum.wrapping_add(*weight)) == 0 { equal() } else { weights }
-}
-
-fn static_weight(assignment: &Assignment<'_>, preference: &ClusterPreferences, row: u32) -> i64 {
-    let Some(cluster) = assignment.snapshot.cluster(row) else { return 0 };
-    let matching = preference.static_weight_list.iter().filter(|rule| affinity::matches(&rule.target_cluster, cluster));
-    matching.map(|rule| rule.weight).max().unwrap_or(0)
 }
 
 /// Whether the group under evaluation has overflow entries, or an empty list of them.

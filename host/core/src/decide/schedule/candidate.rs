@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::decide::affinity;
-use crate::model::{Binding, BindingSpec, ClusterAffinity, Placement};
+use crate::model::{Binding, BindingSpec, Placement};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 
 /// A feasible cluster. Rows stand for names: a lower row is an earlier name.
@@ -33,11 +32,11 @@ pub(super) fn rank(
     allocatable: &[i32],
 ) -> Vec<Candidate> {
     let assigned = assigned_first(&binding.spec, feasible);
-    let order = OverflowOrder::new(binding, placement);
+    let order = OverflowOrder::new(binding, placement, feasible.snapshot());
     let numbers = feasible.rows().iter().zip(scores).zip(allocatable).zip(assigned);
     let candidate = |(((row, score), allocatable), assigned): (((&u32, &i64), &i32), i32)| Candidate {
         row: *row,
-        overflow: order.of(feasible.snapshot(), *row),
+        overflow: order.of(*row),
         score: *score,
         allocatable: *allocatable,
         available: i64::from(*allocatable) + i64::from(assigned),
@@ -67,30 +66,31 @@ fn assigned_first(spec: &BindingSpec, feasible: Candidates<'_>) -> Vec<i32> {
 enum OverflowOrder {
     /// Groups play no part.
     Same,
-    /// The affinities of the observed group: its own, then its overflow entries.
-    ByMatch(Vec<ClusterAffinity>),
+    /// For each affinity of the observed group, its own and then its overflow entries, the rows that it selects.
+    ByMatch(Vec<Vec<bool>>),
 }
 
 impl OverflowOrder {
-    fn new(binding: &Binding, placement: &Placement) -> Self {
+    fn new(binding: &Binding, placement: &Placement, snapshot: &ClusterSnapshot) -> Self {
         let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
         if placement.cluster_affinity.is_some() || terms.is_empty() {
             return Self::Same;
         }
         let observed = &binding.status.scheduler_observed_affinity_name;
         let term = terms.iter().find(|term| term.affinity_name == *observed);
-        let own = term.map(|term| term.affinity.clone());
+        let own = term.map(|term| snapshot.selected_by(&term.affinity));
         let overflow = term.map(|term| term.overflow()).unwrap_or_default();
-        Self::ByMatch(own.into_iter().chain(overflow.into_iter().map(|entry| entry.affinity)).collect())
+        let overflow = overflow.iter().map(|entry| snapshot.selected_by(&entry.affinity));
+        Self::ByMatch(own.into_iter().chain(overflow).collect())
     }
 
-    fn of(&self, snapshot: &ClusterSnapshot, row: u32) -> u32 {
-        match (self, snapshot.cluster(row)) {
-            (Self::ByMatch(affinities), Some(cluster)) => {
-                let matching = affinities.iter().position(|affinity| affinity::matches(affinity, cluster));
+    fn of(&self, row: u32) -> u32 {
+        match self {
+            Self::Same => 0,
+            Self::ByMatch(affinities) => {
+                let matching = affinities.iter().position(|rows| rows.get(row as usize) == Some(&true));
                 matching.map_or(OVERFLOW_UNMATCHED, |position| position as u32)
             }
-            _ => 0,
         }
     }
 }

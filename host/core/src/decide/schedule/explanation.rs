@@ -21,7 +21,7 @@ pub struct Explanation {
     pub(super) clusters: Arc<ClusterSnapshot>,
     /// Rows that were asked about, and who rejected each first.
     pub(super) asked: Vec<u32>,
-    pub(super) rejections: Vec<Option<Because>>,
+    pub(super) rejections: Vec<Option<Box<Because>>>,
     /// Rows that were scored, and what each policy gave them.
     pub(super) feasible: Vec<u32>,
     pub(super) scores: Vec<PolicyScores>,
@@ -74,7 +74,7 @@ impl Explanation {
     /// Who rejected a cluster first, and why, in order of cluster.
     pub fn rejected(&self) -> impl Iterator<Item = (&str, &Because)> {
         let asked = self.asked.iter().zip(&self.rejections);
-        asked.filter_map(|(row, because)| Some((self.clusters.name(*row), because.as_ref()?)))
+        asked.filter_map(|(row, because)| Some((self.clusters.name(*row), because.as_deref()?)))
     }
 
     /// The feasible clusters, in the order of selection.

@@ -7,9 +7,9 @@ use std::cmp::Reverse;
 
 /// A group of clusters that is chosen or not as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct Group<'a> {
     /// Its name, unique.
-    pub name: String,
+    pub name: &'a str,
     /// What it adds to the size that is needed: the number of its clusters.
     pub value: i64,
     /// How good it is.
@@ -41,15 +41,15 @@ const TABLE_ENTRIES_MAX: usize = 1 << 16;
 /// Combinations are tried in order of (value ascending, weight descending, name); one that fulfils the bounds is
 /// not extended. The best has the largest weight, then the largest value, then was found first. If a part of it,
 /// cut at the end, was found as well, the shortest such part is used instead.
-pub fn select_groups(groups: &[Group], bounds: Bounds) -> Option<Vec<usize>> {
+pub fn select_groups(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), &groups[index].name));
+    order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
     let most = usize::try_from(bounds.groups_max).unwrap_or(0).min(groups.len());
     let mut search = Search { groups, order: &order, bounds, most, best: None, path: Vec::new(), limits: Vec::new() };
     search.limits = search.limits();
     search.visit(0, 0, 0);
     let mut best = search.best?.path;
-    let by_rank = |index: &usize| (Reverse(groups[*index].weight), &groups[*index].name);
+    let by_rank = |index: &usize| (Reverse(groups[*index].weight), groups[*index].name);
     best.sort_by_key(by_rank);
     let cut = (0..best.len()).find(|len| search_finds(groups, &best[..*len], bounds));
     best.truncate(cut.unwrap_or(best.len()));
@@ -58,9 +58,9 @@ pub fn select_groups(groups: &[Group], bounds: Bounds) -> Option<Vec<usize>> {
 
 /// Whether the search would come upon exactly these groups: they fulfil the bounds, and no shorter beginning, in
 /// the order of the search, does.
-fn search_finds(groups: &[Group], chosen: &[usize], bounds: Bounds) -> bool {
+fn search_finds(groups: &[Group<'_>], chosen: &[usize], bounds: Bounds) -> bool {
     let mut order = chosen.to_vec();
-    order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), &groups[index].name));
+    order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
     let mut value = 0;
     for (len, &index) in order.iter().enumerate() {
         if bounds.are_met(len, value) {
@@ -71,6 +71,36 @@ fn search_finds(groups: &[Group], chosen: &[usize], bounds: Bounds) -> bool {
     bounds.are_met(order.len(), value)
 }
 
+/// The largest of the numbers seen so far; negative ones count as zero.
+struct Largest {
+    most: usize,
+    /// From the largest down.
+    numbers: Vec<i64>,
+}
+
+impl Largest {
+    fn new(most: usize) -> Self {
+        Self { most, numbers: Vec::with_capacity(most + 1) }
+    }
+
+    fn insert(&mut self, number: i64) {
+        let number = number.max(0);
+        let place = self.numbers.partition_point(|there| *there >= number);
+        self.numbers.insert(place, number);
+        self.numbers.truncate(self.most);
+    }
+
+    /// The sum of the largest none, one, two, … of them.
+    fn sums(&self) -> impl Iterator<Item = i64> {
+        let padded = self.numbers.iter().copied().chain(std::iter::repeat(0)).take(self.most);
+        let sums = padded.scan(0_i64, |sum, number| {
+            *sum = sum.saturating_add(number);
+            Some(*sum)
+        });
+        std::iter::once(0).chain(sums)
+    }
+}
+
 struct Best {
     weight: i64,
     value: i64,
@@ -78,7 +108,7 @@ struct Best {
 }
 
 struct Search<'a> {
-    groups: &'a [Group],
+    groups: &'a [Group<'a>],
     order: &'a [usize],
     bounds: Bounds,
     most: usize,
@@ -89,28 +119,24 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// One row per start, from the last one backwards; a single row for all when that would be too large.
+    /// One row per start; a single row for all starts when that would be too large.
     fn limits(&self) -> Vec<Vec<(i64, i64)>> {
         let fine = (self.order.len() + 1) * (self.most + 1) <= TABLE_ENTRIES_MAX;
-        let starts: Vec<usize> = if fine { (0..=self.order.len()).collect() } else { vec![0] };
-        let row = |start: &usize| {
-            let rest = self.order.get(*start..).unwrap_or_default();
-            let column = |value: fn(&Group) -> i64| {
-                let mut values: Vec<_> = rest.iter().map(|&index| value(&self.groups[index]).max(0)).collect();
-                values.sort_unstable_by_key(|value| Reverse(*value));
-                values
-            };
-            let (weights, values) = (column(|group| group.weight), column(|group| group.value));
-            let mut sums = vec![(0_i64, 0_i64)];
-            let (mut weight, mut value) = (0_i64, 0_i64);
-            for position in 0..self.most {
-                weight = weight.saturating_add(weights.get(position).copied().unwrap_or(0));
-                value = value.saturating_add(values.get(position).copied().unwrap_or(0));
-                sums.push((weight, value));
+        let (mut weights, mut values) = (Largest::new(self.most), Largest::new(self.most));
+        let mut row = vec![(0, 0); self.most + 1];
+        let mut rows = Vec::new();
+        for index in self.order.iter().rev() {
+            weights.insert(self.groups[*index].weight);
+            values.insert(self.groups[*index].value);
+            let next = weights.sums().zip(values.sums()).collect();
+            let after = std::mem::replace(&mut row, next);
+            if fine {
+                rows.push(after);
             }
-            sums
-        };
-        starts.iter().map(row).collect()
+        }
+        rows.push(row);
+        rows.reverse();
+        rows
     }
 
     fn visit(&mut self, start: usize, weight: i64, value: i64) {
@@ -137,10 +163,24 @@ impl Search<'_> {
         }
     }
 
+    /// How many more groups a combination can get before it fulfils the bounds and is not extended: no later group
+    /// is smaller than the one that comes next.
+    fn groups_left(&self, start: usize, value: i64) -> usize {
+        let most = self.most - self.path.len();
+        let smallest = self.order.get(start).map_or(0, |index| self.groups[*index].value);
+        if smallest <= 0 {
+            return most;
+        }
+        let missing = self.bounds.value_min.saturating_sub(value).max(0);
+        let for_value = missing / smallest + i64::from(missing % smallest > 0);
+        let for_count = self.bounds.groups_min.saturating_sub(self.path.len() as i64);
+        usize::try_from(for_value.max(for_count).max(1)).unwrap_or(most).min(most)
+    }
+
     /// Whether nothing that starts here beats what was found, or fulfils the bounds at all.
     fn cannot_win(&self, start: usize, weight: i64, value: i64) -> bool {
-        let left = self.most - self.path.len();
-        let row = self.limits.get(start).or_else(|| self.limits.last());
+        let left = self.groups_left(start, value);
+        let row = self.limits.get(start).or(self.limits.first());
         let Some((more_weight, more_value)) = row.and_then(|row| row.get(left)).copied() else { return false };
         let most = (weight.saturating_add(more_weight), value.saturating_add(more_value));
         let groups_left = self.order.len() - start;
@@ -148,5 +188,68 @@ impl Search<'_> {
         too_few
             || most.1 < self.bounds.value_min
             || self.best.as_ref().is_some_and(|best| most <= (best.weight, best.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every combination as Karmada lists them, and its rules about them, word for word.
+    fn by_listing(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>> {
+        fn list(groups: &[Group<'_>], order: &[usize], bounds: Bounds, path: &[usize], found: &mut Vec<Vec<usize>>) {
+            let value = path.iter().map(|index| groups[*index].value).sum();
+            if bounds.are_met(path.len(), value) {
+                return found.push(path.to_vec());
+            }
+            if path.len() as i64 >= bounds.groups_max {
+                return;
+            }
+            for (position, index) in order.iter().enumerate() {
+                let longer: Vec<_> = path.iter().chain([index]).copied().collect();
+                list(groups, &order[position + 1..], bounds, &longer, found);
+            }
+        }
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
+        let mut found = Vec::new();
+        list(groups, &order, bounds, &[], &mut found);
+        for path in &mut found {
+            path.sort_by_key(|&index| (Reverse(groups[index].weight), groups[index].name));
+        }
+        let sum = |path: &[usize], of: fn(&Group<'_>) -> i64| path.iter().map(|index| of(&groups[*index])).sum::<i64>();
+        found.sort_by_key(|path| (Reverse(sum(path, |group| group.weight)), Reverse(sum(path, |group| group.value))));
+        let mut paths = found.into_iter();
+        let first = paths.next()?;
+        Some(paths.fold(
+            first,
+            |best, path| {
+                if path.len() < best.len() && best.starts_with(&path) { path } else { best }
+            },
+        ))
+    }
+
+    #[test]
+    fn leaving_out_what_cannot_win_changes_nothing() {
+        const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        // A small generator of its own, so that the numbers are the same on every machine.
+        let mut state = 7_u64;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below) as i64
+        };
+        for _ in 0..5_000 {
+            let count = next(9) as usize;
+            let groups: Vec<_> = NAMES
+                .iter()
+                .take(count)
+                .map(|&name| Group { name, value: 1 + next(4), weight: next(4) * 1000 + next(2) * 50 })
+                .collect();
+            let groups_min = next(4);
+            let bounds = Bounds { groups_min, groups_max: groups_min + next(3), value_min: next(12) };
+            assert_eq!(select_groups(&groups, bounds), by_listing(&groups, bounds), "{groups:?} {bounds:?}");
+        }
     }
 }

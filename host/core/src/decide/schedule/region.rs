@@ -22,8 +22,8 @@ pub struct RegionChoice {
     pub chosen: bool,
 }
 
-struct Region {
-    name: String,
+struct Region<'a> {
+    name: &'a str,
     /// In the order of selection.
     members: Vec<Candidate>,
 }
@@ -41,10 +41,10 @@ pub(super) fn select(
         return Err(ScheduleError::Select(message.to_owned()));
     }
     let clusters_min = by_cluster.map_or(0, |constraint| constraint.min_groups);
-    let groups: Vec<Group> = regions
+    let groups: Vec<Group<'_>> = regions
         .iter()
         .map(|region| Group {
-            name: region.name.clone(),
+            name: region.name,
             value: region.members.len() as i64,
             weight: score(selection, by_region.min_groups, clusters_min, &region.members),
         })
@@ -57,7 +57,7 @@ pub(super) fn select(
     }
     let clusters_max = by_cluster.map_or(0, |constraint| constraint.max_groups);
     let choices = groups.into_iter().enumerate().map(|(index, group)| RegionChoice {
-        name: group.name,
+        name: group.name.to_owned(),
         clusters: group.value,
         score: group.weight,
         chosen: chosen.contains(&index),
@@ -66,23 +66,25 @@ pub(super) fn select(
 }
 
 /// Regions in order of name; clusters without a region are left out.
-fn group(selection: &Selection<'_>, candidates: &[Candidate]) -> Vec<Region> {
+fn group<'a>(selection: &Selection<'a>, candidates: &[Candidate]) -> Vec<Region<'a>> {
     let places = selection.snapshot.places();
-    let mut members: Vec<Vec<Candidate>> = vec![Vec::new(); places.regions().len()];
+    let mut sizes = vec![0; places.regions().len()];
     for candidate in candidates {
-        if let Some(members) = members.get_mut(places.region(candidate.row)) {
-            members.push(*candidate);
-        }
+        sizes[places.region(candidate.row)] += 1;
+    }
+    let mut members: Vec<Vec<Candidate>> = sizes.into_iter().map(Vec::with_capacity).collect();
+    for candidate in candidates {
+        members[places.region(candidate.row)].push(*candidate);
     }
     let regions = places.regions().iter().zip(members);
     regions
         .filter(|(name, members)| !name.is_empty() && !members.is_empty())
-        .map(|(name, members)| Region { name: name.clone(), members })
+        .map(|(name, members)| Region { name, members })
         .collect()
 }
 
-fn members(regions: &[Region], chosen: &[usize], clusters_max: i64) -> Vec<Candidate> {
-    let chosen: Vec<&Region> = chosen.iter().filter_map(|index| regions.get(*index)).collect();
+fn members(regions: &[Region<'_>], chosen: &[usize], clusters_max: i64) -> Vec<Candidate> {
+    let chosen: Vec<&Region<'_>> = chosen.iter().filter_map(|index| regions.get(*index)).collect();
     let mut selected: Vec<_> = chosen.iter().filter_map(|region| region.members.first().copied()).collect();
     let mut others: Vec<_> = chosen.iter().flat_map(|region| region.members.iter().skip(1).copied()).collect();
     let more = clusters_max.saturating_sub(selected.len() as i64);

@@ -51,7 +51,7 @@ impl Deduction {
     }
 
     pub(super) fn of_resource(&self, resource: &str) -> i64 {
-        self.taken.get(resource).copied().unwrap_or(0)
+        if self.taken.is_empty() { 0 } else { self.taken.get(resource).copied().unwrap_or(0) }
     }
 }
 

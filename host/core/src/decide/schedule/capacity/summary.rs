@@ -18,12 +18,8 @@ pub(super) fn estimate(
 ) -> Result<Vec<i32>, ScheduleError> {
     let amounts = request.map(request::parse).transpose()?;
     let capacity = snapshot.capacity();
-    let columns: Vec<_> = amounts
-        .iter()
-        .flatten()
-        .filter(|amount| amount.is_positive())
-        .map(|amount| (amount, capacity.resource(&amount.resource)))
-        .collect();
+    let positive = amounts.iter().flatten().filter(|amount| amount.is_positive());
+    let columns: Vec<_> = positive.map(|amount| Column::new(amount, capacity.resource(&amount.resource))).collect();
     let mut per_node = PerNode::new(amounts.as_deref().unwrap_or_default(), capacity.definitions());
     let mut replicas = |row: u32| {
         let assumed = assumed_on(estimation, snapshot, row);
@@ -42,8 +38,7 @@ pub(super) fn estimate(
         {
             return Ok(per_node.replicas(definition, nodes, assumed)?.min(room) as i32);
         }
-        let room =
-            columns.iter().map(|(amount, column)| fitting(amount, *column, row, &deduction)).fold(room, i64::min);
+        let room = columns.iter().map(|column| column.fitting(row, &deduction)).fold(room, i64::min);
         Ok(room as i32)
     };
     rows.iter().map(|row| replicas(*row)).collect()
@@ -61,11 +56,27 @@ pub(super) fn assumed_on<'a>(
     estimation.assumed.get(snapshot.name(row)).map_or(&[], Vec::as_slice)
 }
 
-/// How often an amount fits into what is free.
-fn fitting(amount: &Amount, column: Option<&ResourceColumn>, row: u32, deduction: &Deduction) -> i64 {
-    let row = row as usize;
-    let Some(column) = column.filter(|column| column.offered.get(row) == Some(&true)) else { return 0 };
-    let free = if amount.resource == "cpu" { &column.millis } else { &column.units };
-    let free = free.get(row).copied().unwrap_or(0).saturating_sub(deduction.of_resource(&amount.resource));
-    if free <= 0 { 0 } else { free / amount.divisor() }
+/// What is free of one resource, next to what a pod asks of it.
+struct Column<'a> {
+    amount: &'a Amount,
+    divisor: i64,
+    offered: &'a [bool],
+    free: &'a [i64],
+}
+
+impl<'a> Column<'a> {
+    fn new(amount: &'a Amount, column: Option<&'a ResourceColumn>) -> Self {
+        let free =
+            column.map_or(&[][..], |column| if amount.resource == "cpu" { &column.millis } else { &column.units });
+        let offered = column.map_or(&[][..], |column| &column.offered);
+        Self { amount, divisor: amount.divisor(), offered, free }
+    }
+
+    /// How often the amount fits into what is free; never where the resource is not offered at all.
+    fn fitting(&self, row: u32, deduction: &Deduction) -> i64 {
+        let row = row as usize;
+        let (Some(true), Some(free)) = (self.offered.get(row), self.free.get(row)) else { return 0 };
+        let free = free.saturating_sub(deduction.of_resource(&self.amount.resource));
+        if free <= 0 { 0 } else { free / self.divisor }
+    }
 }
