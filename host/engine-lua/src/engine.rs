@@ -6,6 +6,7 @@ use mlua::chunk::Compiler;
 
 use crate::library::Library;
 use crate::machine::{Global, Setting};
+use crate::mentioned::Mentioned;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
 
@@ -51,6 +52,8 @@ pub(crate) struct Script {
     pub(crate) origin: String,
     /// What Luau runs.
     pub(crate) bytecode: Vec<u8>,
+    /// The names in its text.
+    pub(crate) mentioned: Mentioned,
 }
 
 impl Engine for LuaEngine {
@@ -90,16 +93,16 @@ impl LuaEngine {
             load_error(source, origin, LoadStage::Compiled, message)
         };
         let bytecode = self.compiler.compile(&module.code).map_err(syntax)?;
-        Ok(Script { origin: origin.clone(), bytecode })
+        Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code) })
     }
 }
 
 /// Runs the script's top level, within the budget, to see whether it defines what it promises.
 fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<(), LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
-    let setting = Setting { config: &source.config, now: None };
+    let setting = Setting { script, config: &source.config, now: None };
     let missing = pool.session(&setting, |session| {
-        session.run(script)?;
+        session.run()?;
         let absent =
             module.entries.iter().map(|entry| entry.point.function()).find_map(|name| match session.global(name) {
                 Global::Function(_) => None,
