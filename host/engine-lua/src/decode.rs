@@ -1,26 +1,30 @@
-//! JSON to Lua, with Karmada's conventions.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:decodeValue`.)
+//! Results of our own functions to Lua, with the conventions of `lazy`, built at once: they are small, and nobody keeps
+//! what they are made from.
 
 use mlua::Lua;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-/// Deepest nesting of an argument. Objects from the API are flatter by far.
+/// Deepest nesting of a result. What it is made from is flatter by far.
 const DEPTH_MAX: usize = 256;
 
-/// Real tables, so that `type`, `pairs`, `ipairs`, `#` and `next` work. A null member is absent, a null element is
-/// dropped and the later ones move up, every number is a double, `{}` and `[]` are the same empty table.
+/// Every number is a double in Lua.
+pub(crate) fn number(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
+/// The value as a script sees it.
 pub(crate) fn decode(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
     at_depth(lua, value, 0)
 }
 
 fn at_depth(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<mlua::Value> {
     if depth > DEPTH_MAX {
-        return Err(mlua::Error::runtime(format!("an argument is nested deeper than {DEPTH_MAX}")));
+        return Err(mlua::Error::runtime(format!("a result is nested deeper than {DEPTH_MAX}")));
     }
     Ok(match value {
         Value::Null => mlua::Value::Nil,
         Value::Bool(boolean) => mlua::Value::Boolean(*boolean),
-        Value::Number(number) => mlua::Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Number(number_of) => mlua::Value::Number(number(number_of)),
         Value::String(text) => mlua::Value::String(lua.create_string(text)?),
         Value::Array(elements) => {
             let table = lua.create_table_with_capacity(elements.len(), 0)?;

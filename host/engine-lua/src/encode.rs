@@ -88,14 +88,22 @@ fn enter(path: &mut String, name: &str) -> usize {
     parent
 }
 
-/// Converts one value. An empty table at the root is an empty object.
-pub(crate) fn encode(value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
-    let mut encoder = Encoder { empties, bytes_left: bytes_max, bytes_max, path: String::new(), open: Vec::new() };
+/// Converts one value. An empty table at the root is an empty object. `fill` is called with tables that have a
+/// metatable, which are those of the host's that are not complete.
+pub(crate) fn encode(
+    value: &mlua::Value,
+    empties: &Empties,
+    bytes_max: usize,
+    fill: &dyn Fn(&Table) -> mlua::Result<()>,
+) -> Result<Value, NotJson> {
+    let (path, open) = (String::new(), Vec::new());
+    let mut encoder = Encoder { empties, fill, bytes_left: bytes_max, bytes_max, path, open };
     Ok(encoder.value(value)?.unwrap_or_else(|| Value::Object(Map::new())))
 }
 
 struct Encoder<'a> {
     empties: &'a Empties,
+    fill: &'a dyn Fn(&Table) -> mlua::Result<()>,
     bytes_left: usize,
     bytes_max: usize,
     path: String,
@@ -157,6 +165,9 @@ impl Encoder<'_> {
         }
         if self.open.len() >= DEPTH_MAX {
             return Err(NotJson(format!("nested deeper than {DEPTH_MAX}")));
+        }
+        if table.metatable().is_some() {
+            (self.fill)(table).map_err(|error| self.error(error.to_string()))?;
         }
         self.open.push(pointer);
         let shape = self.members(table);

@@ -8,6 +8,7 @@ use mlua::chunk::Compiler;
 
 use crate::library::Library;
 use crate::machine::{Global, Session, Setting};
+use crate::mentioned::Mentioned;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
 
@@ -53,6 +54,8 @@ pub(crate) struct Script {
     pub(crate) origin: String,
     /// What Luau runs.
     pub(crate) bytecode: Vec<u8>,
+    /// The names in its text.
+    pub(crate) mentioned: Mentioned,
 }
 
 impl Engine for LuaEngine {
@@ -104,7 +107,7 @@ impl LuaEngine {
             load_error(source, origin, LoadStage::Compiled, message)
         };
         let bytecode = self.compiler.compile(&module.code).map_err(syntax)?;
-        Ok(Script { origin: origin.clone(), bytecode })
+        Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code) })
     }
 }
 
@@ -128,16 +131,16 @@ fn describe(source: &PluginSource) -> Description {
 /// Runs the script's top level, within the budget, to see whether it defines what it promises, or what it defines.
 fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<Vec<Entry>, LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
-    let setting = Setting { config: &source.config, now: None };
+    let setting = Setting { script, config: &source.config, now: None };
     let found = pool.session(&setting, |session| {
-        session.run(script)?;
+        session.run()?;
         Ok(if module.entries.is_empty() { defined(source, session) } else { promised(module, session) })
     });
     found.map_err(|fault| failed(fault.to_string()))?.map_err(failed)
 }
 
 /// The entries that the operator names, if the script defines their functions.
-fn promised(module: &Module, session: &Session<'_>) -> Result<Vec<Entry>, String> {
+fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
     let names = module.entries.iter().map(|entry| entry.point.function());
     let missing = names.into_iter().find_map(|name| match session.global(name) {
         Global::Function(_) => None,
@@ -148,7 +151,7 @@ fn promised(module: &Module, session: &Session<'_>) -> Result<Vec<Entry>, String
 }
 
 /// An entry for every function that the script defines.
-fn defined(source: &PluginSource, session: &Session<'_>) -> Result<Vec<Entry>, String> {
+fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
     let there = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
     let points = EntryPoint::ALL.into_iter().filter(there);
     let entries: Vec<_> = points.flat_map(|point| Entry::on(point, &source.object_kinds)).collect();

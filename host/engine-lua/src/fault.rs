@@ -9,6 +9,9 @@ use crate::meter::Meter;
 /// Deepest frame that is looked at for a position.
 const FRAMES_MAX: usize = 16;
 
+/// Longest message, in bytes; scripts choose how long theirs are.
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
 /// Raised when a script asks for something that it may not have.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -41,9 +44,14 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
     let message = match cause {
         mlua::Error::RuntimeError(message) => located(message),
         mlua::Error::MemoryError(_) => "used up its memory".to_owned(),
-        other => other.to_string(),
+        other => cut(&other.to_string()).to_owned(),
     };
     Fault::new(kind, message)
+}
+
+/// As much of a message as is kept.
+fn cut(message: &str) -> &str {
+    message.get(..message.floor_char_boundary(MESSAGE_BYTES_MAX)).unwrap_or(message)
 }
 
 fn root(error: &mlua::Error) -> &mlua::Error {
@@ -58,14 +66,14 @@ fn root(error: &mlua::Error) -> &mlua::Error {
 /// The message without its stack trace. One that a library function of ours was blamed for is blamed on the
 /// script function that called it, which is the first one in the trace that is not ours.
 fn located(message: &str) -> String {
-    let (text, trace) = message.split_once("\nstack traceback:\n").unwrap_or((message, ""));
+    let (text, trace) = message.rsplit_once("\nstack traceback:\n").unwrap_or((message, ""));
     let ours = format!("{LIBRARY_NAME}:");
-    let Some(rest) = text.strip_prefix(&ours) else { return text.to_owned() };
+    let Some(rest) = text.strip_prefix(&ours) else { return cut(text).to_owned() };
     let text = rest.split_once(": ").map_or(rest, |(_, text)| text);
     let mut frames = trace.lines().map(str::trim_start);
     let frame = frames.find(|frame| !frame.starts_with(&ours) && !frame.starts_with('['));
     match frame.and_then(|frame| frame.rsplit_once(": in ")) {
-        Some((place, _)) => format!("{place}: {text}"),
-        None => text.to_owned(),
+        Some((place, _)) => format!("{place}: {}", cut(text)),
+        None => cut(text).to_owned(),
     }
 }

@@ -4,10 +4,12 @@
 //! A function here gives `true` and its result, or `false`, a message and the level to blame; the library turns
 //! that into an ordinary Lua error with the position of the script. Level 0 adds no position, as where Karmada
 //! panics.
+//!
+//! Each is given the function that fills tables of the host's first, then what the script passes.
 
 use bulkhead_core::pod;
 use bulkhead_core::quantity::Quantity;
-use mlua::{IntoLuaMulti, Lua, MultiValue, Table};
+use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
 use serde_json::Value;
 
 use crate::decode::decode;
@@ -21,13 +23,24 @@ const NOBODY: u8 = 0;
 
 type Outcome = Result<Value, (String, u8)>;
 
+/// What a script passes, and how it is read.
+struct Arguments {
+    values: MultiValue,
+    /// Fills a table of the host's.
+    fill: Function,
+    /// What a table may amount to.
+    bytes_max: usize,
+}
+
 /// The raw functions by name.
 pub(crate) fn functions(lua: &Lua, bytes_max: usize) -> mlua::Result<Table> {
     let module = lua.create_table()?;
-    let add = |name: &str, function: fn(&MultiValue, usize) -> Outcome| {
-        let function = lua.create_function(move |lua, arguments: MultiValue| match function(&arguments, bytes_max) {
-            Ok(value) => (true, decode(lua, &value)?).into_lua_multi(lua),
-            Err((message, level)) => (false, message, level).into_lua_multi(lua),
+    let add = |name: &str, function: fn(&Arguments) -> Outcome| {
+        let function = lua.create_function(move |lua, (fill, values): (Function, MultiValue)| {
+            match function(&Arguments { values, fill, bytes_max }) {
+                Ok(value) => (true, decode(lua, &value)?).into_lua_multi(lua),
+                Err((message, level)) => (false, message, level).into_lua_multi(lua),
+            }
         });
         module.raw_set(name, function?)
     };
@@ -39,32 +52,32 @@ pub(crate) fn functions(lua: &Lua, bytes_max: usize) -> mlua::Result<Table> {
 }
 
 /// The sum of quantities; nil adds nothing.
-fn resource_add(arguments: &MultiValue, _: usize) -> Outcome {
+fn resource_add(arguments: &Arguments) -> Outcome {
     let mut sum = Quantity::default();
-    for (index, argument) in arguments.iter().enumerate() {
+    for (index, argument) in arguments.values.iter().enumerate() {
         sum = sum.plus(quantity(argument, index + 1, "resourceAdd")?);
     }
     Ok(sum.to_string().into())
 }
 
 /// What a pod template needs, nil for nothing.
-fn accurate_pod_requirements(arguments: &MultiValue, bytes_max: usize) -> Outcome {
-    if arguments.len() != 1 {
+fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
+    if arguments.values.len() != 1 {
         // Karmada's own slip of the name.
         return Err(("getPodRequirements only accepts one argument".to_owned(), CALLER));
     }
-    let template = template(arguments, bytes_max, "accuratePodRequirements")?;
+    let template = template(arguments, "accuratePodRequirements")?;
     let needed = pod::requirements(&template).map_err(|error| not_a_template(&error))?;
     serde_json::to_value(needed).map_err(|error| (error.to_string(), CALLER))
 }
 
 /// What a pod template refers to, nil for nothing.
-fn get_pod_dependencies(arguments: &MultiValue, bytes_max: usize) -> Outcome {
-    if arguments.len() != 2 {
+fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
+    if arguments.values.len() != 2 {
         return Err(("getPodDependencies only accepts two argument".to_owned(), CALLER));
     }
-    let template = template(arguments, bytes_max, "getPodDependencies")?;
-    let namespace = match arguments.get(1) {
+    let template = template(arguments, "getPodDependencies")?;
+    let namespace = match arguments.values.get(1) {
         None | Some(mlua::Value::Nil) => "default".to_owned(),
         Some(mlua::Value::String(text)) => text.to_string_lossy(),
         Some(mlua::Value::Integer(number)) => number.to_string(),
@@ -76,8 +89,8 @@ fn get_pod_dependencies(arguments: &MultiValue, bytes_max: usize) -> Outcome {
 }
 
 /// A quantity as a number; nil is 0.
-fn get_resource_quantity(arguments: &MultiValue, _: usize) -> Outcome {
-    let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
+fn get_resource_quantity(arguments: &Arguments) -> Outcome {
+    let (Some(argument), 1) = (arguments.values.front(), arguments.values.len()) else {
         return Err(("getResourceQuantity only accepts one argument".to_owned(), CALLER));
     };
     let quantity = quantity(argument, 1, "getResourceQuantity")?;
@@ -97,10 +110,11 @@ fn quantity(argument: &mlua::Value, position: usize, function: &str) -> Result<Q
 }
 
 /// Empty tables inside are dropped, there being nothing to tell what they are.
-fn template(arguments: &MultiValue, bytes_max: usize, function: &str) -> Result<Value, (String, u8)> {
-    match arguments.front() {
+fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)> {
+    match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {
-            encode(table, &Empties::dropped(), bytes_max).map_err(|error| not_a_template(&error))
+            let fill = |unfilled: &Table| arguments.fill.call(unfilled);
+            encode(table, &Empties::dropped(), arguments.bytes_max, &fill).map_err(|error| not_a_template(&error))
         }
         Some(other) => Err(bad_argument(1, function, "table", other)),
         None => Err((format!("bad argument #1 to {function} (table expected, got nil)"), CALLER)),

@@ -6,7 +6,8 @@
 //! each. Scripts reach no file, process, clock or random source, and neither the host's nor each other's variables.
 //!
 //! Start reading at [`LuaEngine`] (loading), then `policy` (which function a call reaches and with what), `machine`
-//! (one state and one call in it), `pool` (which states are used again), `meter` (limits), `library.luau` (what a
+//! (one state and one call in it), `pool` (which states are used again), `meter` (limits),
+//! `lazy` (objects as tables), `library.luau` (what a
 //! script finds), `reply` (what a function may return).
 //!
 //! # What a function gets
@@ -35,8 +36,10 @@ mod engine;
 mod fault;
 mod interpretation;
 mod kube;
+mod lazy;
 mod library;
 mod machine;
+mod mentioned;
 mod meter;
 mod policy;
 mod pool;

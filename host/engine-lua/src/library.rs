@@ -38,20 +38,31 @@ pub(crate) struct Library {
     bytecode: Vec<u8>,
 }
 
+/// What the library gives to the state that it was put into.
+pub(crate) struct Opened {
+    /// Makes the globals of one call. It is given the function that completes a table of the host's, and a table with
+    /// the names that the script mentions.
+    pub(crate) fresh: Function,
+    /// The metatable of such a table until it is complete.
+    pub(crate) incomplete: Table,
+}
+
 impl Library {
     pub(crate) fn compile(compiler: &Compiler) -> Self {
         let bytecode = compiler.compile(include_str!("library.luau"));
         Self { bytecode: bytecode.expect("the library compiles, as its tests show") }
     }
 
-    /// Puts the library into a new state, for good, and gives the function that makes the globals of one call.
-    /// `bytes_max` bounds what a table may amount to when it crosses into `kube`.
-    pub(crate) fn open(&self, lua: &Lua, clock: &Arc<Clock>, bytes_max: usize) -> mlua::Result<Function> {
+    /// Puts the library into a new state, for good. `bytes_max` bounds what a table may amount to when it
+    /// crosses into `kube`.
+    pub(crate) fn open(&self, lua: &Lua, clock: &Arc<Clock>, bytes_max: usize) -> mlua::Result<Opened> {
         let open = lua.load(self.bytecode.as_slice()).set_mode(ChunkMode::Binary).set_name(format!("={LIBRARY_NAME}"));
         let refused = lua.create_table()?;
         refused.raw_set("_G", unsupported(lua, &UNSUPPORTED)?)?;
         refused.raw_set("string", unsupported(lua, &UNSUPPORTED_IN_STRING)?)?;
-        open.call((now(lua, Arc::clone(clock))?, require(lua)?, kube::functions(lua, bytes_max)?, refused))
+        let kube = kube::functions(lua, bytes_max)?;
+        let (fresh, incomplete) = open.call((now(lua, Arc::clone(clock))?, require(lua)?, kube, refused))?;
+        Ok(Opened { fresh, incomplete })
     }
 }
 

@@ -13,10 +13,12 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table};
 use serde_json::Value;
 
-use crate::decode::decode;
+use crate::encode::{Empties, NotJson, encode};
 use crate::engine::Script;
 use crate::fault::fault;
-use crate::library::{Clock, Library};
+use crate::lazy::Lazy;
+use crate::library::{Clock, Library, Opened};
+use crate::mentioned::Mentioned;
 use crate::meter::{Meter, garbage_bytes_max};
 
 /// A state that has grown by more than this is thrown away: freeing it whole is cheaper than searching it.
@@ -25,10 +27,12 @@ const SEARCHED_BYTES_MAX: usize = 4 << 20;
 /// grow with the largest call.
 const GROWTH_BYTES_MAX: usize = 256 << 10;
 /// No limit, in the machine's terms.
-const UNLIMITED: usize = 0;
+pub(crate) const UNLIMITED: usize = 0;
 
 /// What one call brings along.
 pub(crate) struct Setting<'a> {
+    /// Index of the script that is called.
+    pub(crate) script: usize,
     /// The plugin's configuration, null for none.
     pub(crate) config: &'a Value,
     /// The time of the call, if it has one.
@@ -56,12 +60,19 @@ pub(crate) struct Machine {
     meter: Arc<Meter>,
     clock: Arc<Clock>,
     budget: Budget,
-    /// Makes the globals of one call.
-    fresh: Function,
-    /// The scripts' top levels, in the plugin's order.
-    scripts: Vec<Function>,
+    library: Opened,
+    /// In the plugin's order.
+    scripts: Vec<Loaded>,
     /// What the state takes while nothing of any call is left in it.
     clean_bytes: usize,
+}
+
+/// A script in a state.
+struct Loaded {
+    top_level: Function,
+    mentioned: Mentioned,
+    /// The same names as the keys of a table, for the library.
+    mentioned_table: Table,
 }
 
 impl Machine {
@@ -80,7 +91,7 @@ impl Machine {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         let clock = Arc::new(Clock::stopped());
-        let fresh = library.open(&lua, &clock, budget.reply_bytes)?;
+        let library = library.open(&lua, &clock, budget.reply_bytes)?;
         let scripts: mlua::Result<Vec<_>> = scripts.iter().map(|script| load(&lua, script)).collect();
         let scripts = scripts?;
         let meter = Arc::new(Meter::new(budget));
@@ -89,30 +100,44 @@ impl Machine {
         lua.gc_stop();
         lua.set_interrupt(move |lua| stepped.step(lua));
         let clean_bytes = lua.used_memory();
-        Ok(Self { lua, meter, clock, budget, fresh, scripts, clean_bytes })
+        Ok(Self { lua, meter, clock, budget, library, scripts, clean_bytes })
     }
 
     /// Runs one call from its beginning to its end. Nothing that happens in it is there for the next one.
-    pub(crate) fn session<T>(
+    pub(crate) fn session<'v, T>(
         &self,
-        setting: &Setting<'_>,
-        run: impl FnOnce(&Session<'_>) -> Result<T, Fault>,
+        setting: &Setting<'v>,
+        run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let session = self.begin(setting).map_err(|error| host_bug(&error))?;
-        run(&session)
+        let script = self.scripts.get(setting.script);
+        let script = script.ok_or_else(|| Fault::new(FaultKind::HostBug, "no such script"))?;
+        let lazy = Lazy::new(&self.library.incomplete, &script.mentioned);
+        let result = self.lua.scope(|scope| {
+            let fill = scope.create_function(|lua, table: Table| lazy.fill(lua, &table))?;
+            let globals = self.begin(setting, script, &lazy, fill)?;
+            Ok(run(&Session { machine: self, script, globals, lazy: &lazy }))
+        });
+        result.unwrap_or_else(|error| Err(host_bug(&error)))
     }
 
-    fn begin(&self, setting: &Setting<'_>) -> mlua::Result<Session<'_>> {
+    /// Makes the globals and starts the meter.
+    fn begin<'v>(
+        &self,
+        setting: &Setting<'v>,
+        script: &Loaded,
+        lazy: &Lazy<'_, 'v>,
+        fill: Function,
+    ) -> mlua::Result<Table> {
         self.clock.set(setting.now);
         self.meter.rest();
-        let globals: Table = self.fresh.call(())?;
+        let globals: Table = self.library.fresh.call((fill, &script.mentioned_table))?;
         if !setting.config.is_null() {
-            globals.raw_set("config", decode(&self.lua, setting.config)?)?;
+            globals.raw_set("config", lazy.value(&self.lua, setting.config)?)?;
         }
         let used = self.used_bytes();
         // Only now, so that every script has its whole budget to itself.
         self.meter.begin(used, used.saturating_sub(self.clean_bytes));
-        Ok(Session { machine: self, globals })
+        Ok(globals)
     }
 
     /// Whether the state is as good as a new one after a call that ended so. A state whose limits were hit is not:
@@ -154,9 +179,9 @@ impl Machine {
     /// Frees everything that calls have left, the globals of the last one included.
     fn collect(&self) -> mlua::Result<()> {
         self.meter.rest();
-        self.fresh.call::<()>(())?;
+        self.library.fresh.call::<()>(())?;
         for script in &self.scripts {
-            script.set_environment(self.lua.globals())?;
+            script.top_level.set_environment(self.lua.globals())?;
         }
         self.lua.gc_collect()
     }
@@ -168,9 +193,12 @@ impl Machine {
 }
 
 /// The bytecode was made by our own compiler in this process; nobody else's is ever loaded.
-fn load(lua: &Lua, script: &Script) -> mlua::Result<Function> {
+fn load(lua: &Lua, script: &Script) -> mlua::Result<Loaded> {
     let chunk = lua.load(script.bytecode.as_slice()).set_mode(ChunkMode::Binary);
-    chunk.set_name(format!("@{}", script.origin)).into_function()
+    let top_level = chunk.set_name(format!("@{}", script.origin)).into_function()?;
+    let mentioned = script.mentioned.clone();
+    let mentioned_table = lua.create_table_from(mentioned.iter().map(|name| (name, true)))?;
+    Ok(Loaded { top_level, mentioned, mentioned_table })
 }
 
 fn host_bug(error: &mlua::Error) -> Fault {
@@ -178,17 +206,19 @@ fn host_bug(error: &mlua::Error) -> Fault {
 }
 
 /// One call in a state.
-pub(crate) struct Session<'m> {
-    machine: &'m Machine,
+pub(crate) struct Session<'s, 'v> {
+    machine: &'s Machine,
+    script: &'s Loaded,
     globals: Table,
+    lazy: &'s Lazy<'s, 'v>,
 }
 
-impl Session<'_> {
-    /// Runs a script's top level.
-    pub(crate) fn run(&self, script: usize) -> Result<(), Fault> {
-        let top_level = self.machine.scripts.get(script);
-        let top_level = top_level.ok_or_else(|| Fault::new(FaultKind::HostBug, "no such script"))?;
-        self.settle(top_level.set_environment(self.globals.clone()).and_then(|_| self.limited(|| top_level.call(()))))
+impl<'v> Session<'_, 'v> {
+    /// Runs the script's top level.
+    pub(crate) fn run(&self) -> Result<(), Fault> {
+        let top_level = &self.script.top_level;
+        let prepared = top_level.set_environment(self.globals.clone());
+        self.settle(prepared.and_then(|_| self.limited(|| top_level.call(()))))
     }
 
     /// What a global variable holds.
@@ -201,15 +231,19 @@ impl Session<'_> {
     }
 
     /// Calls a function.
-    pub(crate) fn call<'a>(
+    pub(crate) fn call(
         &self,
         function: &Function,
-        arguments: impl IntoIterator<Item = &'a Value>,
+        arguments: impl IntoIterator<Item = &'v Value>,
     ) -> Result<MultiValue, Fault> {
-        let decoded = arguments.into_iter().map(|argument| decode(&self.machine.lua, argument));
-        let decoded: mlua::Result<Vec<_>> = decoded.collect();
-        let result = decoded.and_then(|arguments| self.limited(|| function.call(MultiValue::from_vec(arguments))));
-        self.settle(result)
+        let arguments = arguments.into_iter().map(|argument| self.lazy.value(&self.machine.lua, argument));
+        let arguments: mlua::Result<MultiValue> = arguments.collect();
+        self.settle(arguments.and_then(|arguments| self.limited(|| function.call(arguments))))
+    }
+
+    /// What a function returned, as JSON.
+    pub(crate) fn encode(&self, value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
+        encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table))
     }
 
     /// Only scripts run under the memory limit. What the host does in between is bounded by what it does it with, and

@@ -7,7 +7,7 @@ use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::encode::{Empties, encode};
+use crate::encode::Empties;
 use crate::machine::{Global, Setting};
 use crate::pool::Pool;
 use crate::{interpretation, reply};
@@ -66,9 +66,9 @@ impl LuaPolicy {
         let name = question.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
         let script = self.script(question).ok_or_else(|| missing(format!("no script offers {name}")))?;
-        let setting = Setting { config: &self.config, now: question.now };
+        let setting = Setting { script, config: &self.config, now: question.now };
         self.pool.session(&setting, |session| {
-            session.run(script)?;
+            session.run()?;
             let Global::Function(function) = session.global(name) else {
                 let origin = self.pool.scripts().get(script).map_or("", |script| &script.origin);
                 return Err(missing(format!("{origin}: the script defines no global function {name}")));
@@ -76,7 +76,7 @@ impl LuaPolicy {
             let results = session.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
             let mut encoded = [const { Value::Null }; N];
             for (slot, result) in encoded.iter_mut().zip(&results) {
-                *slot = encode(result, &question.empties, self.reply_bytes_max).map_err(|error| {
+                *slot = session.encode(result, &question.empties, self.reply_bytes_max).map_err(|error| {
                     Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}"))
                 })?;
             }

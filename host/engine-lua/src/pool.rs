@@ -33,10 +33,10 @@ impl Pool {
     }
 
     /// Runs a call in a state that nobody else uses meanwhile. A state that a panic passes through is dropped.
-    pub(crate) fn session<T>(
+    pub(crate) fn session<'v, T>(
         &self,
-        setting: &Setting<'_>,
-        run: impl FnOnce(&Session<'_>) -> Result<T, Fault>,
+        setting: &Setting<'v>,
+        run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let machine = waiting.map_or_else(|| Machine::new(&self.library, &self.scripts, self.budget), Ok)?;

@@ -42,7 +42,7 @@ fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadErro
     LuaEngine::default().load(&source(script, &[point])).map(|loaded| loaded.policy)
 }
 
-fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
+pub(crate) fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
     try_load(script, point).unwrap_or_else(|error| panic!("{error}\n{script}"))
 }
 

@@ -1,0 +1,71 @@
+//! What one health verdict about a Deployment costs, with every limit on: the native rule, and scripts.
+//!
+//! `cargo bench -p bulkhead-engine-lua`; the figures are in BENCHMARKS.md.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, HealthCall, Reply};
+use bulkhead_core::model::Health;
+use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_core::time::Time;
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_plugin::{Bounded, Engine, Entry, EntryPoint, Module, PluginSource};
+use bulkhead_plugins_builtin::NativeHealth;
+use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::Value;
+
+/// As a member cluster reports it: 5.7 KB without white space.
+const DEPLOYMENT: &str = include_str!("deployment.json");
+
+/// The script of Karmada's application failover document.
+const FAILOVER: &str = "function InterpretHealth(observedObj) \
+                        return observedObj.status.readyReplicas == observedObj.spec.replicas end";
+
+/// The rule that scripts commonly write: generations, all counts, conditions, a reason.
+const TYPICAL: &str = include_str!("typical.lua");
+
+/// Touches everything.
+const WHOLE: &str = "
+    local function count(value)
+        if type(value) ~= 'table' then return 1 end
+        local sum = 1
+        for _, member in pairs(value) do sum = sum + count(member) end
+        return sum
+    end
+    function InterpretHealth(observedObj) return count(observedObj) > 200 end";
+
+fn script(code: &str) -> Bounded {
+    let entries = vec![Entry { point: EntryPoint::Health, object_kind: None }];
+    let module = Module { origin: "bench.lua".to_owned(), code: code.as_bytes().to_vec(), entries };
+    let source = PluginSource::new("bench", EngineKind::Lua, vec![module]);
+    Bounded::new(LuaEngine::default().load(&source).expect("the script loads").policy)
+}
+
+fn verdict(policy: &dyn Policy, object: &Arc<Value>) -> Health {
+    match policy.call(&Call::Health(HealthCall { object, now: Time::from_millis(0) })) {
+        Ok(Reply::Health(verdict)) => verdict.health,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn health(criterion: &mut Criterion) {
+    let object: Value = serde_json::from_str(DEPLOYMENT).expect("the Deployment is JSON");
+    let object = Arc::new(object);
+    let policies: [(&str, Box<dyn Policy>); 5] = [
+        ("native rule", Box::new(NativeHealth::default())),
+        ("lua: empty", Box::new(script("function InterpretHealth() return true end"))),
+        ("lua: application failover", Box::new(script(FAILOVER))),
+        ("lua: typical", Box::new(script(TYPICAL))),
+        ("lua: whole object", Box::new(script(WHOLE))),
+    ];
+    let mut group = criterion.benchmark_group("health of a 5.7 KB Deployment");
+    for (name, policy) in &policies {
+        assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
+        group.bench_function(*name, |bencher| bencher.iter(|| verdict(policy.as_ref(), black_box(&object))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, health);
+criterion_main!(benches);

@@ -1,0 +1,7 @@
+-- Stops the collector.
+-- kind: health
+-- expect: denied
+function InterpretHealth(object)
+    collectgarbage('stop')
+    return true
+end

@@ -1,0 +1,6 @@
+-- Looks at the stack.
+-- kind: health
+-- expect: trap
+function InterpretHealth(object)
+    return debug.info(1, "f") ~= nil
+end

@@ -1,0 +1,6 @@
+-- Fails with a function.
+-- kind: health
+-- expect: trap
+function InterpretHealth(object)
+    error(error)
+end

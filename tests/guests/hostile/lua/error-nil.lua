@@ -1,0 +1,6 @@
+-- Fails with nothing.
+-- kind: health
+-- expect: trap
+function InterpretHealth(object)
+    error(nil)
+end

@@ -1,0 +1,10 @@
+-- Asks for a date in a layout of a megabyte.
+-- kind: health
+-- expect: memory
+function InterpretHealth(object)
+    local layout = '%c%c%c%c'
+    for i = 1, 18 do
+        layout = layout .. layout
+    end
+    return #os.date(layout, 0) > 0
+end

@@ -1,0 +1,6 @@
+-- Starts a process.
+-- kind: health
+-- expect: trap
+function InterpretHealth(object)
+    return os.execute('true')
+end

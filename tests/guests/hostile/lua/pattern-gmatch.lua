@@ -1,0 +1,12 @@
+-- Makes the iterating matcher try everything.
+-- kind: health
+-- expect: out-of-fuel
+function InterpretHealth(object)
+    local text = 'a'
+    for i = 1, 16 do
+        text = text .. text
+    end
+    for found in text:gmatch('(.-)(.-)(.-)b') do
+    end
+    return true
+end

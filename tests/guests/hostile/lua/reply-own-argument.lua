@@ -1,0 +1,6 @@
+-- Answers with its argument.
+-- kind: health
+-- expect: bad-reply
+function InterpretHealth(object)
+    return object
+end

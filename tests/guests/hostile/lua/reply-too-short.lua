@@ -1,0 +1,6 @@
+-- Leaves a cluster out.
+-- kind: filter
+-- expect: bad-reply
+function Filter(binding, clusters, now)
+    return { true }
+end
