@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::LuaEngine;
 
 /// The time of calls about objects.
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time::from_millis(1_700_000_000_000)
 }
 

@@ -6,8 +6,8 @@
 //! 2. [`decide`]: the groups of the placement, one attempt each.
 //! 3. [`SchedulePlan::conclude`]: once the result was written, or the write was refused: condition, events, retry.
 //!
-//! Nothing here is unsupported any more; what Karmada leaves to chance (maps of Go, order of plugins) has one
-//! answer here, one of those that Karmada could give.
+//! What Karmada leaves to chance (maps of Go, order of plugins) has one answer here, one of those that Karmada
+//! could give. Start reading at [`decide`], then `attempt`.
 
 mod assign;
 mod attempt;
