@@ -80,6 +80,11 @@ impl Capability {
         Self { kind, object_kind: Some((api_version.into(), object_kind.into())) }
     }
 
+    /// Whether it promises an answer to that call.
+    pub fn answers(&self, call: &Call<'_>) -> bool {
+        self.covers(call.kind(), call.object().map(|object| object_kind(object)))
+    }
+
     fn covers(&self, kind: CallKind, object: Option<(&str, &str)>) -> bool {
         self.kind == kind
             && match (&self.object_kind, object) {

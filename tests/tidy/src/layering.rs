@@ -12,12 +12,14 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-engine-lua", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-plugins-builtin", &["bulkhead-core"]),
     ("bulkhead-api", &["bulkhead-core"]),
+    ("bulkhead-conformance", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-controlplane", &[]),
     ("bulkhead-controllers", &["bulkhead-api", "bulkhead-core", "bulkhead-plugin", "bulkhead-plugins-builtin"]),
     (
         "bulkhead",
         &[
             "bulkhead-api",
+            "bulkhead-conformance",
             "bulkhead-controllers",
             "bulkhead-controlplane",
             "bulkhead-core",
@@ -42,6 +44,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("bulkhead-engine-lua", &["tokio", "kube", "k8s-openapi", "wasmtime"]),
     ("bulkhead-plugins-builtin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-api", &["tokio", "wasmtime", "mlua"]),
+    ("bulkhead-conformance", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-controlplane", &["wasmtime", "mlua"]),
     ("bulkhead-controllers", &["wasmtime", "mlua"]),
 ];

@@ -1,0 +1,176 @@
+//! What a case expects.
+
+use std::collections::BTreeSet;
+
+use bulkhead_core::call::CallKind;
+use serde_saphyr::Spanned;
+
+use super::build::{At, line_of};
+use super::format::{ChangeSpec, ExpectSpec, FilterSpec, FitSpec, VerdictSpec};
+use crate::expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
+use crate::question::Question;
+
+impl At<'_> {
+    /// Every cluster that is expected something of is a candidate.
+    pub(super) fn names(&mut self, question: &Question, expect: &Spanned<ExpectSpec>) {
+        let Some(clusters) = question.clusters() else { return };
+        let known: BTreeSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+        let expect = &expect.value;
+        let verdicts =
+            expect.clusters.iter().flat_map(|map| map.value.keys().map(|name| ("clusters", line_of(map), name)));
+        let scores = expect.scores.iter().flat_map(|map| map.value.keys().map(|name| ("scores", line_of(map), name)));
+        let order = expect.order.iter().flat_map(|list| list.value.iter().map(|name| ("order", line_of(list), name)));
+        for (field, line, name) in verdicts.chain(scores).chain(order) {
+            if !known.contains(name.as_str()) {
+                self.problem(line, &format!("expect.{field}"), &format!("there is no cluster {name:?} in the input"));
+            }
+        }
+    }
+
+    /// What is expected; nothing if that is not clear, which is a problem then.
+    pub(super) fn expectation(&mut self, kind: CallKind, written: &Spanned<ExpectSpec>) -> Option<Expectation> {
+        let (line, expect) = (line_of(written), &written.value);
+        let wanted: &[&str] = match kind {
+            CallKind::Health => &["health", "reason", "message"],
+            CallKind::ClusterTaint => &["taints"],
+            CallKind::Filter => &["clusters"],
+            CallKind::Score => &["scores", "order"],
+            CallKind::EvictionCheck => &["verdict", "recheckAfterSeconds", "reason", "message"],
+            CallKind::Interpret => &["result", "contains", "noRule"],
+        };
+        let given = expect.given();
+        let main = |name: &&str| !matches!(*name, "reason" | "message" | "recheckAfterSeconds");
+        if let Some(fault) = &expect.fault {
+            let others = given.iter().find(|(name, _)| *name != "fault");
+            if let Some((name, line)) = others {
+                self.problem(
+                    *line,
+                    &format!("expect.{name}"),
+                    "a fault is the whole answer, nothing else can be expected",
+                );
+                return None;
+            }
+            return Some(Expectation::Fault(fault.value));
+        }
+        let mut fine = true;
+        for (name, line) in given.iter().filter(|(name, _)| !wanted.contains(name)) {
+            let message = format!("a {kind} case expects {} or fault", wanted.join(", "));
+            self.problem(*line, &format!("expect.{name}"), &message);
+            fine = false;
+        }
+        let mains: Vec<_> = given.iter().filter(|(name, _)| wanted.contains(name) && main(name)).collect();
+        if fine && mains.is_empty() {
+            let mains: Vec<_> = wanted.iter().copied().filter(main).collect();
+            self.problem(
+                line,
+                "expect",
+                &format!("expects nothing; a {kind} case needs {} or fault", mains.join(" or ")),
+            );
+            fine = false;
+        }
+        if let [_, (name, line), ..] = mains.as_slice()
+            && kind == CallKind::Interpret
+        {
+            self.problem(*line, &format!("expect.{name}"), "only one of result, contains and noRule can be expected");
+            fine = false;
+        }
+        if fine { self.expected(kind, expect) } else { None }
+    }
+
+    fn expected(&mut self, kind: CallKind, expect: &ExpectSpec) -> Option<Expectation> {
+        let text = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.value.clone());
+        let why = Why { code: text(&expect.reason), message: text(&expect.message) };
+        Some(match kind {
+            CallKind::Health => Expectation::Health(expect.health.as_ref()?.value, why),
+            CallKind::ClusterTaint => {
+                let changes =
+                    expect.taints.as_ref()?.value.iter().enumerate().map(|(index, spec)| self.change(index, spec));
+                Expectation::Taints(changes.collect::<Vec<_>>().into_iter().collect::<Option<_>>()?)
+            }
+            CallKind::Filter => {
+                let verdict = |(name, spec): (&String, &Spanned<FilterSpec>)| (name.clone(), filter(&spec.value));
+                Expectation::Filter(expect.clusters.as_ref()?.value.iter().map(verdict).collect())
+            }
+            CallKind::Score => {
+                let scores = expect.scores.as_ref().map(|scores| scores.value.clone());
+                let order = expect.order.as_ref().map(|order| order.value.clone());
+                Expectation::Score(scores.unwrap_or_default(), order.unwrap_or_default())
+            }
+            CallKind::EvictionCheck => {
+                let recheck = expect.recheck_after_seconds.as_ref();
+                let verdict = match expect.verdict.as_ref()?.value {
+                    VerdictSpec::Hold => ExpectedVerdict::Hold(recheck.map(|seconds| seconds.value)),
+                    VerdictSpec::Release => ExpectedVerdict::Release,
+                    VerdictSpec::Abstain => ExpectedVerdict::Abstain,
+                };
+                if let Some(recheck) = recheck.filter(|_| !matches!(verdict, ExpectedVerdict::Hold(_))) {
+                    self.problem(line_of(recheck), "expect.recheckAfterSeconds", "only a hold is asked about again");
+                }
+                Expectation::EvictionCheck(verdict, why)
+            }
+            CallKind::Interpret => match (&expect.result, &expect.contains, &expect.no_rule) {
+                (Some(result), _, _) => Expectation::Result(result.value.clone()),
+                (None, Some(part), _) => Expectation::Contains(part.value.clone()),
+                (None, None, Some(no_rule)) if no_rule.value => Expectation::NoRule,
+                (None, None, no_rule) => {
+                    let line = no_rule.as_ref().map_or(self.line, line_of);
+                    self.problem(line, "expect.noRule", "can only be true; leave it out to expect a rule");
+                    return None;
+                }
+            },
+        })
+    }
+
+    fn change(&mut self, index: usize, spec: &Spanned<ChangeSpec>) -> Option<ExpectedChange> {
+        let (line, spec) = (line_of(spec), &spec.value);
+        let why = Why { code: spec.reason.clone(), message: spec.message.clone() };
+        match (&spec.add, &spec.remove) {
+            (Some(add), None) => {
+                let (key, value, effect) = (add.key.clone(), add.value.clone(), add.effect);
+                Some(ExpectedChange { adds: true, key, value, effect, why })
+            }
+            (None, Some(remove)) => {
+                let (key, effect) = (remove.key.clone(), remove.effect);
+                Some(ExpectedChange { adds: false, key, value: None, effect, why })
+            }
+            _ => {
+                self.problem(line, &format!("expect.taints[{index}]"), "needs either add or remove");
+                None
+            }
+        }
+    }
+}
+
+impl ExpectSpec {
+    /// Every field that is written, with its line.
+    fn given(&self) -> Vec<(&'static str, u64)> {
+        let fields = [
+            ("health", self.health.as_ref().map(line_of)),
+            ("taints", self.taints.as_ref().map(line_of)),
+            ("clusters", self.clusters.as_ref().map(line_of)),
+            ("scores", self.scores.as_ref().map(line_of)),
+            ("order", self.order.as_ref().map(line_of)),
+            ("verdict", self.verdict.as_ref().map(line_of)),
+            ("recheckAfterSeconds", self.recheck_after_seconds.as_ref().map(line_of)),
+            ("result", self.result.as_ref().map(line_of)),
+            ("contains", self.contains.as_ref().map(line_of)),
+            ("noRule", self.no_rule.as_ref().map(line_of)),
+            ("fault", self.fault.as_ref().map(line_of)),
+            ("reason", self.reason.as_ref().map(line_of)),
+            ("message", self.message.as_ref().map(line_of)),
+        ];
+        fields.into_iter().filter_map(|(name, line)| Some((name, line?))).collect()
+    }
+}
+
+fn filter(spec: &FilterSpec) -> ExpectedFilter {
+    let (verdict, why) = match spec {
+        FilterSpec::Short(verdict) => (*verdict, Why::default()),
+        FilterSpec::Long(long) => (long.verdict, Why { code: long.reason.clone(), message: long.message.clone() }),
+    };
+    match verdict {
+        FitSpec::Fit => ExpectedFilter::Fit,
+        FitSpec::Unfit => ExpectedFilter::Unfit(why),
+        FitSpec::Abstain => ExpectedFilter::Abstain,
+    }
+}

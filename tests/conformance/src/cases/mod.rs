@@ -1,0 +1,171 @@
+//! Cases: inputs with the verdicts that they have to lead to, in YAML.
+//!
+//! A file has a list `cases`; a directory of cases is every `.yaml` and `.yml` file in it. A case has
+//!
+//! | field | what |
+//! | --- | --- |
+//! | `name` | a sentence, unique in its file |
+//! | `kind` | `health`, `cluster-taint`, `filter`, `score`, `eviction-check` or `interpret` |
+//! | `operation` | of `interpret` only: `InterpretReplica`, `InterpretComponent`, `ReviseReplica`, `Retain`, `InterpretStatus`, `AggregateStatus`, `InterpretDependency` |
+//! | `config` | a configuration to load the plugin with; without one it is asked as it was loaded |
+//! | `input` | what it is asked about, see below |
+//! | `expect` | what it has to answer, see below |
+//! | `budget` | `steps`: what the answer may cost at most |
+//!
+//! | kind | `input` | `expect` |
+//! | --- | --- | --- |
+//! | `health` | `object` | `health`, and optionally `reason` and `message` |
+//! | `cluster-taint` | `cluster` | `taints`: a list of `{add: {key, value, effect}, reason, message}` and `{remove: {key, effect}, …}` |
+//! | `filter` | `binding`, `clusters` | `clusters`: by name `fit`, `abstain`, `unfit` or `{verdict: unfit, reason, message}` |
+//! | `score` | `binding`, `clusters` | `scores` by name, or `order` from best to worst, or both |
+//! | `eviction-check` | `binding`, `task`, `reports` | `verdict`: `release`, `hold` or `abstain`; optionally `reason`, `message`, `recheckAfterSeconds` |
+//! | `interpret` | `object`, for `ReviseReplica` with `replicas`, for `AggregateStatus` with `reports`; for `Retain` `desired` and `observed` | `result`, or `contains` for a part of it, or `noRule: true` |
+//!
+//! `now` in `input` is an RFC 3339 time; without it it is 2026-01-01T00:00:00Z. `expect` may be a `fault` instead, by
+//! kind, such as `guest-error`. Bindings and clusters are written with `name`, `labels`, `spec`, `status`, or as Kubernetes
+//! shows them, with `metadata`. A field that nobody reads is an error, as it is most likely misspelt.
+
+mod build;
+mod expect;
+mod format;
+mod input;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bulkhead_core::policy::Policy;
+use bulkhead_plugin::{Bounded, LoadError};
+use serde_json::Value;
+
+use crate::answer::ask;
+use crate::expectation::Expectation;
+use crate::question::Question;
+use crate::report::{Check, Outcome};
+use crate::subject::Subject;
+
+/// A case, ready to be put to a plugin.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// Where it stands: file and line.
+    pub origin: String,
+    /// The configuration that the plugin has to be loaded with; absent when any will do.
+    pub config: Option<Value>,
+    /// What is asked.
+    pub question: Question,
+    /// What has to be answered.
+    pub expected: Expectation,
+    /// What the answer may cost at most, in steps of the engine.
+    pub steps_max: Option<u64>,
+}
+
+/// Cases that cannot be read. Each problem names the file, the line and the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", problems.join("\n"))]
+pub struct CaseErrors {
+    /// What is wrong; at least one.
+    pub problems: Vec<String>,
+}
+
+/// Reads a file of cases, or every file of a directory, in order of name. Directories below it are not looked into.
+pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
+    let problem = |error: std::io::Error| CaseErrors { problems: vec![format!("{}: {error}", path.display())] };
+    let mut files = Vec::new();
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).map_err(problem)? {
+            let file = entry.map_err(problem)?.path();
+            let extension = file.extension().and_then(|extension| extension.to_str());
+            if matches!(extension, Some("yaml" | "yml")) && file.is_file() {
+                files.push(file);
+            }
+        }
+        files.sort();
+        if files.is_empty() {
+            let problem = format!("{}: there is no .yaml file with cases in it", path.display());
+            return Err(CaseErrors { problems: vec![problem] });
+        }
+    } else {
+        files.push(path.to_path_buf());
+    }
+    let (mut cases, mut problems) = (Vec::new(), Vec::new());
+    for file in files {
+        let origin = file.display().to_string();
+        match std::fs::read_to_string(&file) {
+            Ok(text) => match parse_cases(&origin, &text) {
+                Ok(read) => cases.extend(read),
+                Err(error) => problems.extend(error.problems),
+            },
+            Err(error) => problems.push(format!("{origin}: {error}")),
+        }
+    }
+    if problems.is_empty() { Ok(cases) } else { Err(CaseErrors { problems }) }
+}
+
+/// Reads cases from the text of a file; `origin` is its name for messages.
+pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
+    let file: format::CaseFile =
+        serde_saphyr::from_str(text).map_err(|error| CaseErrors { problems: vec![format!("{origin}: {error}")] })?;
+    build::cases(origin, file).map_err(|problems| CaseErrors { problems })
+}
+
+/// Puts every case to the plugin.
+pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
+    let mut loaded = Configured { subject, policies: BTreeMap::new() };
+    cases.iter().map(|case| check(&mut loaded, case)).collect()
+}
+
+fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
+    let told = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.question.kind()), outcome, steps };
+    let at = |why: String| Outcome::failed(format!("{}: {why}", case.origin));
+    let own;
+    let policy = match &case.config {
+        None => loaded.subject.policy(),
+        Some(config) => match loaded.with(config) {
+            None => return told(Outcome::skipped("there is no way to load it with another configuration"), 0),
+            Some(Err(error)) => return told(at(format!("does not load with {config}: {error}")), 0),
+            Some(Ok(policy)) => {
+                own = policy;
+                &*own
+            }
+        },
+    };
+    let call = case.question.call();
+    if !policy.capabilities().iter().any(|capability| capability.answers(&call)) {
+        return told(at(format!("it does not answer {} calls{}", call.kind(), about(&call))), 0);
+    }
+    let answer = ask(policy, &case.question);
+    let dear = case.steps_max.filter(|most| answer.steps > *most);
+    let outcome = match (case.expected.objection(&case.question, &answer.reply), dear) {
+        (Some(why), _) => at(format!("\n{why}")),
+        (None, Some(most)) => at(format!("took {} steps, at most {most} were expected", answer.steps)),
+        (None, None) => Outcome::Passed,
+    };
+    told(outcome, answer.steps)
+}
+
+/// ` about v1 Pod`, for calls about an object.
+fn about(call: &bulkhead_core::call::Call<'_>) -> String {
+    let field = |object: &Value, name| object.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
+    call.object()
+        .map_or_else(String::new, |object| format!(" about {} {}", field(object, "apiVersion"), field(object, "kind")))
+}
+
+/// The plugin by configuration, so that each is loaded once.
+struct Configured<'a> {
+    subject: &'a Subject<'a>,
+    policies: BTreeMap<String, Result<Arc<dyn Policy>, LoadError>>,
+}
+
+impl Configured<'_> {
+    /// The plugin with a configuration, if there is a way to load it.
+    fn with(&mut self, config: &Value) -> Option<Result<Arc<dyn Policy>, LoadError>> {
+        let loader = self.subject.loader()?;
+        let load = || loader(config).map(|policy| Arc::new(Bounded::new(policy)) as Arc<dyn Policy>);
+        Some(self.policies.entry(config.to_string()).or_insert_with(load).clone())
+    }
+}

@@ -1,0 +1,305 @@
+//! The verdict that a case expects, and whether an answer is that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reason, Reply, TaintChange};
+use bulkhead_core::model::{Health, TaintEffect};
+use bulkhead_core::policy::{Fault, FaultKind};
+use serde_json::Value;
+
+use crate::answer::{fault_name, filter_verdict, interpretation, shown};
+use crate::question::Question;
+
+/// What has to be answered. What a case does not name is not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expectation {
+    /// A health and its reason.
+    Health(Health, Why),
+    /// These changes of taints, all of them, in this order.
+    Taints(Vec<ExpectedChange>),
+    /// These verdicts, by name of cluster. Clusters that are not named may be anything.
+    Filter(BTreeMap<String, ExpectedFilter>),
+    /// Scores by name of cluster, and names from best to worst, each better than the next.
+    Score(BTreeMap<String, i64>, Vec<String>),
+    /// A verdict on a task and its reason.
+    EvictionCheck(ExpectedVerdict, Why),
+    /// An interpretation that is this: replicas as `{"replicas": 3, "requirements": {…}}`, everything else as it is.
+    Result(Value),
+    /// An interpretation that has at least these members, at any depth; lists have to be equal.
+    Contains(Value),
+    /// No rule for the operation.
+    NoRule,
+    /// A fault of this kind instead of an answer.
+    Fault(FaultKind),
+}
+
+/// A reason that is expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Why {
+    /// Its code, if that is compared.
+    pub code: Option<String>,
+    /// Its message, if that is compared.
+    pub message: Option<String>,
+}
+
+/// A change of taints that is expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedChange {
+    /// Whether the taint is to be added; removed otherwise.
+    pub adds: bool,
+    /// Key of the taint.
+    pub key: String,
+    /// Value of the taint, if that is compared; a removal has none.
+    pub value: Option<String>,
+    /// Effect of the taint.
+    pub effect: TaintEffect,
+    /// Why.
+    pub why: Why,
+}
+
+/// A verdict on a cluster that is expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedFilter {
+    /// It fits.
+    Fit,
+    /// It does not.
+    Unfit(Why),
+    /// No opinion.
+    Abstain,
+}
+
+/// A verdict on a task that is expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedVerdict {
+    /// The old copy may go.
+    Release,
+    /// It must stay; and after so many seconds the question is to be asked again, if that is compared.
+    Hold(Option<u32>),
+    /// No opinion.
+    Abstain,
+}
+
+impl Why {
+    fn fits(&self, reason: &Reason) -> bool {
+        let same = |expected: &Option<String>, got: &String| expected.as_ref().is_none_or(|expected| expected == got);
+        same(&self.code, &reason.code) && same(&self.message, &reason.message)
+    }
+
+    fn shown(&self) -> String {
+        match (&self.code, &self.message) {
+            (None, None) => String::new(),
+            (Some(code), None) => format!(" ({code})"),
+            (None, Some(message)) => format!(" (…: {message})"),
+            (Some(code), Some(message)) => format!(" ({code}: {message})"),
+        }
+    }
+}
+
+impl Expectation {
+    /// What is wrong with an answer; nothing if it is as expected.
+    pub(crate) fn objection(&self, question: &Question, reply: &Result<Reply, Fault>) -> Option<String> {
+        let names = || -> Vec<&str> {
+            question.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect()
+        };
+        let fits = match (self, reply) {
+            (Self::Health(health, why), Ok(Reply::Health(told))) => *health == told.health && why.fits(&told.reason),
+            (Self::Taints(expected), Ok(Reply::ClusterTaint(told))) => {
+                expected.len() == told.changes.len() && expected.iter().zip(&told.changes).all(|(e, got)| e.fits(got))
+            }
+            (Self::Filter(expected), Ok(Reply::Filter(told))) => return filter_objection(expected, &names(), told),
+            (Self::Score(scores, order), Ok(Reply::Score(told))) => {
+                return score_objection(scores, order, &names(), told);
+            }
+            (Self::EvictionCheck(expected, why), Ok(Reply::EvictionCheck(told))) => expected.fits(why, told),
+            (Self::Result(expected), Ok(Reply::Interpret(Some(told)))) => same_json(expected, &interpretation(told)),
+            (Self::Contains(expected), Ok(Reply::Interpret(Some(told)))) => contains(&interpretation(told), expected),
+            (Self::NoRule, Ok(Reply::Interpret(told))) => told.is_none(),
+            (Self::Fault(kind), Err(fault)) => *kind == fault.kind,
+            _ => false,
+        };
+        (!fits).then(|| format!("expected {}\n     got {}", self.shown(), shown_whole(reply)))
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Health(health, why) => format!("{}{}", health.as_str(), why.shown()),
+            Self::Taints(changes) if changes.is_empty() => "no changes of taints".to_owned(),
+            Self::Taints(changes) => changes.iter().map(ExpectedChange::shown).collect::<Vec<_>>().join(", "),
+            Self::Filter(expected) => format!("{expected:?}"),
+            Self::Score(scores, order) => format!("{scores:?} in the order {order:?}"),
+            Self::EvictionCheck(verdict, why) => format!("{}{}", verdict.shown(), why.shown()),
+            Self::Result(value) => value.to_string(),
+            Self::Contains(value) => format!("at least {value}"),
+            Self::NoRule => "no rule".to_owned(),
+            Self::Fault(kind) => format!("the fault {}", fault_name(*kind)),
+        }
+    }
+}
+
+/// An interpretation is shown whole, because its end may be what differs.
+fn shown_whole(reply: &Result<Reply, Fault>) -> String {
+    match reply {
+        Ok(Reply::Interpret(Some(told @ (Interpretation::Object(_) | Interpretation::Status(_))))) => {
+            interpretation(told).to_string()
+        }
+        other => shown(other),
+    }
+}
+
+impl ExpectedChange {
+    fn fits(&self, change: &TaintChange) -> bool {
+        match change {
+            TaintChange::Add { taint, reason } => {
+                let value = self.value.as_ref().is_none_or(|value| *value == taint.value);
+                self.adds && value && (&self.key, self.effect) == (&taint.key, taint.effect) && self.why.fits(reason)
+            }
+            TaintChange::Remove { key, effect, reason } => {
+                !self.adds && (&self.key, self.effect) == (key, *effect) && self.why.fits(reason)
+            }
+        }
+    }
+
+    fn shown(&self) -> String {
+        let verb = if self.adds { "add" } else { "remove" };
+        let value = self.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+        format!("{verb} {}{value}:{}{}", self.key, self.effect.as_str(), self.why.shown())
+    }
+}
+
+impl ExpectedVerdict {
+    fn fits(&self, why: &Why, told: &EvictionVerdict) -> bool {
+        match (self, told) {
+            (Self::Release, EvictionVerdict::Release(reason)) => why.fits(reason),
+            (Self::Hold(seconds), EvictionVerdict::Hold { reason, recheck_after_s }) => {
+                why.fits(reason) && (seconds.is_none() || seconds == recheck_after_s)
+            }
+            (Self::Abstain, EvictionVerdict::Abstain) => true,
+            _ => false,
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Release => "release".to_owned(),
+            Self::Hold(None) => "hold".to_owned(),
+            Self::Hold(Some(seconds)) => format!("hold, again after {seconds} s"),
+            Self::Abstain => "abstain".to_owned(),
+        }
+    }
+}
+
+impl ExpectedFilter {
+    fn fits(&self, told: &FilterVerdict) -> bool {
+        match (self, told) {
+            (Self::Fit, FilterVerdict::Fit) | (Self::Abstain, FilterVerdict::Abstain) => true,
+            (Self::Unfit(why), FilterVerdict::Unfit(reason)) => why.fits(reason),
+            _ => false,
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Self::Fit => "fit".to_owned(),
+            Self::Unfit(why) => format!("unfit{}", why.shown()),
+            Self::Abstain => "abstain".to_owned(),
+        }
+    }
+}
+
+fn filter_objection(
+    expected: &BTreeMap<String, ExpectedFilter>,
+    names: &[&str],
+    told: &[FilterVerdict],
+) -> Option<String> {
+    let told: BTreeMap<_, _> = names.iter().copied().zip(told).collect();
+    let wrong = expected.iter().filter_map(|(name, expected)| {
+        let got = told.get(name.as_str());
+        let fits = got.is_some_and(|got| expected.fits(got));
+        let got = || got.map_or_else(|| "nothing".to_owned(), |got| filter_verdict(got));
+        (!fits).then(|| format!("{name}: expected {}, got {}", expected.shown(), got()))
+    });
+    joined(wrong.collect())
+}
+
+fn score_objection(scores: &BTreeMap<String, i64>, order: &[String], names: &[&str], told: &[i64]) -> Option<String> {
+    let told: BTreeMap<_, _> = names.iter().copied().zip(told).collect();
+    let got = |name: &String| told.get(name.as_str()).map(|score| **score);
+    let text = |score: Option<i64>| score.map_or_else(|| "nothing".to_owned(), |score| score.to_string());
+    let wrong = scores.iter().filter(|(name, score)| got(name) != Some(**score));
+    let mut wrong: Vec<_> =
+        wrong.map(|(name, score)| format!("{name}: expected {score}, got {}", text(got(name)))).collect();
+    for pair in order.windows(2) {
+        if let [better, worse] = pair
+            && got(better).zip(got(worse)).is_none_or(|(better, worse)| better <= worse)
+        {
+            let (high, low) = (text(got(better)), text(got(worse)));
+            wrong.push(format!("expected {better} above {worse}, got {high} and {low}"));
+        }
+    }
+    joined(wrong)
+}
+
+fn joined(lines: Vec<String>) -> Option<String> {
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Whether both are the same, whether a number is written with a fraction of 0 or without.
+fn same_json(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_json(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let keys: BTreeSet<_> = one.keys().chain(other.keys()).collect();
+            keys.into_iter()
+                .all(|key| one.get(key).zip(other.get(key)).is_some_and(|(one, other)| same_json(one, other)))
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part)))
+        }
+        (whole, part) => same_json(whole, part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        assert!(same_json(&json!({"a": [3, 1.5]}), &json!({"a": [3.0, 1.5]})));
+        assert!(!same_json(&json!({"a": 3}), &json!({"a": "3"})));
+        assert!(!same_json(&json!({"a": 3}), &json!({"a": 3, "b": null})));
+    }
+
+    #[test]
+    fn a_part_is_contained_at_any_depth() {
+        let whole = json!({"spec": {"replicas": 3, "list": [1, 2]}, "kind": "Game"});
+        assert!(contains(&whole, &json!({"spec": {"replicas": 3}})));
+        assert!(contains(&whole, &json!({"spec": {"list": [1, 2]}})));
+        assert!(!contains(&whole, &json!({"spec": {"list": [1]}})));
+        assert!(!contains(&whole, &json!({"spec": {"paused": null}})));
+    }
+
+    #[test]
+    fn scores_are_told_by_name_and_by_order() {
+        let check = |scores: &[(&str, i64)], order: &[&str], expected: Option<&str>| {
+            let scores = scores.iter().map(|(name, score)| ((*name).to_owned(), *score)).collect();
+            let order: Vec<_> = order.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(score_objection(&scores, &order, &["a", "b", "c"], &[10, 20, 20]).as_deref(), expected);
+        };
+        check(&[("a", 10), ("c", 20)], &["b", "a"], None);
+        check(&[("a", 11)], &[], Some("a: expected 11, got 10"));
+        check(&[], &["b", "c"], Some("expected b above c, got 20 and 20"));
+        check(&[("d", 1)], &[], Some("d: expected 1, got nothing"));
+    }
+}

@@ -1,0 +1,36 @@
+//! Laws about asking again.
+
+use super::{Examination, each};
+use crate::answer::Answer;
+use crate::inputs::Sample;
+use crate::report::Outcome;
+
+/// Twice in a row, on whatever is not huge.
+pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
+    each(examined.inputs.all_small(), |sample| {
+        let (first, second) = (examined.ask(sample), examined.ask(sample));
+        (!first.same(&second)).then(|| first.difference(&second))
+    })
+}
+
+/// Asks everything plain in order, then backwards with junk in between: whatever was asked before a question, an input
+/// that the plugin chokes on among it, the answer is the same.
+pub(super) fn no_state(examined: &Examination<'_>) -> Outcome {
+    let inputs = examined.inputs;
+    let first: Vec<(&Sample, Answer)> =
+        inputs.plain.iter().chain(&inputs.empty).map(|sample| (sample, examined.ask(sample))).collect();
+    let mut between = inputs.junk.iter().chain(&inputs.deep).cycle();
+    for (sample, first) in first.into_iter().rev() {
+        let before = between.next();
+        if let Some(before) = before {
+            examined.ask(before);
+        }
+        let second = examined.ask(sample);
+        if !first.same(&second) {
+            let (what, before) = (&sample.what, before.map_or("other questions", |before| &before.what));
+            let why = first.difference(&second);
+            return Outcome::failed(format!("on {what}, asked again after {before}: {why}"));
+        }
+    }
+    Outcome::Passed
+}
