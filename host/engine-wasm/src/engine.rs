@@ -10,6 +10,7 @@ use wasmtime::{Config, Engine as Wasmtime};
 use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
+use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
@@ -25,12 +26,14 @@ pub struct Options {
     pub stack_bytes_max: usize,
     /// Where log lines go; nowhere if absent.
     pub log: Option<LogSink>,
+    /// Where compiled components are kept between runs; nowhere if absent.
+    pub cache: Option<CacheOptions>,
 }
 
 impl Default for Options {
-    /// 512 KiB of stack, no log.
+    /// 512 KiB of stack, no log, no cache.
     fn default() -> Self {
-        Self { stack_bytes_max: 512 << 10, log: None }
+        Self { stack_bytes_max: 512 << 10, log: None, cache: None }
     }
 }
 
@@ -50,6 +53,7 @@ pub struct WasmEngine {
     engine: Wasmtime,
     linker: Linker<Host>,
     ticker: Arc<Ticker>,
+    cache: Option<Cache>,
     options: Options,
 }
 
@@ -70,12 +74,21 @@ impl WasmEngine {
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
         let ticker = Arc::new(Ticker::start(engine.clone())?);
-        Ok(Self { engine, linker, ticker, options })
+        let cache = options.cache.clone().map(Cache::open);
+        Ok(Self { engine, linker, ticker, cache, options })
+    }
+
+    /// What the cache of compiled components did so far; absent if there is none.
+    pub fn cache_report(&self) -> Option<CacheReport> {
+        self.cache.as_ref().map(Cache::report)
     }
 
     /// Compiles, and looks at the types of imports and exports.
     fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports), LoadError> {
-        let compiled = Component::from_binary(&self.engine, code);
+        let compiled = match &self.cache {
+            Some(cache) => cache.component(&self.engine, code),
+            None => Component::from_binary(&self.engine, code),
+        };
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();
         // The names were read from the bytes before; these are wasmtime's own, and the ones that count.

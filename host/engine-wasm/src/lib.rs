@@ -5,12 +5,13 @@
 //! nothing else: no clock, no randomness, no files, no sockets. Fuel is the budget; the epoch is a backstop for what
 //! fuel does not count; memory, stack and replies have limits.
 //!
-//! Compiled code is not kept on disk, instances are not pooled, and there is no WASI for guests whose toolchain insists
-//! on it.
+//! Compiled code is kept on disk if the operator names a folder. Instances are not pooled, and there is no WASI for
+//! guests whose toolchain insists on it.
 //!
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 
 mod bindings;
+mod cache;
 mod contract;
 mod edit;
 mod engine;
@@ -27,5 +28,6 @@ mod session;
 mod tests;
 mod ticker;
 
+pub use cache::{CacheOptions, CacheReport};
 pub use engine::{Options, StartError, WasmEngine};
 pub use log::{Level, LogSink};

@@ -20,13 +20,18 @@ pub(super) fn with(old: &str, new: &str) -> String {
     GUEST.replace(old, new)
 }
 
-/// Loads the text of a component.
+/// Loads the text of a component with an engine of its own.
 pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    load_with(&WasmEngine::new(options).unwrap(), text, budget)
+}
+
+/// Loads the text of a component.
+pub(super) fn load_with(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module { origin: "guest.wat".to_owned(), code, entries: Vec::new() };
-    let (name, engine) = ("guest".to_owned(), EngineKind::Wasm);
-    let source = PluginSource { name, engine, modules: vec![module], config: Value::Null, budget };
-    WasmEngine::new(options).unwrap().load(&source)
+    let name = "guest".to_owned();
+    let source = PluginSource { name, engine: EngineKind::Wasm, modules: vec![module], config: Value::Null, budget };
+    engine.load(&source)
 }
 
 /// What it says about a task.
