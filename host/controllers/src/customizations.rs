@@ -7,9 +7,8 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_plugin::{Budget, Entry, EntryPoint, Layer, Module, PluginSource};
+use bulkhead_plugin::{Entry, EntryPoint, Layer, Module, PluginSource};
 use kube::ResourceExt;
-use serde_json::Value;
 
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action};
@@ -110,12 +109,5 @@ fn source_of(
             entries: vec![Entry { point, object_kind: Some((target.api_version.clone(), target.kind.clone())) }],
         });
     }
-    let source = PluginSource {
-        name: customization.name_any(),
-        engine: EngineKind::Lua,
-        modules,
-        config: Value::Null,
-        budget: Budget::default(),
-    };
-    (source, unsupported)
+    (PluginSource::new(customization.name_any(), EngineKind::Lua, modules), unsupported)
 }

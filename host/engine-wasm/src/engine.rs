@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, PluginSource};
+use bulkhead_plugin::{Engine, Instances, LoadError, LoadStage, PluginSource};
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
@@ -14,8 +14,10 @@ use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
-use crate::policy::WasmPolicy;
+use crate::policy::{Meter, WasmPolicy};
+use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
+use crate::slots::Slots;
 use crate::ticker::Ticker;
 use crate::{contract, metadata};
 
@@ -24,6 +26,11 @@ use crate::{contract, metadata};
 pub struct Options {
     /// Stack of a guest, in bytes.
     pub stack_bytes_max: usize,
+    /// Most instances at a time, of all plugins together; at least 1. A call that would be one more waits for another
+    /// to end. Reused instances count while they are idle, and make room for others when there is need.
+    pub instances_max: u32,
+    /// Where the memory of instances comes from. Without enough address space it is on demand in any case.
+    pub allocation: Allocation,
     /// Where log lines go; nowhere if absent.
     pub log: Option<LogSink>,
     /// Where compiled components are kept between runs; nowhere if absent.
@@ -31,9 +38,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 512 KiB of stack, no log, no cache.
+    /// 512 KiB of stack, 32 pooled instances, no log, no cache.
     fn default() -> Self {
-        Self { stack_bytes_max: 512 << 10, log: None, cache: None }
+        Self { stack_bytes_max: 512 << 10, instances_max: 32, allocation: Allocation::Pooled, log: None, cache: None }
     }
 }
 
@@ -53,6 +60,9 @@ pub struct WasmEngine {
     engine: Wasmtime,
     linker: Linker<Host>,
     ticker: Arc<Ticker>,
+    pub(crate) slots: Arc<Slots>,
+    allocation: Allocation,
+    allocation_problem: Option<String>,
     cache: Option<Cache>,
     options: Options,
 }
@@ -69,13 +79,32 @@ impl WasmEngine {
             // The same bits everywhere: one NaN, and relaxed instructions in their strict form. Threads are not
             // compiled into wasmtime at all.
             .cranelift_nan_canonicalization(true)
-            .relaxed_simd_deterministic(true);
-        let engine = Wasmtime::new(&config).map_err(StartError::Wasmtime)?;
+            .relaxed_simd_deterministic(true)
+            // 64-bit memories cost a check at every access and no toolchain of plugins needs them.
+            .wasm_memory64(false);
+        let started = pool::start(&config, options.allocation, options.instances_max);
+        let Started { engine, allocation, problem } = started.map_err(StartError::Wasmtime)?;
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
         let ticker = Arc::new(Ticker::start(engine.clone())?);
+        let slots = Arc::new(Slots::new(options.instances_max, Arc::clone(&ticker)));
         let cache = options.cache.clone().map(Cache::open);
-        Ok(Self { engine, linker, ticker, cache, options })
+        Ok(Self { engine, linker, ticker, slots, allocation, allocation_problem: problem, cache, options })
+    }
+
+    /// Where the memory of instances comes from.
+    pub fn allocation(&self) -> Allocation {
+        self.allocation
+    }
+
+    /// Why the memory of instances does not come from where the options say; absent when it does.
+    pub fn allocation_problem(&self) -> Option<&str> {
+        self.allocation_problem.as_deref()
+    }
+
+    /// How many reused instances wait for their next call.
+    pub fn idle_instances(&self) -> usize {
+        self.slots.idle()
     }
 
     /// What the cache of compiled components did so far; absent if there is none.
@@ -122,10 +151,17 @@ impl Engine for WasmEngine {
             exports,
             budget: source.budget,
             config: source.config.to_string(),
+            instances: source.instances,
+            slots: Arc::clone(&self.slots),
+            plugin: self.slots.plugin(),
             _ticker: Arc::clone(&self.ticker),
         };
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
         at.unless(metadata::objection(&described), LoadStage::Described)?;
+        if source.instances == Instances::Reused && !described.reusable {
+            let message = "instances: reused is asked for, and the plugin does not declare itself reusable";
+            return Err(at.error(LoadStage::Described, message));
+        }
         let id = metadata::id(source, module, &described);
         let about = About { plugin_name: source.name.clone(), ..About::default() };
         let mut session =
@@ -134,7 +170,7 @@ impl Engine for WasmEngine {
         session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
         let capabilities = metadata::capabilities(&code.exports, &described);
-        Ok(Arc::new(WasmPolicy { id, capabilities, code, log: self.options.log.clone() }))
+        Ok(Arc::new(WasmPolicy { id, capabilities, code, log: self.options.log.clone(), meter: Meter::default() }))
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 fn source(code: Vec<u8>, config: Value, budget: Budget) -> PluginSource {
     let module = Module { origin: "test.wasm".to_owned(), code, entries: Vec::new() };
-    PluginSource { name: "test".to_owned(), engine: EngineKind::Wasm, modules: vec![module], config, budget }
+    PluginSource { config, budget, ..PluginSource::new("test", EngineKind::Wasm, vec![module]) }
 }
 
 fn load(code: Vec<u8>, config: Value, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {

@@ -14,4 +14,4 @@ pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHAR
 pub use budget::Budget;
 pub use engine::{Engine, LoadError, LoadStage};
 pub use registry::{Layer, PluginReport, Registry, RegistrySubscription};
-pub use source::{Entry, EntryPoint, Module, PluginSource};
+pub use source::{Entry, EntryPoint, Instances, Module, PluginSource};

@@ -18,6 +18,33 @@ pub struct PluginSource {
     pub config: Value,
     /// What one call may cost.
     pub budget: Budget,
+    /// How long an instance lives.
+    pub instances: Instances,
+}
+
+impl PluginSource {
+    /// A plugin without configuration, with the default budget and an instance for every call.
+    pub fn new(name: impl Into<String>, engine: EngineKind, modules: Vec<Module>) -> Self {
+        Self {
+            name: name.into(),
+            engine,
+            modules,
+            config: Value::Null,
+            budget: Budget::default(),
+            instances: Instances::default(),
+        }
+    }
+}
+
+/// How long an instance of a component lives. Scripts always have a fresh environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instances {
+    /// For one call.
+    #[default]
+    Fresh,
+    /// For many calls. The component has to declare that it bears it.
+    Reused,
 }
 
 /// One piece of code.

@@ -261,13 +261,9 @@ impl Loader<'_> {
         let kinds = if kinds.is_empty() { vec![None] } else { kinds };
         let entry = |point| kinds.iter().map(move |object_kind| Entry { point, object_kind: object_kind.clone() });
         let entries = spec.answers.iter().copied().flat_map(entry).collect();
-        Some(PluginSource {
-            name: spec.name.clone(),
-            engine,
-            modules: vec![Module { origin: path.display().to_string(), code, entries }],
-            config: spec.config.clone(),
-            budget: spec.budget,
-        })
+        let module = Module { origin: path.display().to_string(), code, entries };
+        let (config, budget) = (spec.config.clone(), spec.budget);
+        Some(PluginSource { config, budget, ..PluginSource::new(&spec.name, engine, vec![module]) })
     }
 
     pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {

@@ -30,13 +30,8 @@ fn small_budget() -> Budget {
 
 fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
     let entries = points.iter().map(|point| Entry { point: *point, object_kind: None }).collect();
-    PluginSource {
-        name: "test".to_owned(),
-        engine: EngineKind::Lua,
-        modules: vec![Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries }],
-        config: Value::Null,
-        budget: small_budget(),
-    }
+    let module = Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries };
+    PluginSource { budget: small_budget(), ..PluginSource::new("test", EngineKind::Lua, vec![module]) }
 }
 
 fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadError> {

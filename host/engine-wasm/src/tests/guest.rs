@@ -6,8 +6,7 @@ use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Budget, Engine, LoadError, Module, PluginSource};
-use serde_json::Value;
+use bulkhead_plugin::{Budget, Engine, Instances, LoadError, Module, PluginSource};
 
 use crate::{Options, WasmEngine};
 
@@ -27,11 +26,18 @@ pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<d
 
 /// Loads the text of a component.
 pub(super) fn load_with(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    engine.load(&PluginSource { budget, ..source(text) })
+}
+
+/// Loads the text of a component whose instances are to be reused.
+pub(super) fn load_reused(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    engine.load(&PluginSource { budget, instances: Instances::Reused, ..source(text) })
+}
+
+fn source(text: &str) -> PluginSource {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module { origin: "guest.wat".to_owned(), code, entries: Vec::new() };
-    let name = "guest".to_owned();
-    let source = PluginSource { name, engine: EngineKind::Wasm, modules: vec![module], config: Value::Null, budget };
-    engine.load(&source)
+    PluginSource::new("guest", EngineKind::Wasm, vec![module])
 }
 
 /// What it says about a task.
