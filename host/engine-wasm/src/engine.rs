@@ -10,11 +10,14 @@ use wasmtime::{Config, Engine as Wasmtime};
 use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
+use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
-use crate::policy::WasmPolicy;
+use crate::policy::{Meter, WasmPolicy};
+use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
+use crate::slots::Slots;
 use crate::ticker::Ticker;
 use crate::{contract, metadata};
 
@@ -23,14 +26,21 @@ use crate::{contract, metadata};
 pub struct Options {
     /// Stack of a guest, in bytes.
     pub stack_bytes_max: usize,
+    /// Most instances at a time, of all plugins together; at least 1. A call that would be one more waits for another
+    /// to end. Reused instances count while they are idle, and make room for others when there is need.
+    pub instances_max: u32,
+    /// Where the memory of instances comes from. Without enough address space it is on demand in any case.
+    pub allocation: Allocation,
     /// Where log lines go; nowhere if absent.
     pub log: Option<LogSink>,
+    /// Where compiled components are kept between runs; nowhere if absent.
+    pub cache: Option<CacheOptions>,
 }
 
 impl Default for Options {
-    /// 512 KiB of stack, no log.
+    /// 512 KiB of stack, 32 pooled instances, no log, no cache.
     fn default() -> Self {
-        Self { stack_bytes_max: 512 << 10, log: None }
+        Self { stack_bytes_max: 512 << 10, instances_max: 32, allocation: Allocation::Pooled, log: None, cache: None }
     }
 }
 
@@ -50,6 +60,10 @@ pub struct WasmEngine {
     engine: Wasmtime,
     linker: Linker<Host>,
     ticker: Arc<Ticker>,
+    pub(crate) slots: Arc<Slots>,
+    allocation: Allocation,
+    allocation_problem: Option<String>,
+    cache: Option<Cache>,
     options: Options,
 }
 
@@ -65,17 +79,45 @@ impl WasmEngine {
             // The same bits everywhere: one NaN, and relaxed instructions in their strict form. Threads are not
             // compiled into wasmtime at all.
             .cranelift_nan_canonicalization(true)
-            .relaxed_simd_deterministic(true);
-        let engine = Wasmtime::new(&config).map_err(StartError::Wasmtime)?;
+            .relaxed_simd_deterministic(true)
+            // 64-bit memories cost a check at every access and no toolchain of plugins needs them.
+            .wasm_memory64(false);
+        let started = pool::start(&config, options.allocation, options.instances_max);
+        let Started { engine, allocation, problem } = started.map_err(StartError::Wasmtime)?;
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
         let ticker = Arc::new(Ticker::start(engine.clone())?);
-        Ok(Self { engine, linker, ticker, options })
+        let slots = Arc::new(Slots::new(options.instances_max, Arc::clone(&ticker)));
+        let cache = options.cache.clone().map(Cache::open);
+        Ok(Self { engine, linker, ticker, slots, allocation, allocation_problem: problem, cache, options })
+    }
+
+    /// Where the memory of instances comes from.
+    pub fn allocation(&self) -> Allocation {
+        self.allocation
+    }
+
+    /// Why the memory of instances does not come from where the options say; absent when it does.
+    pub fn allocation_problem(&self) -> Option<&str> {
+        self.allocation_problem.as_deref()
+    }
+
+    /// How many reused instances wait for their next call.
+    pub fn idle_instances(&self) -> usize {
+        self.slots.idle()
+    }
+
+    /// What the cache of compiled components did so far; absent if there is none.
+    pub fn cache_report(&self) -> Option<CacheReport> {
+        self.cache.as_ref().map(Cache::report)
     }
 
     /// Compiles, and looks at the types of imports and exports.
     fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
-        let compiled = Component::from_binary(&self.engine, code);
+        let compiled = match &self.cache {
+            Some(cache) => cache.component(&self.engine, code),
+            None => Component::from_binary(&self.engine, code),
+        };
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();
         // The names were read from the bytes before; these are wasmtime's own, and the ones that count.
@@ -109,6 +151,9 @@ impl Engine for WasmEngine {
             exports,
             budget: source.budget,
             config: source.config.to_string(),
+            instances: source.instances,
+            slots: Arc::clone(&self.slots),
+            plugin: self.slots.plugin(),
             _ticker: Arc::clone(&self.ticker),
         };
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
@@ -130,7 +175,10 @@ impl Engine for WasmEngine {
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
         let capabilities = metadata::capabilities(&code.exports, &object_kinds);
         let log = self.options.log.clone();
-        Ok(Loaded { policy: Arc::new(WasmPolicy { id, capabilities, code, log }), description })
+        Ok(Loaded {
+            policy: Arc::new(WasmPolicy { id, capabilities, code, log, meter: Meter::default() }),
+            description,
+        })
     }
 }
 

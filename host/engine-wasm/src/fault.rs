@@ -22,6 +22,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         // A guest that is refused memory traps or gives up; the refusal is the cause.
         _ if limits.hit => FaultKind::Memory,
         Some(_) => FaultKind::Trap,
+        None if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => FaultKind::Memory,
         // wasmtime checks every handle of a guest, so one that is not in the table is our own mistake.
         None if error.downcast_ref::<ResourceTableError>().is_some() => FaultKind::HostBug,
         None => otherwise,

@@ -3,7 +3,13 @@
 use wasmtime::{ResourceLimiter, Result};
 
 /// Most table elements of one plugin, over all its tables; far more than any has functions.
-const TABLE_ELEMENTS_MAX: usize = 100_000;
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Most core instances of one plugin. A component from wit-bindgen has four: the plugin, and what ties it to its imports.
+pub(crate) const INSTANCES_MAX: usize = 16;
+/// Most memories of one plugin: its own, and one of another that was composed with it.
+pub(crate) const MEMORIES_MAX: usize = 2;
+/// Most tables of one plugin.
+pub(crate) const TABLES_MAX: usize = 16;
 
 /// Limits memory and tables over all of them, and remembers that a limit was hit: the guest itself sees no more than
 /// an allocation that failed.
@@ -19,6 +25,11 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(memory_bytes_max: usize) -> Self {
         Self { memory_bytes_max, memory_bytes: 0, table_elements: 0, hit: false }
+    }
+
+    /// What all its memories are now, in bytes. Memories do not shrink.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 }
 
@@ -42,16 +53,15 @@ impl ResourceLimiter for Limits {
         Ok(sum.is_some())
     }
 
-    /// A component from wit-bindgen has four: the plugin, and what ties it to its imports.
     fn instances(&self) -> usize {
-        16
+        INSTANCES_MAX
     }
 
     fn memories(&self) -> usize {
-        4
+        MEMORIES_MAX
     }
 
     fn tables(&self) -> usize {
-        16
+        TABLES_MAX
     }
 }

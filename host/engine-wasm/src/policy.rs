@@ -1,8 +1,10 @@
 //! A plugin in force.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::model::Binding;
-use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use serde_json::Value;
 
 use crate::host::About;
@@ -16,6 +18,22 @@ pub(crate) struct WasmPolicy {
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) code: Code,
     pub(crate) log: Option<LogSink>,
+    pub(crate) meter: Meter,
+}
+
+/// What the calls have cost so far.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    steps: AtomicU64,
+    memory_bytes_max: AtomicU64,
+}
+
+impl Meter {
+    fn note(&self, session: &Session<'_>) {
+        let bytes = session.store.data().limits.memory_bytes();
+        self.steps.fetch_add(session.steps(), Ordering::Relaxed);
+        self.memory_bytes_max.fetch_max(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
 }
 
 impl Policy for WasmPolicy {
@@ -32,7 +50,18 @@ impl Policy for WasmPolicy {
         let mut session = Session::new(&self.code, about)?;
         let outcome = answer(&mut session, call);
         session.store.data_mut().lines.flush(self.log.as_ref(), &self.id);
+        self.meter.note(&session);
+        if outcome.as_ref().err().is_none_or(|fault| fault.kind == FaultKind::Unsupported) {
+            session.end_well();
+        }
         outcome
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            steps: self.meter.steps.load(Ordering::Relaxed),
+            memory_bytes_max: self.meter.memory_bytes_max.load(Ordering::Relaxed),
+        }
     }
 }
 

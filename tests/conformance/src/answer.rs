@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 /// Asks. The policy must not be asked by anybody else meanwhile, or their steps are counted too.
 pub(crate) fn ask(policy: &dyn Policy, question: &Question) -> Answer {
     let before = policy.usage().steps;
-    let reply = policy.call(&question.call());
+    let reply = question.with_call(|call| policy.call(call)).map(|reply| question.in_own_order(reply));
     Answer { reply, steps: policy.usage().steps.saturating_sub(before) }
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::{
-    Call, CallKind, ClusterTaintCall, EvictionCheckCall, FilterCall, HealthCall, InterpretCall, Operation, ScoreCall,
+    Call, CallKind, ClusterTaintCall, EvictionCheckCall, FilterCall, HealthCall, InterpretCall, Operation, Reply,
+    ScoreCall,
 };
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask};
+use bulkhead_core::snapshot::{self, ClusterSnapshot};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
@@ -52,8 +54,21 @@ pub enum Request {
 pub struct Candidates {
     /// The binding to place.
     pub binding: Binding,
-    /// The clusters, in order of name unless a law shuffles them.
+    /// The clusters, each with a name of its own.
     pub clusters: Vec<Arc<Cluster>>,
+}
+
+impl Candidates {
+    fn snapshot(&self) -> (ClusterSnapshot, Vec<u32>) {
+        let snapshot = ClusterSnapshot::new(self.clusters.iter().cloned());
+        let rows = (0..).take(snapshot.len()).collect();
+        (snapshot, rows)
+    }
+}
+
+/// The elements of a list at these places, in their order.
+pub(crate) fn picked<T: Clone>(list: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().filter_map(|place| list.get(*place).cloned()).collect()
 }
 
 /// A graceful eviction task and what is known about it.
@@ -68,17 +83,23 @@ pub struct Eviction {
 }
 
 impl Question {
-    /// The call that asks it.
-    pub fn call(&self) -> Call<'_> {
+    /// Makes the call that asks it, for as long as `ask` takes. Candidates are handed over in order of name.
+    pub fn with_call<T>(&self, ask: impl FnOnce(&Call<'_>) -> T) -> T {
         let now = self.now;
         let interpret = |operation| Call::Interpret(InterpretCall { operation, now });
-        match &self.request {
+        let call = match &self.request {
             Request::Health(object) => Call::Health(HealthCall { object, now }),
             Request::ClusterTaint(cluster) => Call::ClusterTaint(ClusterTaintCall { cluster, now }),
             Request::Filter(asked) => {
-                Call::Filter(FilterCall { binding: &asked.binding, clusters: &asked.clusters, now })
+                let (snapshot, rows) = asked.snapshot();
+                let clusters = snapshot::Candidates::of_rows(&snapshot, &rows);
+                return ask(&Call::Filter(FilterCall { binding: &asked.binding, clusters, peers: &[], now }));
             }
-            Request::Score(asked) => Call::Score(ScoreCall { binding: &asked.binding, clusters: &asked.clusters, now }),
+            Request::Score(asked) => {
+                let (snapshot, rows) = asked.snapshot();
+                let clusters = snapshot::Candidates::of_rows(&snapshot, &rows);
+                return ask(&Call::Score(ScoreCall { binding: &asked.binding, clusters, now }));
+            }
             Request::EvictionCheck(asked) => {
                 let Eviction { binding, task, observed } = &**asked;
                 Call::EvictionCheck(EvictionCheckCall { binding, task, observed, now })
@@ -90,12 +111,32 @@ impl Question {
             Request::ReflectStatus(object) => interpret(Operation::ReflectStatus { object }),
             Request::AggregateStatus(object, items) => interpret(Operation::AggregateStatus { object, items }),
             Request::Dependencies(object) => interpret(Operation::Dependencies { object }),
+        };
+        ask(&call)
+    }
+
+    /// A reply with verdicts in order of name, as policies give it, in the order of the question's clusters.
+    pub(crate) fn in_own_order(&self, reply: Reply) -> Reply {
+        let Some(clusters) = self.clusters() else { return reply };
+        let mut by_name: Vec<_> = (0..clusters.len()).collect();
+        by_name.sort_by_key(|index| clusters.get(*index).map(|cluster| cluster.name.as_str()));
+        let mut places = vec![0; by_name.len()];
+        for (place, index) in by_name.iter().enumerate() {
+            if let Some(of_index) = places.get_mut(*index) {
+                *of_index = place;
+            }
+        }
+        match reply {
+            Reply::Filter(verdicts) if verdicts.len() == places.len() => Reply::Filter(picked(&verdicts, &places)),
+            Reply::Score(scores) if scores.len() == places.len() => Reply::Score(picked(&scores, &places)),
+            // A list of the wrong length stays as it is, since nobody can tell which verdict is whose.
+            other => other,
         }
     }
 
     /// Which kind of question it is.
     pub fn kind(&self) -> CallKind {
-        self.call().kind()
+        self.with_call(|call| call.kind())
     }
 
     /// The clusters whose order must not matter, if it has any.

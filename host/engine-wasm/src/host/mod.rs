@@ -51,6 +51,16 @@ impl Host {
     }
 }
 
+impl Host {
+    /// What is left of earlier calls goes; what the instance holds in memory stays counted.
+    pub(crate) fn renew(&mut self, about: About) {
+        self.table = ResourceTable::new();
+        self.limits.hit = false;
+        self.lines = Lines::default();
+        self.about = about;
+    }
+}
+
 impl types::Host for Host {}
 
 impl context::Host for Host {

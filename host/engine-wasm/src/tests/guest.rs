@@ -6,7 +6,7 @@ use bulkhead_core::call::{Call, EvictionCheckCall, EvictionVerdict, Reply};
 use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Budget, Engine, LoadError, Module, PluginSource};
+use bulkhead_plugin::{Budget, Engine, Instances, LoadError, Module, PluginSource};
 
 use crate::{Options, WasmEngine};
 
@@ -19,12 +19,26 @@ pub(super) fn with(old: &str, new: &str) -> String {
     GUEST.replace(old, new)
 }
 
-/// Loads the text of a component.
+/// Loads the text of a component with an engine of its own.
 pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    load_with(&WasmEngine::new(options).unwrap(), text, budget)
+}
+
+/// Loads the text of a component.
+pub(super) fn load_with(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    engine.load(&PluginSource { budget, ..source(text) }).map(|loaded| loaded.policy)
+}
+
+/// Loads the text of a component whose instances are to be reused.
+pub(super) fn load_reused(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
+    let source = PluginSource { budget, instances: Instances::Reused, ..source(text) };
+    engine.load(&source).map(|loaded| loaded.policy)
+}
+
+fn source(text: &str) -> PluginSource {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module { origin: "guest.wat".to_owned(), code, entries: Vec::new() };
-    let source = PluginSource { budget, ..PluginSource::new("guest", EngineKind::Wasm, vec![module]) };
-    WasmEngine::new(options).unwrap().load(&source).map(|loaded| loaded.policy)
+    PluginSource::new("guest", EngineKind::Wasm, vec![module])
 }
 
 /// What it says about a task.

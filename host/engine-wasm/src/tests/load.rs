@@ -1,11 +1,11 @@
 //! Components that are no plugins, and what is said about them.
 
-use bulkhead_core::call::CallKind;
+use bulkhead_core::call::{CallKind, EvictionVerdict};
 use bulkhead_core::policy::Capability;
 use bulkhead_plugin::{Budget, LoadStage};
 
-use super::guest::{GUEST, load, with};
-use crate::Options;
+use super::guest::{GUEST, ask, load, load_with, with};
+use crate::{CacheOptions, CacheReport, Options, WasmEngine};
 
 fn check(text: &str, stage: LoadStage, words: &[&str]) {
     let error = load(Options::default(), text, Budget::default()).err().expect("it does not load");
@@ -79,4 +79,16 @@ fn what_a_plugin_does_while_it_is_loaded_has_limits_too() {
     );
     let crowd = format!("(core module $one) {} (core module $code", "(core instance (instantiate $one))".repeat(20));
     check(&with("(core module $code", &crowd), LoadStage::Described, &["instance"]);
+}
+
+#[test]
+fn a_plugin_from_the_cache_answers_as_the_one_that_was_compiled() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let options = Options { cache: Some(CacheOptions::in_folder(folder.path())), ..Options::default() };
+    for (hits, misses) in [(0, 1), (1, 0)] {
+        let engine = WasmEngine::new(options.clone()).unwrap();
+        let policy = load_with(&engine, GUEST, Budget::default()).unwrap();
+        assert_eq!(ask(&*policy), Ok(EvictionVerdict::Abstain));
+        assert_eq!(engine.cache_report(), Some(CacheReport { hits, misses, ..CacheReport::default() }));
+    }
 }

@@ -5,3 +5,5 @@ mod guest;
 mod hostile;
 mod load;
 mod log;
+mod places;
+mod reuse;

@@ -180,8 +180,7 @@ fn object_kinds(kind: CallKind, capabilities: &[Capability]) -> Vec<(&str, &str)
 
 /// Whether any of these capabilities promises an answer.
 pub(crate) fn answered(question: &Question, capabilities: &[Capability]) -> bool {
-    let call = question.call();
-    capabilities.iter().any(|capability| capability.answers(&call))
+    question.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
 }
 
 /// Every operation of a resource interpreter on one object.

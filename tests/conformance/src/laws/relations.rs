@@ -1,5 +1,6 @@
 //! Laws about two questions that differ in what must not matter.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Interpretation, Reply};
@@ -115,19 +116,46 @@ fn remove_unknown(value: &mut Value) {
     }
 }
 
-/// The contract hands clusters over in order of name. A verdict that leans on that would change when a cluster joins.
+/// The contract hands clusters over in order of name. A verdict that leans on that would change when a cluster joins, so
+/// the same clusters are asked about under names that bring them into other orders.
 pub(super) fn order(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let count = sample.question.clusters()?.len();
-        let usual = examined.ask(sample);
+        let under_names = |order: &[usize]| {
+            let mut renamed = sample.clone();
+            if let Request::Filter(asked) | Request::Score(asked) = &mut renamed.question.request {
+                rename(asked, order);
+            }
+            examined.ask(&renamed)
+        };
+        let usual = under_names(&(0..count).collect::<Vec<_>>());
         orders(count).into_iter().find_map(|order| {
-            let mut shuffled = sample.clone();
-            let (Request::Filter(asked) | Request::Score(asked)) = &mut shuffled.question.request else { return None };
-            asked.clusters = picked(&asked.clusters, &order);
-            let answer = put_back(examined.ask(&shuffled), &order);
+            let answer = under_names(&order);
             (!usual.same(&answer)).then(|| format!("in another order: {}", usual.difference(&answer)))
         })
     })
+}
+
+/// Gives the clusters names so that, in order of name, `order` tells which of them goes where. The binding keeps running
+/// where it runs.
+fn rename(asked: &mut Candidates, order: &[usize]) {
+    let mut names = BTreeMap::new();
+    for (place, index) in order.iter().enumerate() {
+        if let Some(cluster) = asked.clusters.get_mut(*index) {
+            let cluster = Arc::make_mut(cluster);
+            let name = format!("cluster-{place:05}");
+            names.insert(std::mem::replace(&mut cluster.name, name.clone()), name);
+        }
+    }
+    let binding = &mut asked.binding;
+    let targets = binding.spec.clusters.iter_mut().map(|target| &mut target.name);
+    let tasks = binding.spec.graceful_eviction_tasks.iter_mut().map(|task| &mut task.from_cluster);
+    let reports = binding.status.aggregated_status.iter_mut().map(|item| &mut item.cluster_name);
+    for name in targets.chain(tasks).chain(reports) {
+        if let Some(renamed) = names.get(name) {
+            name.clone_from(renamed);
+        }
+    }
 }
 
 /// Other orders of that many clusters: each names, by place, the cluster that goes there. One cluster has no other order.
@@ -144,46 +172,27 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
     orders
 }
 
-fn picked<T: Clone>(list: &[T], order: &[usize]) -> Vec<T> {
-    order.iter().filter_map(|index| list.get(*index).cloned()).collect()
-}
-
-/// The answer to a shuffled question as if it had been asked in the usual order. A list of the wrong length stays as it
-/// is, since nobody can tell which verdict is whose.
-fn put_back(mut answer: Answer, order: &[usize]) -> Answer {
-    let mut places: Vec<_> = (0..order.len()).collect();
-    places.sort_by_key(|place| order.get(*place).copied());
-    match &mut answer.reply {
-        Ok(Reply::Filter(verdicts)) if verdicts.len() == order.len() => *verdicts = picked(verdicts, &places),
-        Ok(Reply::Score(scores)) if scores.len() == order.len() => *scores = picked(scores, &places),
-        _ => {}
-    }
-    answer
-}
-
 #[cfg(test)]
 mod tests {
+    use bulkhead_core::model::{Cluster, TargetCluster};
+
     use super::*;
 
     #[test]
-    fn what_is_shuffled_can_be_put_back() {
-        let list: Vec<i64> = (0..24).collect();
-        for order in orders(list.len()) {
-            assert_ne!(picked(&list, &order), list);
-            let answer = Answer { reply: Ok(Reply::Score(picked(&list, &order))), steps: 0 };
-            assert_eq!(put_back(answer, &order).reply, Ok(Reply::Score(list.clone())));
-        }
+    fn another_order_is_another_one() {
+        let usual: Vec<_> = (0..24).collect();
+        let orders = orders(usual.len());
+        assert!(!orders.is_empty() && orders.iter().all(|order| *order != usual));
     }
 
     #[test]
-    fn an_unknown_field_is_taken_out_wherever_it_is() {
-        let plain =
-            json!({"kind": "Game", "metadata": {}, "spec": {"rooms": [{"size": 1}]}, "status": {"phase": "Up"}});
-        let mut object = Arc::new(plain.clone());
-        add_to_object(&mut object);
-        assert_eq!(object.to_string().matches(UNKNOWN).count(), 4);
-        let mut object = Arc::unwrap_or_clone(object);
-        remove_unknown(&mut object);
-        assert_eq!(object, plain);
+    fn names_bring_clusters_into_the_order_and_bindings_along() {
+        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let mut asked = Candidates { clusters: vec![cluster("a"), cluster("b")], ..Candidates::default() };
+        asked.binding.spec.clusters = vec![TargetCluster::new("b", 1)];
+        rename(&mut asked, &[1, 0]);
+        let names: Vec<_> = asked.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+        assert_eq!(names, ["cluster-00001", "cluster-00000"]);
+        assert_eq!(asked.binding.spec.clusters[0].name, "cluster-00000");
     }
 }

@@ -1,0 +1,148 @@
+//! The folder that compiled code is kept in: who may write there, and how much is kept.
+
+use std::fs::{self, File, Metadata};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::artefact::Name;
+
+/// What the names of unfinished files begin with.
+const UNFINISHED: &str = ".unfinished-";
+/// An unfinished file of that age was left behind by a process that died.
+const UNFINISHED_AGE_MAX: Duration = Duration::from_hours(1);
+
+/// A folder that only its owner can write in.
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder if need be and looks at who may write there. The error says what would be right.
+    pub(super) fn open(path: PathBuf) -> Result<Self, String> {
+        let shown = path.display().to_string();
+        let made = if path.is_dir() { Ok(()) } else { create(&path) };
+        made.map_err(|error| format!("cannot make the folder {shown} for compiled components: {error}"))?;
+        let metadata = fs::metadata(&path).map_err(|error| format!("cannot look at the folder {shown}: {error}"))?;
+        if let Some(objection) = objection(&metadata) {
+            return Err(format!("compiled components are executed, so they are not kept in {shown}: it {objection}"));
+        }
+        Ok(Self { path })
+    }
+
+    /// Where a file is.
+    pub(super) fn path(&self, name: &Name) -> PathBuf {
+        self.path.join(name.to_string())
+    }
+
+    /// Whether a file may be used, going by who may write to it.
+    #[expect(clippy::unused_self, reason = "the folder sets the rule that its files follow")]
+    pub(super) fn accept(&self, file: &Metadata) -> Result<(), String> {
+        if !file.is_file() {
+            return Err("it is no regular file".to_owned());
+        }
+        objection(file).map_or(Ok(()), |objection| Err(format!("it {objection}")))
+    }
+
+    /// The names of our files.
+    pub(super) fn names(&self) -> Vec<Name> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect()
+    }
+
+    /// Notes that a file was used. That it cannot be noted in a folder that is read-only does no harm.
+    pub(super) fn touch(&self, name: &Name) {
+        let _ = File::open(self.path(name)).and_then(|file| file.set_modified(now()));
+    }
+
+    /// Removes a file, unless somebody else did.
+    pub(super) fn remove(&self, name: &Name) {
+        let _ = fs::remove_file(self.path(name));
+    }
+
+    /// Writes a file that is complete from the moment it has its name.
+    pub(super) fn write(&self, name: &Name, content: &[u8]) -> Result<(), String> {
+        let written = || {
+            let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.path)?;
+            file.write_all(content)?;
+            // Without this a crash of the machine can leave a file with its name and without its content. The name
+            // itself may get lost: that is a miss and nothing worse.
+            file.as_file().sync_all()?;
+            file.persist(self.path(name))?;
+            Ok(())
+        };
+        let folder = self.path.display();
+        written().map_err(|error: std::io::Error| format!("cannot keep compiled components in {folder}: {error}"))
+    }
+
+    /// Removes what was not used for longest until no more than that many bytes are left, and what processes that died
+    /// left behind. Returns how many complete files went.
+    pub(super) fn shrink(&self, bytes_max: u64) -> u64 {
+        let mut files: Vec<_> = self.used().into_iter().collect();
+        files.sort_by(|(one, ..), (other, ..)| other.cmp(one));
+        let mut bytes = 0_u64;
+        let mut removed = 0;
+        for (_, size, name) in files {
+            bytes = bytes.saturating_add(size);
+            if bytes > bytes_max {
+                self.remove(&name);
+                removed += 1;
+            }
+        }
+        self.remove_unfinished();
+        removed
+    }
+
+    /// Our files with the time of their last use and their size.
+    fn used(&self) -> Vec<(SystemTime, u64, Name)> {
+        let used = |name: Name| {
+            let metadata = fs::metadata(self.path(&name)).ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), name))
+        };
+        self.names().into_iter().filter_map(used).collect()
+    }
+
+    fn remove_unfinished(&self) {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let unfinished = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
+            let age = || now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
+            if unfinished && age().is_some_and(|age| age > UNFINISHED_AGE_MAX) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// The time, which decides nothing here but what is removed first.
+#[expect(clippy::disallowed_methods, reason = "the age of a file is compared with the file system's clock")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Makes a folder that is for this user alone; folders above it are made too.
+fn create(path: &std::path::Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Why a folder or file cannot be trusted, if so. Elsewhere than on Unix permissions are those that the operator set.
+#[cfg(unix)]
+fn objection(metadata: &Metadata) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    let ours = rustix::process::geteuid().as_raw();
+    if metadata.uid() != ours && metadata.uid() != 0 {
+        return Some(format!("belongs to user {}, and must belong to user {ours} or to root", metadata.uid()));
+    }
+    let mode = metadata.mode();
+    (mode & WRITABLE_BY_OTHERS != 0)
+        .then(|| format!("can be written by others (mode {:o}); `chmod go-w` makes it safe", mode & 0o7777))
+}
+
+#[cfg(not(unix))]
+fn objection(_metadata: &Metadata) -> Option<String> {
+    None
+}

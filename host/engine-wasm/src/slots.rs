@@ -1,0 +1,219 @@
+//! How many instances there are at a time, and which of them wait for their next call.
+//!
+//! Every instance has a slot while it lives, and there are as many slots as the allocator was set up for, so a call
+//! waits here, first come first served, instead of failing there. An idle instance keeps its slot until somebody needs
+//! it more: its own plugin goes on with it, any other throws it away.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+use crate::host::Host;
+use crate::ticker::{TICK, Ticker};
+
+/// Most idle instances of one plugin: more would answer at the same time only, and a fresh one does that as well.
+const IDLE_PER_PLUGIN_MAX: usize = 8;
+
+/// A plugin of an engine; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PluginKey(u64);
+
+/// An instance between two calls.
+pub(crate) struct Idle {
+    /// What it lives in.
+    pub(crate) store: Store<Host>,
+    /// It was configured and has answered before.
+    pub(crate) instance: Instance,
+    /// How many calls it answered.
+    pub(crate) calls: u32,
+    /// The memory that it had once it was configured, in bytes.
+    pub(crate) configured_bytes: usize,
+}
+
+/// Every slot was taken for as long as the call may take.
+#[derive(Debug)]
+pub(crate) struct Crowded;
+
+/// The slots of one engine.
+pub(crate) struct Slots {
+    state: Mutex<State>,
+    changed: Condvar,
+    ticker: Arc<Ticker>,
+}
+
+struct State {
+    free: u32,
+    /// The least recently used first.
+    idle: VecDeque<(PluginKey, Idle)>,
+    /// Tickets of those who wait, in the order in which they came.
+    waiting: VecDeque<u64>,
+    tickets: u64,
+    plugins: u64,
+}
+
+/// The right to one instance.
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
+    /// Given on to an idle instance otherwise.
+    held: bool,
+}
+
+/// A slot, and what the caller finds in it.
+pub(crate) struct Taken {
+    pub(crate) slot: Slot,
+    /// An idle instance of the same plugin; otherwise the caller makes one.
+    pub(crate) idle: Option<Idle>,
+    /// How long the call waited.
+    pub(crate) waited_ticks: u64,
+}
+
+impl Slots {
+    /// That many slots, all free.
+    pub(crate) fn new(count: u32, ticker: Arc<Ticker>) -> Self {
+        let state =
+            State { free: count.max(1), idle: VecDeque::new(), waiting: VecDeque::new(), tickets: 0, plugins: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new(), ticker }
+    }
+
+    /// A key for a plugin.
+    pub(crate) fn plugin(&self) -> PluginKey {
+        let mut state = self.lock();
+        state.plugins += 1;
+        PluginKey(state.plugins)
+    }
+
+    /// Takes a slot, waiting for at most that many ticks.
+    pub(crate) fn take(self: &Arc<Self>, plugin: PluginKey, ticks_max: u64) -> Result<Taken, Crowded> {
+        let since = self.ticker.ticks();
+        let mut state = self.lock();
+        let ticket = state.tickets;
+        state.tickets += 1;
+        state.waiting.push_back(ticket);
+        loop {
+            let waited_ticks = self.ticker.ticks().saturating_sub(since);
+            let found = if state.waiting.front() == Some(&ticket) { state.find(plugin) } else { None };
+            if found.is_none() && waited_ticks < ticks_max {
+                state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            state.waiting.retain(|waiting| *waiting != ticket);
+            drop(state);
+            self.changed.notify_all();
+            let found = found.ok_or(Crowded)?;
+            let slot = Slot { slots: Arc::clone(self), held: true };
+            // Another plugin's instance is dropped here, before a new one takes its place.
+            let idle = if let Found::Own(idle) = found { Some(idle) } else { None };
+            return Ok(Taken { slot, idle, waited_ticks });
+        }
+    }
+
+    /// Drops the idle instances of a plugin that is gone.
+    pub(crate) fn forget(&self, plugin: PluginKey) {
+        let mut state = self.lock();
+        let (gone, rest): (VecDeque<_>, _) = state.idle.drain(..).partition(|(of, _)| *of == plugin);
+        state.idle = rest;
+        drop(state);
+        let count = u32::try_from(gone.len()).unwrap_or(0);
+        drop(gone);
+        self.give_back(count);
+    }
+
+    /// How many instances are idle.
+    pub(crate) fn idle(&self) -> usize {
+        self.lock().idle.len()
+    }
+
+    fn give_back(&self, count: u32) {
+        self.lock().free += count;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a slot came from.
+enum Found {
+    Own(Idle),
+    Free,
+    Other(#[expect(dead_code, reason = "held to be dropped outside of the lock")] Idle),
+}
+
+impl State {
+    fn find(&mut self, plugin: PluginKey) -> Option<Found> {
+        if let Some(at) = self.idle.iter().rposition(|(of, _)| *of == plugin) {
+            return self.idle.remove(at).map(|(_, idle)| Found::Own(idle));
+        }
+        if self.free > 0 {
+            self.free -= 1;
+            return Some(Found::Free);
+        }
+        self.idle.pop_front().map(|(_, idle)| Found::Other(idle))
+    }
+}
+
+impl Slot {
+    /// Leaves an instance behind for the next call of its plugin, unless that has enough of them.
+    pub(crate) fn keep(mut self, plugin: PluginKey, idle: Idle) {
+        let mut state = self.slots.lock();
+        if state.idle.iter().filter(|(of, _)| *of == plugin).count() >= IDLE_PER_PLUGIN_MAX {
+            drop(state);
+            // The slot is free once the instance is gone, not before.
+            drop(idle);
+            return;
+        }
+        state.idle.push_back((plugin, idle));
+        drop(state);
+        self.held = false;
+        self.slots.changed.notify_all();
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.held {
+            self.slots.give_back(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wasmtime::Engine;
+
+    use super::{Crowded, Slots};
+    use crate::ticker::Ticker;
+
+    fn slots(count: u32) -> Arc<Slots> {
+        Arc::new(Slots::new(count, Arc::new(Ticker::start(Engine::default()).unwrap())))
+    }
+
+    #[test]
+    fn who_finds_no_slot_in_time_is_told_so() {
+        let slots = slots(2);
+        let plugin = slots.plugin();
+        let held: Vec<_> = (0..2).map(|_| slots.take(plugin, 0).unwrap()).collect();
+        assert!(matches!(slots.take(plugin, 2), Err(Crowded)));
+        assert!(matches!(slots.take(slots.plugin(), 0), Err(Crowded)));
+        drop(held);
+        assert!(slots.take(plugin, 0).is_ok(), "those who gave up are not waited for");
+    }
+
+    #[test]
+    fn everybody_who_waits_gets_a_slot_in_the_end() {
+        let slots = slots(1);
+        let plugin = slots.plugin();
+        let first = slots.take(plugin, 0).unwrap();
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| slots.take(plugin, u64::MAX).map(|taken| drop(taken.slot)))).collect();
+            drop(first);
+            assert!(waiting.into_iter().all(|thread| thread.join().unwrap().is_ok()));
+        });
+    }
+}
