@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::Work;
+use bulkhead_core::call::Operation;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::dispatch;
 use bulkhead_core::journal::Decision;
@@ -154,17 +155,17 @@ impl BindingController {
         }
     }
 
-    async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Value>, Error> {
+    async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Arc<Value>>, Error> {
         let context = &self.0;
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let key = Key::new(&resource.namespace, &resource.name);
         if let Some(template) = context.templates.get(HUB, &kind, &key) {
-            return Ok(Some(dynamic::to_value(&kind, &template)));
+            return Ok(Some(Arc::new(dynamic::to_value(&kind, &template))));
         }
         let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &resource.namespace);
         let template = api.get_opt(&resource.name).await.map_err(Error::api(format!("reading {resource}")))?;
-        Ok(template.map(|template| dynamic::to_value(&kind, &template)))
+        Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
     /// Creates or updates the Work of one target cluster. Returns whether there was anything to write.
@@ -172,7 +173,7 @@ impl BindingController {
         &self,
         binding: &B,
         permanent_id: &str,
-        template: &Value,
+        template: &Arc<Value>,
         target: &bulkhead_core::model::TargetCluster,
     ) -> Result<bool, Error> {
         let context = &self.0;
@@ -183,8 +184,9 @@ impl BindingController {
         if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
-        let policies = context.policies();
-        let desired = render::work(binding, permanent_id, template, target, existing.as_deref(), &policies)
+        let about = subject(binding);
+        let interpret = |operation: Operation<'_>| context.interpret(NAME, &about, operation);
+        let desired = render::work(binding, permanent_id, template, target, existing.as_deref(), interpret)
             .map_err(|fault| Error::Undecided(format!("rendering {resource}: {}", fault.reason())))?;
         if existing.as_deref() == Some(&desired) {
             return Ok(false);

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use bulkhead_api::work::APPLIED;
-use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine;
+use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::decide::{dispatch, report};
 use bulkhead_core::model::{AggregatedStatusItem, Condition, set_condition};
 use kube::api::{Patch, PatchParams};
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use crate::binding::{binding_of, cluster_of};
 use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, HUB};
+use crate::context::{Context, HUB, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::kinds::ObjectKind;
@@ -99,9 +98,9 @@ impl BindingStatus {
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let key = Key::new(&resource.namespace, &resource.name);
         let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(()) };
-        let object = dynamic::to_value(&kind, &template);
-        let call = InterpretCall { operation: Operation::AggregateStatus { object: &object, items } };
-        let aggregated = combine::interpret(&context.policies(), call)
+        let object = Arc::new(dynamic::to_value(&kind, &template));
+        let aggregated = context
+            .interpret(NAME, &subject(binding), Operation::AggregateStatus { object: &object, items })
             .map_err(|fault| Error::Undecided(format!("status of {resource}: {}", fault.reason())))?;
         let Some(Interpretation::Object(aggregated)) = aggregated else { return Ok(()) };
         if aggregated.get("status") == object.get("status") {

@@ -126,7 +126,7 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
 }
 
 async fn write_taints(context: &Context, cluster: &Cluster, plan: TaintPlan) -> Result<(), Error> {
-    context.record_faults(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.faults);
+    context.record_remarks(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.remarks);
     let Some(taints) = plan.taints else { return Ok(()) };
     let record = |decision, (taint, because): (bulkhead_core::model::Taint, Because)| {
         context.record(Record {

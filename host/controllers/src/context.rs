@@ -7,7 +7,8 @@ use bulkhead_api::{
     Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy, ResourceBinding,
     ResourceInterpreterCustomization, Work,
 };
-use bulkhead_core::combine::{Because, PolicyFault};
+use bulkhead_core::call::{InterpretCall, Interpretation, Operation, Reason};
+use bulkhead_core::combine::{self, Because, PolicyFault, Remarks};
 use bulkhead_core::journal::{Decision, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
@@ -201,24 +202,39 @@ impl Context {
         self.members.client(cluster).map_err(Error::NotYet)
     }
 
-    /// Records plugin faults that a decision had to do without.
-    pub(crate) fn record_faults(
+    /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.
+    pub(crate) fn interpret(
+        &self,
+        controller: &'static str,
+        subject: &Subject,
+        operation: Operation<'_>,
+    ) -> Result<Option<Interpretation>, PolicyFault> {
+        let call = InterpretCall { operation, now: self.clock.now() };
+        let outcome = combine::interpret(&self.policies(), call)?;
+        self.record_remarks(controller, subject, None, &outcome.remarks);
+        Ok(outcome.interpretation)
+    }
+
+    /// Records plugin faults that a decision had to do without, and what policies in shadow would have decided.
+    pub(crate) fn record_remarks(
         &self,
         controller: &'static str,
         subject: &Subject,
         cluster: Option<&str>,
-        faults: &[PolicyFault],
+        remarks: &Remarks,
     ) {
-        for fault in faults {
-            let _ = self.record(Record {
-                controller,
-                subject: subject.clone(),
-                cluster: cluster.map(str::to_owned),
-                decision: Decision::PluginFault,
-                because: Because::from(fault),
-                effect: String::new(),
-                inputs: Vec::new(),
-            });
+        let record = |decision, because, effect| {
+            let (subject, cluster) = (subject.clone(), cluster.map(str::to_owned));
+            let _ = self.record(Record { controller, subject, cluster, decision, because, effect, inputs: Vec::new() });
+        };
+        for fault in &remarks.faults {
+            record(Decision::PluginFault, Because::from(fault), String::new());
+        }
+        for divergence in &remarks.divergences {
+            self.registry.count_divergence(&divergence.policy);
+            let reason = Reason::new("ShadowDiverged", divergence.shadow.clone());
+            let because = Because::policy(&divergence.policy, reason);
+            record(Decision::ShadowDiverged, because, divergence.enforced.clone());
         }
     }
 

@@ -7,9 +7,8 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_plugin::{Budget, Entry, EntryPoint, Layer, Module, PluginSource};
+use bulkhead_plugin::{Entry, EntryPoint, Layer, Module, PluginSource};
 use kube::ResourceExt;
-use serde_json::Value;
 
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action};
@@ -48,11 +47,11 @@ fn load(context: &Context) {
             continue;
         }
         match context.registry.load(&source) {
-            Ok(policy) => {
+            Ok(loaded) => {
                 let target = &customization.spec.target;
                 let message = format!("its scripts interpret {} {} from now on", target.api_version, target.kind);
                 report(context, &customization, EventType::Normal, "CustomizationLoaded", &message);
-                policies.push(policy);
+                policies.push(loaded.policy);
             }
             Err(error) => {
                 report(context, &customization, EventType::Warning, "CustomizationRefused", &error.to_string());
@@ -110,12 +109,5 @@ fn source_of(
             entries: vec![Entry { point, object_kind: Some((target.api_version.clone(), target.kind.clone())) }],
         });
     }
-    let source = PluginSource {
-        name: customization.name_any(),
-        engine: EngineKind::Lua,
-        modules,
-        config: Value::Null,
-        budget: Budget::default(),
-    };
-    (source, unsupported)
+    (PluginSource::new(customization.name_any(), EngineKind::Lua, modules), unsupported)
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
-use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine::{self, Because};
+use bulkhead_core::call::{Interpretation, Operation};
+use bulkhead_core::combine::Because;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{BindingSpec, ObjectReference};
 use bulkhead_core::names::{self, keys};
@@ -309,9 +309,10 @@ fn describe(
     claim: &Claim,
     spec: &mut BindingSpec,
 ) -> Result<(), Error> {
-    let object = dynamic::to_value(kind, template);
-    let call = InterpretCall { operation: Operation::Replicas { object: &object } };
-    let interpreted = combine::interpret(&context.policies(), call)
+    let object = Arc::new(dynamic::to_value(kind, template));
+    let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());
+    let interpreted = context
+        .interpret(NAME, &about, Operation::Replicas { object: &object })
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
     (spec.replicas, spec.replica_requirements) = match interpreted {
         Some(Interpretation::Replicas { replicas, requirements }) => (replicas, requirements),

@@ -104,7 +104,7 @@ impl GracefulEviction {
             }
         }
         if news {
-            self.context.record_faults(NAME, &subject(binding), None, &plan.faults);
+            self.context.record_remarks(NAME, &subject(binding), None, &plan.remarks);
         }
         let released = plan.released.iter().map(|(task, because)| {
             held.remove(&(key.clone(), task.from_cluster.clone()));

@@ -1,13 +1,14 @@
 //! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`,
 //! `pkg/resourceinterpreter/default/native/prune`).
 
+use std::sync::Arc;
+
 use bulkhead_api::work::{WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
-use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine::{self, PolicyFault};
+use bulkhead_core::call::{Interpretation, Operation};
+use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::{self, keys};
-use bulkhead_core::policy::PolicySet;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
@@ -15,14 +16,16 @@ use serde_json::{Map, Value, json};
 pub(crate) fn work<B: AnyBinding>(
     binding: &B,
     permanent_id: &str,
-    template: &Value,
+    template: &Arc<Value>,
     target: &TargetCluster,
     existing: Option<&Work>,
-    policies: &PolicySet,
+    interpret: impl Fn(Operation<'_>) -> Result<Option<Interpretation>, PolicyFault>,
 ) -> Result<Work, PolicyFault> {
     let spec = binding.spec();
     let resource = &spec.resource;
-    let mut manifest = revise(template, spec.is_workload().then_some(target.replicas), policies)?;
+    let revise = Operation::Revise { object: template, replicas: target.replicas };
+    let interpreted = if spec.is_workload() { interpret(revise)? } else { None };
+    let mut manifest = interpreted.and_then(revised).unwrap_or_else(|| Value::clone(template));
     prune(&mut manifest);
     let mut work = existing.cloned().unwrap_or_default();
     let namespace = names::execution_namespace(&target.name);
@@ -67,13 +70,8 @@ pub(crate) fn work<B: AnyBinding>(
     Ok(work)
 }
 
-fn revise(template: &Value, replicas: Option<i32>, policies: &PolicySet) -> Result<Value, PolicyFault> {
-    let Some(replicas) = replicas else { return Ok(template.clone()) };
-    let call = InterpretCall { operation: Operation::Revise { object: template, replicas } };
-    Ok(match combine::interpret(policies, call)? {
-        Some(Interpretation::Object(revised)) => revised,
-        _ => template.clone(),
-    })
+fn revised(interpretation: Interpretation) -> Option<Value> {
+    if let Interpretation::Object(revised) = interpretation { Some(revised) } else { None }
 }
 
 /// The template's word counts if it is one that exists, then the binding's.

@@ -136,7 +136,7 @@ impl Reconcile for Scheduler {
         let now = context.clock.now();
         let policies = context.policies();
         let plan = schedule::decide(SchedulingSnapshot { binding: &snapshot, clusters: &clusters, now }, &policies);
-        context.record_faults(NAME, &subject(&*binding), None, &plan.faults);
+        context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
         match &plan.result {
             Ok(targets) => self.place(&*binding, targets, &plan, trigger.describe()).await,
             Err(error) => self.give_up(&*binding, error, &plan).await,

@@ -75,7 +75,7 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
     let (kind, object) = identify(manifest);
     let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
-    let status = manifest_status(&context, &work, &kind, &object, &dynamic::to_value(&kind, &observed));
+    let status = manifest_status(&context, &work, &kind, &object, &Arc::new(dynamic::to_value(&kind, &observed)));
     let api: Api<Work> = Api::namespaced(context.hub.clone(), &key.namespace);
     update_status(&api, &*work, |work| {
         let changed = work.status.manifest_statuses.first() != Some(&status);
@@ -91,7 +91,7 @@ fn manifest_status(
     work: &Work,
     kind: &ObjectKind,
     object: &Key,
-    observed: &Value,
+    observed: &Arc<Value>,
 ) -> ManifestStatus {
     let policies = context.policies();
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
@@ -105,7 +105,8 @@ fn manifest_status(
         name: object.name.clone(),
     };
     let before = work.status.manifest_statuses.first();
-    let outcome = combine::health(&policies, HealthCall { object: observed });
+    let now = context.clock.now();
+    let outcome = combine::health(&policies, HealthCall { object: observed, now });
     let (binding, cluster) = (binding_of(work), cluster_of(work));
     let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
@@ -120,15 +121,22 @@ fn manifest_status(
             inputs: vec![input(work)],
         });
     }
-    let call = InterpretCall { operation: Operation::ReflectStatus { object: observed } };
+    let call = InterpretCall { operation: Operation::ReflectStatus { object: observed }, now };
+    let mut remarks = outcome.remarks;
     let status = match combine::interpret(&policies, call) {
-        Ok(Some(Interpretation::Status(status))) => status,
-        Ok(_) => observed.get("status").cloned(),
+        Ok(outcome) => {
+            remarks.extend(outcome.remarks);
+            match outcome.interpretation {
+                Some(Interpretation::Status(status)) => status,
+                _ => observed.get("status").cloned(),
+            }
+        }
         Err(fault) => {
             // A script that fails must not make the status look empty.
-            context.record_faults(NAME, &subject, Some(&cluster), &[fault]);
+            remarks.faults.push(fault);
             before.and_then(|before| before.status.clone())
         }
     };
+    context.record_remarks(NAME, &subject, Some(&cluster), &remarks);
     ManifestStatus { identifier, status, health: Some(outcome.health) }
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::{
-    AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask, Health, ReplicaRequirements, Taint, TaintEffect,
+    AggregatedStatusItem, Binding, Cluster, Component, DependentObjectReference, GracefulEvictionTask, Health,
+    ReplicaRequirements, Taint, TaintEffect,
 };
 use crate::time::Time;
 
@@ -86,8 +87,20 @@ impl Call<'_> {
         }
     }
 
+    /// The time to reason with.
+    pub fn now(&self) -> Time {
+        match self {
+            Self::Health(call) => call.now,
+            Self::ClusterTaint(call) => call.now,
+            Self::Filter(call) => call.now,
+            Self::Score(call) => call.now,
+            Self::EvictionCheck(call) => call.now,
+            Self::Interpret(call) => call.now,
+        }
+    }
+
     /// The object that the question is about, for kinds that are registered per kind of object.
-    pub fn object(&self) -> Option<&Value> {
+    pub fn object(&self) -> Option<&Arc<Value>> {
         match self {
             Self::Health(call) => Some(call.object),
             Self::Interpret(call) => Some(call.operation.object()),
@@ -99,8 +112,10 @@ impl Call<'_> {
 /// Input of a health plugin.
 #[derive(Clone, Debug)]
 pub struct HealthCall<'a> {
-    /// The object as the member cluster reports it, whole.
-    pub object: &'a Value,
+    /// The object as the member cluster reports it, whole. Shared, so that an engine can lend it to a guest as it is.
+    pub object: &'a Arc<Value>,
+    /// The time to reason with.
+    pub now: Time,
 }
 
 /// Input of a cluster-taint plugin.
@@ -152,34 +167,53 @@ pub struct EvictionCheckCall<'a> {
 pub struct InterpretCall<'a> {
     /// The operation with its arguments.
     pub operation: Operation<'a>,
+    /// The time to reason with.
+    pub now: Time,
 }
 
-/// An interpreter operation with its arguments.
+/// An interpreter operation with its arguments. Objects are shared, so that an engine can lend them to a guest.
 #[derive(Clone, Debug)]
 pub enum Operation<'a> {
     /// Karmada's `InterpretReplica`: replicas and what one of them needs.
     Replicas {
         /// The resource template.
-        object: &'a Value,
+        object: &'a Arc<Value>,
+    },
+    /// Karmada's `InterpretComponent`: the pod templates of an object that has several.
+    Components {
+        /// The resource template.
+        object: &'a Arc<Value>,
     },
     /// Karmada's `ReviseReplica`: the object with another number of replicas.
     Revise {
         /// The resource template.
-        object: &'a Value,
+        object: &'a Arc<Value>,
         /// Replicas to write in.
         replicas: i32,
+    },
+    /// Karmada's `Retain`: the desired object with what the member cluster owns.
+    Retain {
+        /// What is to be applied.
+        desired: &'a Arc<Value>,
+        /// The object as the member cluster has it.
+        observed: &'a Arc<Value>,
     },
     /// Karmada's `InterpretStatus`: the part of the status worth collecting.
     ReflectStatus {
         /// The object as the member cluster reports it.
-        object: &'a Value,
+        object: &'a Arc<Value>,
     },
     /// Karmada's `AggregateStatus`: the template with a status folded from the member clusters.
     AggregateStatus {
         /// The resource template.
-        object: &'a Value,
+        object: &'a Arc<Value>,
         /// What the member clusters report, sorted by cluster.
         items: &'a [AggregatedStatusItem],
+    },
+    /// Karmada's `InterpretDependency`: the objects that the template needs beside it.
+    Dependencies {
+        /// The resource template.
+        object: &'a Arc<Value>,
     },
 }
 
@@ -188,19 +222,25 @@ impl Operation<'_> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Replicas { .. } => "InterpretReplica",
+            Self::Components { .. } => "InterpretComponent",
             Self::Revise { .. } => "ReviseReplica",
+            Self::Retain { .. } => "Retain",
             Self::ReflectStatus { .. } => "InterpretStatus",
             Self::AggregateStatus { .. } => "AggregateStatus",
+            Self::Dependencies { .. } => "InterpretDependency",
         }
     }
 
-    /// The object the operation is about.
-    pub fn object(&self) -> &Value {
+    /// The object the operation is about; for `Retain` the desired one.
+    pub fn object(&self) -> &Arc<Value> {
         match self {
             Self::Replicas { object }
+            | Self::Components { object }
             | Self::Revise { object, .. }
+            | Self::Retain { desired: object, .. }
             | Self::ReflectStatus { object }
-            | Self::AggregateStatus { object, .. } => object,
+            | Self::AggregateStatus { object, .. }
+            | Self::Dependencies { object } => object,
         }
     }
 }
@@ -333,8 +373,27 @@ pub enum Interpretation {
         /// What one replica needs.
         requirements: Option<ReplicaRequirements>,
     },
-    /// To [`Operation::Revise`] and [`Operation::AggregateStatus`]: the complete object.
+    /// To [`Operation::Components`].
+    Components(Vec<Component>),
+    /// To [`Operation::Revise`], [`Operation::Retain`] and [`Operation::AggregateStatus`]: the complete object.
     Object(Value),
     /// To [`Operation::ReflectStatus`]: the fragment, absent when the object has no status.
     Status(Option<Value>),
+    /// To [`Operation::Dependencies`].
+    Dependencies(Vec<DependentObjectReference>),
+}
+
+impl Interpretation {
+    /// Whether it is of the sort that the operation asks for.
+    pub fn answers(&self, operation: &Operation<'_>) -> bool {
+        match operation {
+            Operation::Replicas { .. } => matches!(self, Self::Replicas { .. }),
+            Operation::Components { .. } => matches!(self, Self::Components(_)),
+            Operation::Revise { .. } | Operation::Retain { .. } | Operation::AggregateStatus { .. } => {
+                matches!(self, Self::Object(_))
+            }
+            Operation::ReflectStatus { .. } => matches!(self, Self::Status(_)),
+            Operation::Dependencies { .. } => matches!(self, Self::Dependencies(_)),
+        }
+    }
 }

@@ -2,12 +2,15 @@
 //!
 //! | kind | combined | a fault |
 //! | --- | --- | --- |
-//! | health | the first policy that covers the kind decides; none: healthy, as in Karmada | unknown |
+//! | health | the first opinion, or the worst; no policy: healthy, as in Karmada | unknown |
 //! | cluster taint | changes of all policies, in order | that policy changes nothing |
 //! | filter | unfit if any policy says so; the first one speaks | stays where it runs, is not placed anew there |
-//! | score | sum | the policy is left out of the sum and reported |
-//! | eviction check | released if one releases and none holds | held |
+//! | score | sum, each with the weight of its policy | the policy is left out of the sum and reported |
+//! | eviction check | by default released if one releases and none holds | held |
 //! | interpret | the first policy that has a rule decides | an error, nothing is changed |
+//!
+//! [`Composition`](crate::composition::Composition) chooses where the table gives a choice. A policy that answers
+//! [`FaultKind::Unsupported`] abstains. Policies in shadow are asked after the decision, see [`crate::shadow`].
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +18,10 @@ use crate::call::{
     Call, ClusterTaintCall, EvictionCheckCall, EvictionVerdict, FilterCall, FilterVerdict, HealthCall, InterpretCall,
     Interpretation, Reason, Reply, ScoreCall, TaintChange,
 };
+use crate::composition::{EvictionRule, HealthRule};
 use crate::model::Health;
-use crate::policy::{Fault, FaultKind, Policy, PolicyId, PolicySet};
+use crate::policy::{Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
+use crate::shadow::{self, Divergence};
 
 /// A fault together with who had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,23 @@ impl PolicyFault {
     /// The fault as a reason that names the policy.
     pub fn reason(&self) -> Reason {
         Reason::new(self.fault.kind.code(), format!("{}: {}", self.policy, self.fault))
+    }
+}
+
+/// What is worth telling about the policies that were asked, whatever was decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Who had a fault.
+    pub faults: Vec<PolicyFault>,
+    /// Who is in shadow and would have decided otherwise.
+    pub divergences: Vec<Divergence>,
+}
+
+impl Remarks {
+    /// Adds those of another question.
+    pub fn extend(&mut self, other: Self) {
+        self.faults.extend(other.faults);
+        self.divergences.extend(other.divergences);
     }
 }
 
@@ -65,13 +87,21 @@ impl From<&PolicyFault> for Because {
     }
 }
 
-fn ask(policy: &dyn Policy, call: &Call<'_>) -> Result<Reply, PolicyFault> {
-    policy.call(call).map_err(|fault| PolicyFault { policy: policy.id().clone(), fault })
+/// The policy's reply; none if it has no opinion.
+pub(crate) fn ask(member: &Member, call: &Call<'_>) -> Result<Option<Reply>, PolicyFault> {
+    match member.policy.call(call) {
+        Ok(reply) => Ok(Some(reply)),
+        Err(fault) if fault.kind == FaultKind::Unsupported => Ok(None),
+        Err(fault) => Err(PolicyFault { policy: member.policy.id().clone(), fault }),
+    }
+}
+
+fn bad_reply(policy: &dyn Policy, message: String) -> PolicyFault {
+    PolicyFault { policy: policy.id().clone(), fault: Fault::new(FaultKind::BadReply, message) }
 }
 
 fn wrong_kind(policy: &dyn Policy, reply: &Reply) -> PolicyFault {
-    let message = format!("answered with a {} reply", reply.kind());
-    PolicyFault { policy: policy.id().clone(), fault: Fault::new(FaultKind::BadReply, message) }
+    bad_reply(policy, format!("answered with a {} reply", reply.kind()))
 }
 
 /// Health of an object.
@@ -81,26 +111,51 @@ pub struct HealthOutcome {
     pub health: Health,
     /// Who said so, and why.
     pub because: Because,
-    /// The fault, when that is why the health is unknown.
-    pub fault: Option<PolicyFault>,
+    /// The fault, when that is why the health is unknown, and shadows that would have said something else.
+    pub remarks: Remarks,
 }
 
 /// Combined health of an object.
 pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     let call = Call::Health(call);
-    let Some(policy) = policies.answering(&call).next() else {
-        let because = Because::rule("NoInterpreter", "no health interpreter covers this kind, so it counts as healthy");
-        return HealthOutcome { health: Health::Healthy, because, fault: None };
-    };
-    let fault = match ask(policy, &call) {
-        Ok(Reply::Health(verdict)) => {
-            let because = Because::policy(policy.id(), verdict.reason);
-            return HealthOutcome { health: verdict.health, because, fault: None };
+    let mut opinions = policies.answering(&call).filter_map(|member| opinion(member, &call));
+    let decided = match policies.composition().health {
+        HealthRule::FirstOpinion => opinions.next(),
+        HealthRule::WorstOpinion => {
+            opinions.reduce(|worst, next| if badness(&next) > badness(&worst) { next } else { worst })
         }
-        Ok(reply) => wrong_kind(policy, &reply),
+    };
+    let mut outcome = decided.unwrap_or_else(|| {
+        let because = Because::rule("NoInterpreter", "no health interpreter covers this kind, so it counts as healthy");
+        HealthOutcome { health: Health::Healthy, because, remarks: Remarks::default() }
+    });
+    outcome.remarks.divergences = shadow::health(policies, &call, outcome.health);
+    outcome
+}
+
+/// What one policy says; none if it has no opinion.
+fn opinion(member: &Member, call: &Call<'_>) -> Option<HealthOutcome> {
+    let policy = member.policy.as_ref();
+    let fault = match ask(member, call) {
+        Ok(Some(Reply::Health(verdict))) => {
+            let because = Because::policy(policy.id(), verdict.reason);
+            return Some(HealthOutcome { health: verdict.health, because, remarks: Remarks::default() });
+        }
+        Ok(Some(reply)) => wrong_kind(policy, &reply),
+        Ok(None) => return None,
         Err(fault) => fault,
     };
-    HealthOutcome { health: Health::Unknown, because: Because::from(&fault), fault: Some(fault) }
+    let because = Because::from(&fault);
+    let remarks = Remarks { faults: vec![fault], divergences: Vec::new() };
+    Some(HealthOutcome { health: Health::Unknown, because, remarks })
+}
+
+fn badness(outcome: &HealthOutcome) -> u8 {
+    match outcome.health {
+        Health::Healthy => 0,
+        Health::Unknown => 1,
+        Health::Unhealthy => 2,
+    }
 }
 
 /// Changes of a cluster's taints, each with who asked for it, in order.
@@ -108,23 +163,26 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
 pub struct TaintOutcome {
     /// The changes of all policies.
     pub changes: Vec<(PolicyId, TaintChange)>,
-    /// Policies that changed nothing because of a fault.
-    pub faults: Vec<PolicyFault>,
+    /// Policies that changed nothing because of a fault, and shadows that would change something else.
+    pub remarks: Remarks,
 }
 
 /// Combined changes of a cluster's taints.
 pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintOutcome {
     let call = Call::ClusterTaint(call);
     let mut outcome = TaintOutcome::default();
-    for policy in policies.answering(&call) {
-        match ask(policy, &call) {
-            Ok(Reply::ClusterTaint(verdict)) => {
+    for member in policies.answering(&call) {
+        let policy = member.policy.as_ref();
+        match ask(member, &call) {
+            Ok(Some(Reply::ClusterTaint(verdict))) => {
                 outcome.changes.extend(verdict.changes.into_iter().map(|change| (policy.id().clone(), change)));
             }
-            Ok(reply) => outcome.faults.push(wrong_kind(policy, &reply)),
-            Err(fault) => outcome.faults.push(fault),
+            Ok(Some(reply)) => outcome.remarks.faults.push(wrong_kind(policy, &reply)),
+            Ok(None) => {}
+            Err(fault) => outcome.remarks.faults.push(fault),
         }
     }
+    outcome.remarks.divergences = shadow::cluster_taint(policies, &call, &outcome.changes);
     outcome
 }
 
@@ -133,18 +191,19 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
 pub struct FilterOutcome {
     /// Per candidate, in the order of the call: absent is fit, otherwise who rejected it first, and why.
     pub rejections: Vec<Option<Because>>,
-    /// Faults on the way.
-    pub faults: Vec<PolicyFault>,
+    /// Faults on the way, and shadows that would have let other clusters pass.
+    pub remarks: Remarks,
 }
 
 /// Combined filter verdicts for all candidates.
 pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
-    let mut outcome = FilterOutcome { rejections: vec![None; call.clusters.len()], faults: Vec::new() };
+    let mut outcome = FilterOutcome { rejections: vec![None; call.clusters.len()], ..FilterOutcome::default() };
     let (binding, clusters) = (call.binding, call.clusters);
     let call = Call::Filter(call);
-    for policy in policies.answering(&call) {
-        let fault = match ask(policy, &call) {
-            Ok(Reply::Filter(verdicts)) if verdicts.len() == clusters.len() => {
+    for member in policies.answering(&call) {
+        let policy = member.policy.as_ref();
+        let fault = match ask(member, &call) {
+            Ok(Some(Reply::Filter(verdicts))) if verdicts.len() == clusters.len() => {
                 for (rejection, verdict) in outcome.rejections.iter_mut().zip(verdicts) {
                     if let FilterVerdict::Unfit(reason) = verdict {
                         rejection.get_or_insert_with(|| Because::policy(policy.id(), reason));
@@ -152,11 +211,11 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
                 }
                 continue;
             }
-            Ok(Reply::Filter(verdicts)) => {
-                let message = format!("{} verdicts for {} clusters", verdicts.len(), clusters.len());
-                PolicyFault { policy: policy.id().clone(), fault: Fault::new(FaultKind::BadReply, message) }
+            Ok(Some(Reply::Filter(verdicts))) => {
+                bad_reply(policy, format!("{} verdicts for {} clusters", verdicts.len(), clusters.len()))
             }
-            Ok(reply) => wrong_kind(policy, &reply),
+            Ok(Some(reply)) => wrong_kind(policy, &reply),
+            Ok(None) => continue,
             Err(fault) => fault,
         };
         for (rejection, cluster) in outcome.rejections.iter_mut().zip(clusters) {
@@ -164,8 +223,9 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
                 rejection.get_or_insert_with(|| Because::from(&fault));
             }
         }
-        outcome.faults.push(fault);
+        outcome.remarks.faults.push(fault);
     }
+    outcome.remarks.divergences = shadow::filter(policies, &call, &outcome.rejections);
     outcome
 }
 
@@ -174,19 +234,21 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
 pub struct PolicyScores {
     /// Who gave them.
     pub policy: PolicyId,
-    /// Per cluster, in the order of the call.
+    /// What they are multiplied with in the sum.
+    pub weight: u32,
+    /// Per cluster, in the order of the call, before the weight.
     pub scores: Vec<i64>,
 }
 
 /// Combined scores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScoreOutcome {
-    /// Sum per cluster, in the order of the call.
+    /// Weighted sum per cluster, in the order of the call.
     pub totals: Vec<i64>,
     /// What each policy contributed.
     pub by_policy: Vec<PolicyScores>,
-    /// Policies left out of the sum.
-    pub faults: Vec<PolicyFault>,
+    /// Policies left out of the sum, and shadows that would have preferred other clusters.
+    pub remarks: Remarks,
 }
 
 /// Combined scores for all feasible clusters.
@@ -194,23 +256,25 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     let count = call.clusters.len();
     let mut outcome = ScoreOutcome { totals: vec![0; count], ..ScoreOutcome::default() };
     let call = Call::Score(call);
-    for policy in policies.answering(&call) {
-        match ask(policy, &call) {
-            Ok(Reply::Score(scores)) if scores.len() == count => {
+    for member in policies.answering(&call) {
+        let policy = member.policy.as_ref();
+        match ask(member, &call) {
+            Ok(Some(Reply::Score(scores))) if scores.len() == count => {
                 for (total, score) in outcome.totals.iter_mut().zip(&scores) {
-                    *total = total.saturating_add(*score);
+                    *total = total.saturating_add(score.saturating_mul(i64::from(member.weight)));
                 }
-                outcome.by_policy.push(PolicyScores { policy: policy.id().clone(), scores });
+                let (policy, weight) = (policy.id().clone(), member.weight);
+                outcome.by_policy.push(PolicyScores { policy, weight, scores });
             }
-            Ok(Reply::Score(scores)) => {
-                let message = format!("{} scores for {count} clusters", scores.len());
-                let fault = Fault::new(FaultKind::BadReply, message);
-                outcome.faults.push(PolicyFault { policy: policy.id().clone(), fault });
+            Ok(Some(Reply::Score(scores))) => {
+                outcome.remarks.faults.push(bad_reply(policy, format!("{} scores for {count} clusters", scores.len())));
             }
-            Ok(reply) => outcome.faults.push(wrong_kind(policy, &reply)),
-            Err(fault) => outcome.faults.push(fault),
+            Ok(Some(reply)) => outcome.remarks.faults.push(wrong_kind(policy, &reply)),
+            Ok(None) => {}
+            Err(fault) => outcome.remarks.faults.push(fault),
         }
     }
+    outcome.remarks.divergences = shadow::score(policies, &call, &outcome.totals);
     outcome
 }
 
@@ -223,48 +287,74 @@ pub struct EvictionOutcome {
     pub because: Because,
     /// When to ask again, in seconds; the earliest of all holds.
     pub recheck_after_s: Option<u32>,
-    /// Faults, each of which holds.
-    pub faults: Vec<PolicyFault>,
+    /// Faults, each of which holds, and shadows that would have decided otherwise.
+    pub remarks: Remarks,
 }
 
 /// Combined eviction check. With no opinion at all the old copy is held.
 pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> EvictionOutcome {
     let call = Call::EvictionCheck(call);
-    let (mut release, mut hold, mut recheck_after_s, mut faults) = (None, None, None::<u32>, Vec::new());
-    for policy in policies.answering(&call) {
-        let fault = match ask(policy, &call) {
-            Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason))) => {
-                release.get_or_insert_with(|| Because::policy(policy.id(), reason));
+    let (mut releases, mut holds, mut recheck_after_s, mut faults) = (Vec::new(), Vec::new(), None::<u32>, Vec::new());
+    for member in policies.answering(&call) {
+        let policy = member.policy.as_ref();
+        let fault = match ask(member, &call) {
+            Ok(Some(Reply::EvictionCheck(EvictionVerdict::Release(reason)))) => {
+                releases.push(Because::policy(policy.id(), reason));
                 continue;
             }
-            Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: after })) => {
-                hold.get_or_insert_with(|| Because::policy(policy.id(), reason));
+            Ok(Some(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: after }))) => {
+                holds.push(Because::policy(policy.id(), reason));
                 recheck_after_s = [recheck_after_s, after].into_iter().flatten().min();
                 continue;
             }
-            Ok(Reply::EvictionCheck(EvictionVerdict::Abstain)) => continue,
-            Ok(reply) => wrong_kind(policy, &reply),
+            Ok(None | Some(Reply::EvictionCheck(EvictionVerdict::Abstain))) => continue,
+            Ok(Some(reply)) => wrong_kind(policy, &reply),
             Err(fault) => fault,
         };
-        hold.get_or_insert_with(|| Because::from(&fault));
+        holds.push(Because::from(&fault));
         faults.push(fault);
     }
-    let released = hold.is_none() && release.is_some();
-    let because = hold
-        .or(release)
-        .unwrap_or_else(|| Because::rule("NoOpinion", "no eviction check has an opinion, so the old copy is held"));
-    EvictionOutcome { released, because, recheck_after_s, faults }
+    let rule = policies.composition().eviction_check;
+    let released = rule.releases(releases.len(), holds.len());
+    let divergences = shadow::eviction_check(policies, &call, released);
+    let said = if released { releases.first() } else { holds.first() };
+    let because = said.cloned().unwrap_or_else(|| too_few(rule, releases.len()));
+    EvictionOutcome { released, because, recheck_after_s, remarks: Remarks { faults, divergences } }
 }
 
-/// Result of an interpreter operation; `None` when no policy has a rule for that kind.
-pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<Option<Interpretation>, PolicyFault> {
+/// Why the old copy is held although nobody holds it.
+fn too_few(rule: EvictionRule, releases: usize) -> Because {
+    match rule {
+        EvictionRule::Quorum(least) if releases > 0 => {
+            Because::rule("NoQuorum", format!("{releases} of {least} eviction checks release the old copy"))
+        }
+        _ => Because::rule("NoOpinion", "no eviction check has an opinion, so the old copy is held"),
+    }
+}
+
+/// Result of an interpreter operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InterpretOutcome {
+    /// The result; absent when no policy has a rule for that kind.
+    pub interpretation: Option<Interpretation>,
+    /// Shadows that would have given another one.
+    pub remarks: Remarks,
+}
+
+/// Interprets with the first policy that has a rule.
+pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<InterpretOutcome, PolicyFault> {
     let call = Call::Interpret(call);
-    for policy in policies.answering(&call) {
-        match ask(policy, &call)? {
-            Reply::Interpret(Some(interpretation)) => return Ok(Some(interpretation)),
-            Reply::Interpret(None) => {}
-            reply => return Err(wrong_kind(policy, &reply)),
+    let mut interpretation = None;
+    for member in policies.answering(&call) {
+        match ask(member, &call)? {
+            Some(Reply::Interpret(Some(told))) => {
+                interpretation = Some(told);
+                break;
+            }
+            None | Some(Reply::Interpret(None)) => {}
+            Some(reply) => return Err(wrong_kind(member.policy.as_ref(), &reply)),
         }
     }
-    Ok(None)
+    let divergences = shadow::interpret(policies, &call, interpretation.as_ref());
+    Ok(InterpretOutcome { interpretation, remarks: Remarks { faults: Vec::new(), divergences } })
 }

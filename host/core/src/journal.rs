@@ -79,6 +79,8 @@ pub enum Decision {
     HealthChanged,
     /// A plugin did not answer; the fail-static rule applied.
     PluginFault,
+    /// A plugin in shadow would have decided otherwise.
+    ShadowDiverged,
     /// Plugins were loaded, replaced or refused.
     PluginsChanged,
 }

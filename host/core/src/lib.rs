@@ -9,6 +9,7 @@
 
 pub mod call;
 pub mod combine;
+pub mod composition;
 pub mod decide;
 pub mod journal;
 pub mod model;
@@ -16,5 +17,6 @@ pub mod names;
 pub mod pod;
 pub mod policy;
 pub mod quantity;
+pub mod shadow;
 pub mod shape;
 pub mod time;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{Call, CallKind, Reply};
+use crate::composition::{Composition, Mode};
 
 /// What runs a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -91,6 +92,16 @@ impl Capability {
     }
 }
 
+/// What the calls of a policy have cost since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Steps of all calls together, in the unit of the engine: fuel, or interrupt checks. The same call costs the same.
+    pub steps: u64,
+    /// The most memory that any one call held, in bytes; 0 when the engine does not measure it.
+    pub memory_bytes_max: u64,
+}
+
 /// The whole plugin boundary as decisions see it.
 pub trait Policy: Send + Sync {
     /// Who this is.
@@ -102,6 +113,11 @@ pub trait Policy: Send + Sync {
     /// Answers one call. Never blocks for longer than its budget, and never panics: what goes wrong is a
     /// [`Fault`], which is not a verdict.
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault>;
+
+    /// What its calls have cost so far. Policies that are compiled in are not metered.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// Whose fault a fault is.
@@ -130,10 +146,14 @@ pub enum FaultKind {
     BadReply,
     /// The guest returned an error of its own.
     GuestError,
+    /// The guest does not handle what it was asked about. This is an abstention and counts against nobody.
+    Unsupported,
     /// The guest lacks the function that its manifest or its target promises.
     MissingExport,
     /// The guest asked for something that it may not have.
     Denied,
+    /// The plugin is in quarantine after too many faults and was not asked.
+    Quarantined,
     /// A bug in the host.
     HostBug,
 }
@@ -149,8 +169,10 @@ impl FaultKind {
             | Self::Memory
             | Self::BadReply
             | Self::GuestError
+            | Self::Unsupported
             | Self::MissingExport
-            | Self::Denied => Blame::Guest,
+            | Self::Denied
+            | Self::Quarantined => Blame::Guest,
         }
     }
 
@@ -163,8 +185,10 @@ impl FaultKind {
             Self::Memory => "PluginOutOfMemory",
             Self::BadReply => "PluginBadReply",
             Self::GuestError => "PluginError",
+            Self::Unsupported => "PluginUnsupported",
             Self::MissingExport => "PluginMissingExport",
             Self::Denied => "PluginDenied",
+            Self::Quarantined => "PluginQuarantined",
             Self::HostBug => "HostBug",
         }
     }
@@ -187,38 +211,77 @@ impl Fault {
     }
 }
 
+/// A policy and how it takes part.
+#[derive(Clone)]
+pub struct Member {
+    /// The policy.
+    pub policy: Arc<dyn Policy>,
+    /// Whether its answers count.
+    pub mode: Mode,
+    /// What its scores are multiplied with.
+    pub weight: u32,
+}
+
+impl Member {
+    /// A policy whose answers count, with weight 1.
+    pub fn enforced(policy: Arc<dyn Policy>) -> Self {
+        Self { policy, mode: Mode::Enforce, weight: 1 }
+    }
+}
+
 /// The policies in force, in the order of configuration. Immutable: a reload makes a new one.
 #[derive(Clone, Default)]
 pub struct PolicySet {
-    policies: Vec<Arc<dyn Policy>>,
+    members: Vec<Member>,
+    composition: Composition,
 }
 
 impl PolicySet {
-    /// A set; the order of `policies` is the order in which they are asked.
+    /// A set of policies that are all enforced, with weight 1 and the default rules; the order of `policies` is the
+    /// order in which they are asked.
     pub fn new(policies: Vec<Arc<dyn Policy>>) -> Self {
-        Self { policies }
+        Self::composed(policies.into_iter().map(Member::enforced).collect(), Composition::default())
     }
 
-    /// Every policy, in order.
+    /// A set; the order of `members` is the order in which they are asked.
+    pub fn composed(members: Vec<Member>, composition: Composition) -> Self {
+        Self { members, composition }
+    }
+
+    /// The rules by which several answers become one.
+    pub fn composition(&self) -> Composition {
+        self.composition
+    }
+
+    /// Every policy that is not off, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
-        self.policies.iter().map(AsRef::as_ref)
+        self.members.iter().filter(|member| member.mode != Mode::Off).map(|member| member.policy.as_ref())
     }
 
-    /// The policies that answer such a call, in order.
-    pub fn answering<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a dyn Policy> {
+    /// The policies whose answers to such a call count, in order.
+    pub fn answering<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
+        self.covering(call, Mode::Enforce)
+    }
+
+    /// The policies that are asked such a call only to compare, in order.
+    pub fn shadowing<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
+        self.covering(call, Mode::Shadow)
+    }
+
+    fn covering<'a>(&'a self, call: &Call<'_>, mode: Mode) -> impl Iterator<Item = &'a Member> {
         let kind = call.kind();
-        let object = call.object().map(object_kind);
-        let covering: Vec<_> = self
-            .iter()
-            .filter(|policy| policy.capabilities().iter().any(|capability| capability.covers(kind, object)))
-            .collect();
+        let object = call.object().map(|object| object_kind(object));
+        let covers = |member: &&Member| {
+            member.mode == mode && member.policy.capabilities().iter().any(|capability| capability.covers(kind, object))
+        };
+        let covering: Vec<_> = self.members.iter().filter(covers).collect();
         covering.into_iter()
     }
 }
 
 impl fmt::Debug for PolicySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter().map(Policy::id)).finish()
+        f.debug_list().entries(self.members.iter().map(|member| (member.policy.id(), member.mode))).finish()
     }
 }
 

@@ -3,12 +3,14 @@
 //! `cargo bench -p bulkhead-engine-lua`; the figures are in BENCHMARKS.md.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, Reply};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_plugin::{Bounded, Budget, Engine, Entry, EntryPoint, Module, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Entry, EntryPoint, Module, PluginSource};
 use bulkhead_plugins_builtin::NativeHealth;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::Value;
@@ -35,25 +37,20 @@ const WHOLE: &str = "
 
 fn script(code: &str) -> Bounded {
     let entries = vec![Entry { point: EntryPoint::Health, object_kind: None }];
-    let source = PluginSource {
-        name: "bench".to_owned(),
-        engine: EngineKind::Lua,
-        modules: vec![Module { origin: "bench.lua".to_owned(), code: code.as_bytes().to_vec(), entries }],
-        config: Value::Null,
-        budget: Budget::default(),
-    };
-    Bounded::new(LuaEngine::default().load(&source).expect("the script loads"))
+    let module = Module { origin: "bench.lua".to_owned(), code: code.as_bytes().to_vec(), entries };
+    let source = PluginSource::new("bench", EngineKind::Lua, vec![module]);
+    Bounded::new(LuaEngine::default().load(&source).expect("the script loads").policy)
 }
 
-fn verdict(policy: &dyn Policy, object: &Value) -> Health {
-    match policy.call(&Call::Health(HealthCall { object })) {
+fn verdict(policy: &dyn Policy, object: &Arc<Value>) -> Health {
+    match policy.call(&Call::Health(HealthCall { object, now: Time::from_millis(0) })) {
         Ok(Reply::Health(verdict)) => verdict.health,
         other => panic!("{other:?}"),
     }
 }
 
 fn health(criterion: &mut Criterion) {
-    let object: Value = serde_json::from_str(DEPLOYMENT).expect("the Deployment is JSON");
+    let object: Arc<Value> = serde_json::from_str(DEPLOYMENT).expect("the Deployment is JSON");
     let policies: [(&str, Box<dyn Policy>); 5] = [
         ("native rule", Box::new(NativeHealth::default())),
         ("lua: empty", Box::new(script("function InterpretHealth() return true end"))),

@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
-use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, Module, PluginSource};
+use bulkhead_core::policy::EngineKind;
+use bulkhead_plugin::{
+    Description, Engine, Entry, EntryPoint, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
+};
 use mlua::chunk::Compiler;
 
 use crate::library::Library;
-use crate::machine::{Global, Setting};
+use crate::machine::{Global, Session, Setting};
 use crate::mentioned::Mentioned;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
@@ -61,18 +63,30 @@ impl Engine for LuaEngine {
         EngineKind::Lua
     }
 
-    fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
-        if source.modules.iter().all(|module| module.entries.is_empty()) {
-            let origin = source.modules.first().map_or("", |module| &module.origin);
-            let message = "no script is declared to answer anything".to_owned();
-            return Err(load_error(source, origin, LoadStage::Inspected, message));
+    fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
+        if source.modules.is_empty() {
+            return Err(LoadError::new(source, LoadStage::Fetched, "a Lua plugin is at least one script"));
         }
         let compiled: Result<Vec<_>, _> = source.modules.iter().map(|module| self.compile(source, module)).collect();
         let pool = Pool::new(Arc::clone(&self.library), compiled?, source.budget);
+        let mut entries = Vec::new();
         for (script, module) in source.modules.iter().enumerate() {
-            inspect(source, module, &pool, script)?;
+            let answers = inspect(source, module, &pool, script)?;
+            entries.extend(answers.into_iter().map(|entry| (entry, script)));
         }
-        Ok(Arc::new(LuaPolicy::new(source, pool)))
+        let taints = entries.iter().any(|(entry, _)| entry.point == EntryPoint::ClusterTaint);
+        if taints && source.taint_keys.is_empty() {
+            let message = "it may change no taint; list the keys of those that it changes in taintKeys";
+            return Err(LoadError::new(source, LoadStage::Described, message));
+        }
+        // A script without schema takes what it is given.
+        if source.config_schema.is_some() {
+            let checked = check_config(source.config_schema.as_ref(), &source.config);
+            checked.map_err(|message| LoadError::new(source, LoadStage::Configured, message))?;
+        }
+        let description = describe(source);
+        let policy = LuaPolicy::new(source, &description, entries, pool);
+        Ok(Loaded { policy: Arc::new(policy), description })
     }
 }
 
@@ -97,25 +111,55 @@ impl LuaEngine {
     }
 }
 
-/// Runs the script's top level, within the budget, to see whether it defines what it promises.
-fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<(), LoadError> {
+/// What a script says about itself is what its operator says about it.
+fn describe(source: &PluginSource) -> Description {
+    let digest = source.digest();
+    Description {
+        name: String::new(),
+        version: digest.short(),
+        summary: String::new(),
+        digest,
+        code_bytes: source.modules.iter().map(|module| module.code.len()).sum(),
+        contract: "lua".to_owned(),
+        imports: Vec::new(),
+        taint_keys: source.taint_keys.clone(),
+        config_schema: source.config_schema.clone(),
+        reusable: false,
+    }
+}
+
+/// Runs the script's top level, within the budget, to see whether it defines what it promises, or what it defines.
+fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<Vec<Entry>, LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
     let setting = Setting { script, config: &source.config, now: None };
-    let missing = pool.session(&setting, |session| {
+    let found = pool.session(&setting, |session| {
         session.run()?;
-        let absent =
-            module.entries.iter().map(|entry| entry.point.function()).find_map(|name| match session.global(name) {
-                Global::Function(_) => None,
-                Global::Absent => Some(format!("the script defines no global function {name}")),
-                Global::Other(type_name) => Some(format!("{name} is a {type_name}, not a function")),
-            });
-        Ok(absent)
+        Ok(if module.entries.is_empty() { defined(source, session) } else { promised(module, session) })
     });
-    match missing {
-        Ok(None) => Ok(()),
-        Ok(Some(message)) => Err(failed(message)),
-        Err(fault) => Err(failed(fault.to_string())),
+    found.map_err(|fault| failed(fault.to_string()))?.map_err(failed)
+}
+
+/// The entries that the operator names, if the script defines their functions.
+fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
+    let names = module.entries.iter().map(|entry| entry.point.function());
+    let missing = names.into_iter().find_map(|name| match session.global(name) {
+        Global::Function(_) => None,
+        Global::Absent => Some(format!("the script defines no global function {name}")),
+        Global::Other(type_name) => Some(format!("{name} is a {type_name}, not a function")),
+    });
+    missing.map_or_else(|| Ok(module.entries.clone()), Err)
+}
+
+/// An entry for every function that the script defines.
+fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
+    let there = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
+    let points = EntryPoint::ALL.into_iter().filter(there);
+    let entries: Vec<_> = points.flat_map(|point| Entry::on(point, &source.object_kinds)).collect();
+    if entries.is_empty() {
+        let known = EntryPoint::ALL.map(EntryPoint::function).join(", ");
+        return Err(format!("the script defines none of the global functions that answer something: {known}"));
     }
+    Ok(entries)
 }
 
 fn load_error(source: &PluginSource, origin: &str, stage: LoadStage, message: String) -> LoadError {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bulkhead_core::call::Interpretation;
-use bulkhead_core::model::ReplicaRequirements;
+use bulkhead_core::model::{Component, DependentObjectReference, ReplicaRequirements};
 use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value};
 
@@ -101,4 +101,73 @@ pub(crate) fn status(result: &Value) -> Result<Interpretation, String> {
         Value::Object(_) | Value::Array(_) => Ok(Interpretation::Status(Some(result.clone()))),
         other => Err(format!("{}, not a table", lua_type(other))),
     }
+}
+
+/// A list of tables with `name`, `replicas` and `replicaRequirements`; a missing number of replicas is 0. Empty and
+/// repeated names are accepted, as in Karmada.
+pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
+    let component = |value: &Value| -> Result<Component, String> {
+        let members = table(value, "component")?;
+        let count = members.get("replicas").unwrap_or(&Value::Null);
+        let replicas = match count {
+            Value::Null => 0,
+            count => whole(count).ok_or_else(|| format!("{count} as replicas, not a 32-bit integer"))?,
+        };
+        let requirements = match members.get("replicaRequirements") {
+            None | Some(Value::Null) => None,
+            Some(needed) => Some(read_requirements(table(needed, "replicaRequirements")?)?),
+        };
+        Ok(Component { name: text(members, "name")?, replicas, replica_requirements: requirements })
+    };
+    let components: Result<_, _> = elements(result, "a list of components")?.iter().map(component).collect();
+    components.map(Interpretation::Components)
+}
+
+/// A list of tables with `apiVersion`, `kind`, `namespace` and either `name` or `labelSelector`; unknown members are
+/// ignored.
+pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
+    let dependency = |value: &Value| -> Result<DependentObjectReference, String> {
+        let members = table(value, "dependency")?;
+        let selector = members.get("labelSelector").filter(|selector| !selector.is_null()).cloned();
+        let selector = selector.map(serde_json::from_value).transpose();
+        let dependency = DependentObjectReference {
+            api_version: text(members, "apiVersion")?,
+            kind: text(members, "kind")?,
+            namespace: text(members, "namespace")?,
+            name: text(members, "name")?,
+            label_selector: selector.map_err(|error| format!("a labelSelector that is none: {error}"))?,
+        };
+        if dependency.api_version.is_empty() || dependency.kind.is_empty() {
+            return Err("a dependency without apiVersion or kind".to_owned());
+        }
+        if dependency.name.is_empty() == dependency.label_selector.is_none() {
+            return Err(format!("a dependency on a {} that needs either name or labelSelector", dependency.kind));
+        }
+        Ok(dependency)
+    };
+    let dependencies: Result<_, _> = elements(result, "a list of dependencies")?.iter().map(dependency).collect();
+    dependencies.map(Interpretation::Dependencies)
+}
+
+/// The elements of a list; an empty table is an empty list, and nil is none at all.
+fn elements<'a>(value: &'a Value, wanted: &str) -> Result<&'a [Value], String> {
+    match value {
+        Value::Array(items) => Ok(items),
+        Value::Object(members) if members.is_empty() => Ok(&[]),
+        Value::Null => Ok(&[]),
+        other => Err(format!("{}, not {wanted}", lua_type(other))),
+    }
+}
+
+fn text(members: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match members.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(format!("a {name} that is {}, not a string", lua_type(other))),
+    }
+}
+
+fn whole(number: &Value) -> Option<i32> {
+    let number = number.as_f64().filter(|number| number.fract() == 0.0)?;
+    (number >= f64::from(i32::MIN) && number <= f64::from(i32::MAX)).then_some(number as i32)
 }

@@ -149,9 +149,14 @@ impl Machine {
                 FaultKind::Trap
                 | FaultKind::BadReply
                 | FaultKind::GuestError
+                | FaultKind::Unsupported
                 | FaultKind::MissingExport
                 | FaultKind::Denied => true,
-                FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory | FaultKind::HostBug => false,
+                FaultKind::OutOfFuel
+                | FaultKind::Deadline
+                | FaultKind::Memory
+                | FaultKind::Quarantined
+                | FaultKind::HostBug => false,
             },
         };
         harmless && self.meter.stopped().is_none() && self.is_tidy()

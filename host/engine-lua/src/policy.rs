@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Entry, EntryPoint, PluginSource};
+use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,18 +34,18 @@ struct Question<'a> {
 }
 
 impl LuaPolicy {
-    pub(crate) fn new(source: &PluginSource, pool: Pool) -> Self {
-        let entries = source
-            .modules
-            .iter()
-            .enumerate()
-            .flat_map(|(script, module)| module.entries.iter().map(move |entry| (entry.clone(), script)));
-        let entries: Vec<_> = entries.collect();
+    /// `entries` have the index of their script each.
+    pub(crate) fn new(
+        source: &PluginSource,
+        description: &Description,
+        entries: Vec<(Entry, usize)>,
+        pool: Pool,
+    ) -> Self {
         let mut capabilities: Vec<_> = entries.iter().map(|(entry, _)| entry.capability()).collect();
         capabilities.sort();
         capabilities.dedup();
-        let code = source.modules.iter().map(|module| module.code.as_slice());
-        let id = PolicyId { name: source.name.clone(), version: digest(code), engine: EngineKind::Lua };
+        let (name, version) = (source.name.clone(), description.version.clone());
+        let id = PolicyId { name, version, engine: EngineKind::Lua };
         let reply_bytes_max = source.budget.reply_bytes;
         Self { id, capabilities, entries, pool, reply_bytes_max, config: source.config.clone() }
     }
@@ -96,8 +96,8 @@ impl LuaPolicy {
         let mut question = Question {
             point,
             object: Some(object),
-            now: None,
-            arguments: vec![Cow::Borrowed(object)],
+            now: Some(call.now),
+            arguments: vec![Cow::Borrowed(&**object)],
             empties: Empties::dropped(),
         };
         if self.script(&question).is_none() {
@@ -114,7 +114,14 @@ impl LuaPolicy {
                 question.empties = Empties::as_in(object);
                 self.answer(&question, interpretation::object)?
             }
+            Operation::Retain { observed, .. } => {
+                question.arguments.push(Cow::Borrowed(&***observed));
+                question.empties = Empties::as_in(object);
+                self.answer(&question, interpretation::object)?
+            }
             Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,
+            Operation::Components { .. } => self.answer(&question, interpretation::components)?,
+            Operation::Dependencies { .. } => self.answer(&question, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
                 // Karmada's list is nil when no cluster reports anything, and scripts test for that.
                 let items = if items.is_empty() { Value::Null } else { json(items)? };
@@ -141,8 +148,8 @@ impl Policy for LuaPolicy {
                 let question = Question {
                     point: EntryPoint::Health,
                     object: Some(call.object),
-                    now: None,
-                    arguments: vec![Cow::Borrowed(call.object)],
+                    now: Some(call.now),
+                    arguments: vec![Cow::Borrowed(&**call.object)],
                     empties: Empties::Kept,
                 };
                 self.answer(&question, reply::health).map(Reply::Health)
@@ -184,6 +191,9 @@ fn entry_point(operation: &Operation<'_>) -> EntryPoint {
         Operation::Revise { .. } => EntryPoint::Revise,
         Operation::ReflectStatus { .. } => EntryPoint::ReflectStatus,
         Operation::AggregateStatus { .. } => EntryPoint::AggregateStatus,
+        Operation::Retain { .. } => EntryPoint::Retain,
+        Operation::Components { .. } => EntryPoint::Components,
+        Operation::Dependencies { .. } => EntryPoint::Dependencies,
     }
 }
 
@@ -193,10 +203,4 @@ fn bad_reply(point: EntryPoint, error: &str) -> Fault {
 
 fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, Fault> {
     serde_json::to_value(value).map_err(|error| Fault::new(FaultKind::HostBug, error.to_string()))
-}
-
-/// FNV-1a, 64 bits, over all code in order.
-fn digest<'a>(code: impl Iterator<Item = &'a [u8]>) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", code.flatten().fold(0xcbf2_9ce4_8422_2325, step))
 }

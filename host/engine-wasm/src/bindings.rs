@@ -7,6 +7,10 @@ wasmtime::component::bindgen!({
     imports: { default: trappable },
     with: {
         "bulkhead:policy/object.object": crate::host::Document,
+        "bulkhead:policy/cluster.cluster": crate::host::LentCluster,
         "bulkhead:policy/clusters.clusters": crate::host::Candidates,
+        "bulkhead:policy/observations.observations": crate::host::Reports,
+        "bulkhead:policy/binding.binding": crate::host::LentBinding,
+        "bulkhead:policy/binding.eviction-task": crate::host::LentTask,
     },
 });

@@ -7,11 +7,16 @@ const PACKAGE: &str = "bulkhead:policy";
 /// The version of it that this engine speaks.
 const VERSION: &str = "0.1.0";
 /// Interfaces that the host offers.
-const OFFERED: [&str; 4] = ["types", "object", "clusters", "log"];
+const OFFERED: [&str; 8] = ["types", "object", "cluster", "clusters", "observations", "binding", "context", "log"];
 /// Interfaces that hold a kind of policy.
-const KINDS: [&str; 5] = ["health", "taints", "filter", "score", "eviction"];
+const KINDS: [&str; 6] = ["health", "taints", "filter", "score", "eviction", "interpreter"];
 /// Longest name that a message repeats, in characters.
 const NAME_CHARS_MAX: usize = 128;
+
+/// The package and version that this engine speaks.
+pub(crate) fn package() -> String {
+    format!("{PACKAGE}@{VERSION}")
+}
 
 /// The full name of one of our interfaces.
 pub(crate) fn interface(name: &str) -> String {

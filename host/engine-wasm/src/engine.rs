@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
-use bulkhead_plugin::{Engine, LoadError, LoadStage, PluginSource};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind};
+use bulkhead_plugin::{Engine, Instances, LoadError, LoadStage, Loaded, PluginSource, check_config};
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine as Wasmtime};
 
 use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
-use crate::host::Host;
+use crate::host::{About, Host};
 use crate::log::LogSink;
 use crate::outline::{self, Binary, Outline};
 use crate::policy::WasmPolicy;
@@ -74,7 +74,7 @@ impl WasmEngine {
     }
 
     /// Compiles, and looks at the types of imports and exports.
-    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports), LoadError> {
+    fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
         let compiled = Component::from_binary(&self.engine, code);
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();
@@ -86,7 +86,7 @@ impl WasmEngine {
         let bound = self.linker.instantiate_pre(&component);
         let bound = bound.map_err(|error| at.error(LoadStage::Inspected, format!("{error:#}")))?;
         let exports = at.exports(&bound, &outline)?;
-        Ok((bound, exports))
+        Ok((bound, exports, outline))
     }
 }
 
@@ -95,14 +95,14 @@ impl Engine for WasmEngine {
         EngineKind::Wasm
     }
 
-    fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
+    fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let [module] = source.modules.as_slice() else {
             let at = At { plugin: &source.name, origin: source.modules.first().map_or("", |module| &module.origin) };
             return Err(at.error(LoadStage::Fetched, "a Wasm plugin is exactly one component"));
         };
         let at = At { plugin: &source.name, origin: &module.origin };
         at.unless(foreign(&module.code), LoadStage::Inspected)?;
-        let (component, exports) = self.compile(&at, &module.code)?;
+        let (component, exports, outline) = self.compile(&at, &module.code)?;
         let code = Code {
             engine: self.engine.clone(),
             component,
@@ -112,14 +112,25 @@ impl Engine for WasmEngine {
             _ticker: Arc::clone(&self.ticker),
         };
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
-        at.unless(metadata::objection(&described), LoadStage::Described)?;
-        let id = metadata::id(source, module, &described);
-        let mut session = Session::new(&code).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
+        let object_kinds = described.object_kinds.clone();
+        let description = metadata::description(described, source, outline);
+        let description = description.map_err(|objection| at.error(LoadStage::Described, objection))?;
+        let checked = check_config(description.config_schema.as_ref(), &source.config);
+        checked.map_err(|message| at.error(LoadStage::Configured, message))?;
+        if source.instances == Instances::Reused && !description.reusable {
+            let message = "instances: reused is asked for, and the plugin does not declare itself reusable";
+            return Err(at.error(LoadStage::Described, message));
+        }
+        let id = metadata::id(source, &description);
+        let about = About { plugin_name: source.name.clone(), ..About::default() };
+        let mut session =
+            Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
         session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
-        let capabilities = metadata::capabilities(&code.exports, &described);
-        Ok(Arc::new(WasmPolicy { id, capabilities, code, log: self.options.log.clone() }))
+        let capabilities = metadata::capabilities(&code.exports, &object_kinds);
+        let log = self.options.log.clone();
+        Ok(Loaded { policy: Arc::new(WasmPolicy { id, capabilities, code, log }), description })
     }
 }
 
@@ -137,7 +148,7 @@ fn foreign(code: &[u8]) -> Option<String> {
 }
 
 fn describe(code: &Code) -> Result<Metadata, Fault> {
-    let mut session = Session::new(code)?;
+    let mut session = Session::new(code, About::default())?;
     let instance = session.instantiate()?;
     let plugin = code.exports.plugin.load(&mut session.store, &instance);
     let plugin = session.loaded(plugin)?;
@@ -156,6 +167,7 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
         ("filter", exports.filter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
         ("score", exports.score.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
         ("eviction", exports.eviction.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
+        ("interpreter", exports.interpreter.as_ref().map(|kind| kind.load(&mut *store, &instance).map(drop))),
     ];
     let mistyped = |name, fault: Fault| {
         let interface = contract::interface(name);
@@ -212,6 +224,10 @@ impl At<'_> {
                 .map_err(incomplete)?,
             eviction: exported("eviction")
                 .then(|| exports::eviction::GuestIndices::new(bound))
+                .transpose()
+                .map_err(incomplete)?,
+            interpreter: exported("interpreter")
+                .then(|| exports::interpreter::GuestIndices::new(bound))
                 .transpose()
                 .map_err(incomplete)?,
         })

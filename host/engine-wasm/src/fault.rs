@@ -37,10 +37,10 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
 
 /// The fault that a guest's own error amounts to.
 pub(crate) fn of_guest(error: PolicyError) -> Fault {
-    let message = match error {
-        PolicyError::Unsupported => "the plugin does not handle this".to_owned(),
-        PolicyError::InvalidConfig(message) => format!("invalid configuration: {message}"),
-        PolicyError::Internal(message) => message,
+    let (kind, message) = match error {
+        PolicyError::Unsupported => (FaultKind::Unsupported, "the plugin does not handle this".to_owned()),
+        PolicyError::InvalidConfig(message) => (FaultKind::GuestError, format!("invalid configuration: {message}")),
+        PolicyError::Internal(message) => (FaultKind::GuestError, message),
     };
-    Fault::new(FaultKind::GuestError, plain(&message, GUEST_ERROR_CHARS_MAX))
+    Fault::new(kind, plain(&message, GUEST_ERROR_CHARS_MAX))
 }

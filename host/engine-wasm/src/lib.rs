@@ -12,6 +12,7 @@
 
 mod bindings;
 mod contract;
+mod edit;
 mod engine;
 mod fault;
 mod host;

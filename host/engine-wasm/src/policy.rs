@@ -1,8 +1,11 @@
 //! A plugin in force.
 
 use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::model::Binding;
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
+use serde_json::Value;
 
+use crate::host::About;
 use crate::kinds;
 use crate::log::LogSink;
 use crate::session::{Code, Session};
@@ -25,7 +28,8 @@ impl Policy for WasmPolicy {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let mut session = Session::new(&self.code)?;
+        let about = About { now_ms: call.now().as_millis(), seed: seed(call), plugin_name: self.id.name.clone() };
+        let mut session = Session::new(&self.code, about)?;
         let outcome = answer(&mut session, call);
         session.store.data_mut().lines.flush(self.log.as_ref(), &self.id);
         outcome
@@ -40,7 +44,24 @@ fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
         Call::Filter(call) => kinds::filter::ask(session, &instance, call).map(Reply::Filter),
         Call::Score(call) => kinds::score::ask(session, &instance, call).map(Reply::Score),
         Call::EvictionCheck(call) => kinds::eviction_check::ask(session, &instance, call).map(Reply::EvictionCheck),
-        // The contract has no such interface, so no component has a rule for it.
-        Call::Interpret(_) => Ok(Reply::Interpret(None)),
+        Call::Interpret(call) => kinds::interpreter::ask(session, &instance, call).map(Reply::Interpret),
     }
+}
+
+/// A number that depends on what is asked about and nothing else: FNV-1a over the kind of call and the subject's name.
+fn seed(call: &Call<'_>) -> u64 {
+    let binding = |binding: &Binding| (binding.namespace.clone().unwrap_or_default(), binding.name.clone());
+    let of = |object: &Value, field: &str| object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let object = |object: &Value| (of(object, "/metadata/namespace"), of(object, "/metadata/name"));
+    let (namespace, name) = match call {
+        Call::Health(call) => object(call.object),
+        Call::Interpret(call) => object(call.operation.object()),
+        Call::ClusterTaint(call) => (String::new(), call.cluster.name.clone()),
+        Call::Filter(call) => binding(call.binding),
+        Call::Score(call) => binding(call.binding),
+        Call::EvictionCheck(call) => binding(call.binding),
+    };
+    let parts = [call.kind().as_str(), &namespace, &name];
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_core::time::Time;
 use bulkhead_plugin::Budget;
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Engine, Result as Outcome, Store};
@@ -11,7 +10,7 @@ use wasmtime::{Engine, Result as Outcome, Store};
 use crate::bindings::bulkhead::policy::types::PolicyError;
 use crate::bindings::exports::bulkhead::policy as exports;
 use crate::fault;
-use crate::host::{Candidates, Document, Host};
+use crate::host::{About, Host};
 use crate::ticker::{TICK, Ticker};
 
 /// Where the functions of a component are.
@@ -22,6 +21,7 @@ pub(crate) struct Exports {
     pub(crate) filter: Option<exports::filter::GuestIndices>,
     pub(crate) score: Option<exports::score::GuestIndices>,
     pub(crate) eviction: Option<exports::eviction::GuestIndices>,
+    pub(crate) interpreter: Option<exports::interpreter::GuestIndices>,
 }
 
 /// What a call runs on.
@@ -44,8 +44,8 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// A store with the budget of one call.
-    pub(crate) fn new(code: &'a Code) -> Result<Self, Fault> {
-        let mut store = Store::new(&code.engine, Host::new(code.budget.memory_bytes));
+    pub(crate) fn new(code: &'a Code, about: About) -> Result<Self, Fault> {
+        let mut store = Store::new(&code.engine, Host::new(code.budget.memory_bytes, about));
         store.limiter(|host| &mut host.limits);
         let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
         store.set_fuel(code.budget.steps).map_err(unmetered)?;
@@ -89,29 +89,16 @@ impl<'a> Session<'a> {
         self.returned(reply)?.map_err(fault::of_guest)
     }
 
-    /// Puts a document in the table for the guest to borrow.
-    pub(crate) fn document(&mut self, document: impl Into<Document>) -> Result<Resource<Document>, Fault> {
-        self.store.data_mut().table.push(document.into()).map_err(not_lent)
-    }
-
-    /// Puts the candidates in the table for the guest to borrow.
-    pub(crate) fn candidates(&mut self, candidates: Candidates) -> Result<Resource<Candidates>, Fault> {
-        self.store.data_mut().table.push(candidates).map_err(not_lent)
+    /// Puts an input in the table for the guest to borrow.
+    pub(crate) fn lend<T: Send + 'static>(&mut self, input: T) -> Result<Resource<T>, Fault> {
+        let lent = self.store.data_mut().table.push(input);
+        lent.map_err(|error| Fault::new(FaultKind::HostBug, error.to_string()))
     }
 
     fn or<T>(&self, otherwise: FaultKind, outcome: Outcome<T>) -> Result<T, Fault> {
         let limits = &self.store.data().limits;
         outcome.map_err(|error| fault::of_wasmtime(&error, limits, &self.code.budget, otherwise))
     }
-}
-
-fn not_lent(error: wasmtime::component::ResourceTableError) -> Fault {
-    Fault::new(FaultKind::HostBug, error.to_string())
-}
-
-/// Whole seconds since the Unix epoch, which is how a guest gets the time.
-pub(crate) fn seconds(now: Time) -> i64 {
-    now.as_millis().div_euclid(1000)
 }
 
 /// Where a kind's functions are, if the component has them.

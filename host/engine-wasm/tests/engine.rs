@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 fn source(code: Vec<u8>, config: Value, budget: Budget) -> PluginSource {
     let module = Module { origin: "test.wasm".to_owned(), code, entries: Vec::new() };
-    PluginSource { name: "test".to_owned(), engine: EngineKind::Wasm, modules: vec![module], config, budget }
+    PluginSource { config, budget, ..PluginSource::new("test", EngineKind::Wasm, vec![module]) }
 }
 
 fn load(code: Vec<u8>, config: Value, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
-    WasmEngine::new(Default::default()).unwrap().load(&source(code, config, budget))
+    WasmEngine::new(Default::default()).unwrap().load(&source(code, config, budget)).map(|loaded| loaded.policy)
 }
 
 fn guest(name: &str) -> Vec<u8> {

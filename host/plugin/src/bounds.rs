@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
-use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
 /// Longest reason code, in characters.
 pub const REASON_CODE_CHARS_MAX: usize = 64;
@@ -19,8 +19,11 @@ pub const TAINT_CHANGES_MAX: usize = 64;
 /// Reasons are cut to size and stripped of control characters.
 pub struct Bounded {
     inner: Arc<dyn Policy>,
+    /// The keys of the taints that it may change; absent for policies that may change any.
+    taint_keys: Option<Vec<String>>,
     calls: AtomicU64,
     faults: AtomicU64,
+    divergences: AtomicU64,
 }
 
 /// How often a policy was called, and how often in vain.
@@ -30,17 +33,54 @@ pub struct CallCounts {
     pub calls: u64,
     /// Calls that ended in a fault.
     pub faults: u64,
+    /// Calls in shadow whose answer differed from what was decided.
+    pub divergences: u64,
 }
 
 impl Bounded {
     /// Wraps a policy.
     pub fn new(inner: Arc<dyn Policy>) -> Self {
-        Self { inner, calls: AtomicU64::new(0), faults: AtomicU64::new(0) }
+        Self {
+            inner,
+            taint_keys: None,
+            calls: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            divergences: AtomicU64::new(0),
+        }
+    }
+
+    /// Wraps a policy that may change taints of these keys only.
+    pub fn with_taint_keys(inner: Arc<dyn Policy>, keys: Vec<String>) -> Self {
+        Self { taint_keys: Some(keys), ..Self::new(inner) }
     }
 
     /// What happened so far.
     pub fn counts(&self) -> CallCounts {
-        CallCounts { calls: self.calls.load(Ordering::Relaxed), faults: self.faults.load(Ordering::Relaxed) }
+        let [calls, faults, divergences] =
+            [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
+        CallCounts { calls, faults, divergences }
+    }
+
+    /// A plugin that declares its taints cannot touch those of others, whatever it says.
+    fn with_own_taints(&self, reply: Reply) -> Result<Reply, Fault> {
+        let (Some(keys), Reply::ClusterTaint(verdict)) = (&self.taint_keys, &reply) else { return Ok(reply) };
+        let touched = verdict.changes.iter().map(|change| match change {
+            TaintChange::Add { taint, .. } => &taint.key,
+            TaintChange::Remove { key, .. } => key,
+        });
+        match touched.into_iter().find(|key| !keys.contains(key)) {
+            None => Ok(reply),
+            Some(key) => {
+                let declared = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+                let message = format!("a change of the taint {key:?}; the plugin declares {declared}");
+                Err(Fault::new(FaultKind::BadReply, message))
+            }
+        }
+    }
+
+    /// Counts that its answer in shadow differed from what was decided.
+    pub(crate) fn count_divergence(&self) {
+        self.divergences.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -57,11 +97,16 @@ impl Policy for Bounded {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
             .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
-            .and_then(|reply| in_bounds(call, reply));
-        if answer.is_err() {
+            .and_then(|reply| in_bounds(call, reply))
+            .and_then(|reply| self.with_own_taints(reply));
+        if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }
         answer
+    }
+
+    fn usage(&self) -> Usage {
+        self.inner.usage()
     }
 }
 
@@ -106,6 +151,9 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
             EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. } => tidy(reason),
             EvictionVerdict::Abstain => {}
         },
+        (Call::Interpret(call), Reply::Interpret(Some(told))) if !told.answers(&call.operation) => {
+            return bad(format!("an interpretation that does not answer {}", call.operation.name()));
+        }
         (Call::Interpret(_), Reply::Interpret(_)) => {}
         (call, reply) => return bad(format!("a {} reply to a {} call", reply.kind(), call.kind())),
     }
@@ -125,8 +173,8 @@ fn cut(text: &mut String, chars_max: usize) {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::call::{CallKind, HealthCall, HealthVerdict, ScoreCall};
-    use bulkhead_core::model::{Binding, Cluster, Health};
+    use bulkhead_core::call::{CallKind, ClusterTaintCall, HealthCall, HealthVerdict, ScoreCall, TaintVerdict};
+    use bulkhead_core::model::{Binding, Cluster, Health, TaintEffect};
     use bulkhead_core::time::Time;
     use serde_json::json;
 
@@ -169,25 +217,50 @@ mod tests {
     }
 
     #[test]
+    fn a_plugin_changes_no_taints_but_its_own() {
+        let cluster = Cluster::default();
+        let call = Call::ClusterTaint(ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) });
+        let reply = || {
+            let reason = Reason::new("Why", "");
+            let change = TaintChange::Remove { key: "a".to_owned(), effect: TaintEffect::NoExecute, reason };
+            Reply::ClusterTaint(TaintVerdict { changes: vec![change] })
+        };
+        let check = |keys: &[&str], expected| {
+            let keys = keys.iter().map(ToString::to_string).collect();
+            let inner = Arc::new(Fixed(PolicyId::builtin("fixed"), Box::new(reply)));
+            assert_eq!(kind_of(Bounded::with_taint_keys(inner, keys).call(&call)), expected);
+        };
+        check(&["a", "b"], None);
+        check(&["b"], Some(FaultKind::BadReply));
+        check(&[], Some(FaultKind::BadReply));
+        assert_eq!(kind_of(bounded(reply).call(&call)), None);
+    }
+
+    #[test]
     fn a_panic_is_a_fault_of_the_host() {
-        let object = json!({});
+        let object = Arc::new(json!({}));
         let policy = bounded(|| panic!("boom"));
-        assert_eq!(kind_of(policy.call(&Call::Health(HealthCall { object: &object }))), Some(FaultKind::HostBug));
-        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1 });
+        assert_eq!(
+            kind_of(policy.call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))),
+            Some(FaultKind::HostBug)
+        );
+        assert_eq!(policy.counts(), CallCounts { calls: 1, faults: 1, divergences: 0 });
     }
 
     #[test]
     fn reasons_are_cut_and_stripped() {
-        let object = json!({});
+        let object = Arc::new(json!({}));
         let reply = || {
             let reason = Reason::new("A\u{1b}[31m", "x".repeat(5000));
             Reply::Health(HealthVerdict { health: Health::Healthy, reason })
         };
-        let Ok(Reply::Health(verdict)) = bounded(reply).call(&Call::Health(HealthCall { object: &object })) else {
+        let Ok(Reply::Health(verdict)) =
+            bounded(reply).call(&Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }))
+        else {
             panic!("no health");
         };
         assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
-        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object }).kind());
+        assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
     }
 }

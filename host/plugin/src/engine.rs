@@ -2,8 +2,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use bulkhead_core::policy::{EngineKind, Policy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::PluginSource;
+use crate::{Digest, PluginSource};
 
 /// Compiles plugins of one sort. Loading is slow and happens when configuration changes; calling is fast and
 /// happens through the [`Policy`] that loading gives.
@@ -12,11 +14,46 @@ pub trait Engine: Send + Sync {
     fn kind(&self) -> EngineKind;
 
     /// Compiles, describes and configures a plugin. Must not keep anything of a plugin that fails.
-    fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError>;
+    fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError>;
+}
+
+/// A plugin that loaded: it can be asked, and it said who it is.
+#[derive(Clone)]
+pub struct Loaded {
+    /// What can be asked.
+    pub policy: Arc<dyn Policy>,
+    /// Who it is.
+    pub description: Description,
+}
+
+/// What a plugin says about itself, and what can be told from its code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The name that it gives itself; empty if it gives none.
+    pub name: String,
+    /// The version that it declares; empty if it declares none.
+    pub version: String,
+    /// What it is for; may be empty.
+    pub summary: String,
+    /// The digest of its code.
+    pub digest: Digest,
+    /// Size of its code, in bytes.
+    pub code_bytes: usize,
+    /// The contract that it is written against, such as `bulkhead:policy@0.1.0`.
+    pub contract: String,
+    /// What it wants from the host, by name.
+    pub imports: Vec<String>,
+    /// Keys of the taints that it may add and remove.
+    pub taint_keys: Vec<String>,
+    /// JSON Schema of its configuration; absent when it takes none.
+    pub config_schema: Option<Value>,
+    /// Whether an instance may answer several calls.
+    pub reusable: bool,
 }
 
 /// The stages a plugin goes through before it is active, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LoadStage {
     /// Its code was read.
     Fetched,
@@ -30,8 +67,10 @@ pub enum LoadStage {
     Described,
     /// It accepted its configuration.
     Configured,
-    /// It answered a first call.
+    /// It answered first calls as plugins have to.
     SmokeTested,
+    /// It is in force.
+    Active,
 }
 
 impl fmt::Display for LoadStage {
@@ -44,6 +83,7 @@ impl fmt::Display for LoadStage {
             Self::Described => "describe",
             Self::Configured => "configure",
             Self::SmokeTested => "smoke test",
+            Self::Active => "activate",
         })
     }
 }
@@ -60,4 +100,11 @@ pub struct LoadError {
     pub stage: LoadStage,
     /// Why.
     pub message: String,
+}
+
+impl LoadError {
+    /// What went wrong with a plugin at a stage.
+    pub fn new(source: &PluginSource, stage: LoadStage, message: impl Into<String>) -> Self {
+        Self { plugin: source.name.clone(), origin: source.origin().to_owned(), stage, message: message.into() }
+    }
 }

@@ -1,17 +1,34 @@
-//! What every plugin engine shares: where code comes from, what it may cost, which replies are in bounds, and
-//! the registry that holds the policies in force.
+//! What every plugin engine shares: where code comes from, what it may cost, which replies are in bounds, when a
+//! plugin is put in quarantine, and the registry that holds the policies in force.
 //!
 //! An engine implements [`Engine`] once; [`Bounded`] wraps what it loads, built-ins included, so that reply
 //! bounds, panics and counters are handled in one place. Nothing here knows wasmtime, mlua or kube.
+//!
+//! Start reading at [`Plugins`]: a [`Catalog`] lists manifests and code, an engine loads them, the [`Registry`] puts the
+//! whole set in force, and [`Watch`] does so again when the catalog changes.
 
 mod bounds;
 mod budget;
+mod catalog;
+mod config;
 mod engine;
+mod guard;
+mod manifest;
+mod plugins;
 mod registry;
 mod source;
+mod status;
+mod watch;
 
 pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX, TAINT_CHANGES_MAX};
 pub use budget::Budget;
-pub use engine::{Engine, LoadError, LoadStage};
-pub use registry::{Layer, PluginReport, Registry, RegistrySubscription};
-pub use source::{Entry, EntryPoint, Module, PluginSource};
+pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing, at_path};
+pub use config::check_config;
+pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
+pub use guard::{Breaker, BreakerState, Fallback, Guarded};
+pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
+pub use plugins::{Plugins, Refresh, SmokeTest};
+pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Terms};
+pub use source::{Digest, Entry, EntryPoint, Instances, Module, PluginSource};
+pub use status::{PluginStatus, Refused};
+pub use watch::Watch;

@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use bulkhead_core::policy::{EngineKind, Policy, PolicyId, PolicySet};
+use bulkhead_core::composition::{Composition, Mode};
+use bulkhead_core::policy::{EngineKind, Member, Policy, PolicyId, PolicySet, Usage};
 
-use crate::{Bounded, CallCounts, Engine, LoadError, LoadStage, PluginSource};
+use crate::guard::{Guarded, StandIn};
+use crate::{Bounded, Breaker, BreakerState, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded, PluginSource};
 
 /// Where policies come from. Earlier layers are asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +27,62 @@ pub struct PluginReport {
     pub id: PolicyId,
     /// Where it came from.
     pub layer: Layer,
+    /// Whether its answers count.
+    pub mode: Mode,
+    /// What its breaker is doing; closed for policies without one.
+    pub breaker: BreakerState,
     /// How often it was called.
     pub counts: CallCounts,
+    /// What the calls cost.
+    pub usage: Usage,
+}
+
+/// A loaded plugin with how it takes part.
+#[derive(Clone)]
+pub struct Installed {
+    plugin: Arc<Guarded>,
+    mode: Mode,
+    weight: u32,
+}
+
+/// How a plugin takes part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether its answers count.
+    pub mode: Mode,
+    /// What its scores are multiplied with.
+    pub weight: u32,
+    /// When it is put in quarantine.
+    pub breaker: Breaker,
+    /// Who answers meanwhile.
+    pub fallback: Fallback,
+}
+
+impl Installed {
+    /// Who it is.
+    pub fn id(&self) -> &PolicyId {
+        self.plugin.id()
+    }
+
+    /// The plugin with its bounds and its breaker, to be asked directly.
+    pub fn policy(&self) -> Arc<dyn Policy> {
+        Arc::clone(&self.plugin) as Arc<dyn Policy>
+    }
+
+    /// What its breaker is doing.
+    pub fn breaker(&self) -> BreakerState {
+        self.plugin.state()
+    }
+
+    /// Whether its answers count.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> CallCounts {
+        self.plugin.plugin().counts()
+    }
 }
 
 /// The policies in force. A layer is replaced as a whole, and readers keep the set they started with.
@@ -42,9 +98,17 @@ type Observer = dyn Fn() + Send + Sync;
 #[must_use = "the observer is removed when this is dropped"]
 pub struct RegistrySubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<Observer>);
 
+/// A policy in its layer.
+struct Seat {
+    member: Member,
+    bounded: Arc<Bounded>,
+    guarded: Option<Arc<Guarded>>,
+}
+
 #[derive(Default)]
 struct State {
-    layers: BTreeMap<Layer, Vec<Arc<Bounded>>>,
+    layers: BTreeMap<Layer, Vec<Seat>>,
+    composition: Composition,
     current: Arc<PolicySet>,
 }
 
@@ -55,17 +119,65 @@ impl Registry {
     }
 
     /// Loads a plugin without putting it in force.
-    pub fn load(&self, source: &PluginSource) -> Result<Arc<dyn Policy>, LoadError> {
+    pub fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let engine = self.engines.iter().find(|engine| engine.kind() == source.engine);
         engine.ok_or_else(|| no_engine(source))?.load(source)
     }
 
-    /// Puts a layer in force, in that order, in place of what the layer held.
+    /// Gives a loaded plugin its bounds, its breaker and its stand-in. `previous` is the version that was in force
+    /// before.
+    pub fn prepare(&self, loaded: &Loaded, terms: &Terms, previous: Option<&Installed>) -> Result<Installed, String> {
+        let stand_in = match &terms.fallback {
+            Fallback::FailStatic => StandIn::Fault,
+            Fallback::Abstain => StandIn::Abstain,
+            Fallback::Previous => {
+                let plugin = previous.map(|previous| Arc::clone(previous.plugin.plugin()) as Arc<dyn Policy>);
+                plugin.map_or(StandIn::Fault, StandIn::Policy)
+            }
+            Fallback::Builtin(name) => StandIn::Policy(self.builtin(name)?),
+        };
+        let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
+        let plugin = Arc::new(Guarded::new(Arc::new(bounded), terms.breaker, stand_in));
+        Ok(Installed { plugin, mode: terms.mode, weight: terms.weight })
+    }
+
+    fn builtin(&self, name: &str) -> Result<Arc<dyn Policy>, String> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let seats = || state.layers.get(&Layer::Builtins).into_iter().flatten();
+        let found = seats().find(|seat| seat.bounded.id().name == name);
+        found.map(|seat| Arc::clone(&seat.member.policy)).ok_or_else(|| {
+            let known: Vec<_> = seats().map(|seat| seat.bounded.id().name.as_str()).collect();
+            format!("fallback: there is no built-in policy {name:?}; there are {}", known.join(", "))
+        })
+    }
+
+    /// Puts a layer of policies in force, all of them enforced, in that order, in place of what the layer held.
     pub fn replace(&self, layer: Layer, policies: Vec<Arc<dyn Policy>>) {
+        let seat = |policy| {
+            let bounded = Arc::new(Bounded::new(policy));
+            let member = Member::enforced(Arc::clone(&bounded) as Arc<dyn Policy>);
+            Seat { member, bounded, guarded: None }
+        };
+        self.put(layer, policies.into_iter().map(seat).collect(), None);
+    }
+
+    /// Puts plugins in force, in that order, in place of those before, with the rules by which answers become one.
+    pub fn install(&self, plugins: &[Installed], composition: Composition) {
+        let seat = |installed: &Installed| {
+            let guarded = Arc::clone(&installed.plugin);
+            let bounded = Arc::clone(guarded.plugin());
+            let (policy, mode, weight) = (Arc::clone(&guarded) as Arc<dyn Policy>, installed.mode, installed.weight);
+            Seat { member: Member { policy, mode, weight }, bounded, guarded: Some(guarded) }
+        };
+        self.put(Layer::Plugins, plugins.iter().map(seat).collect(), Some(composition));
+    }
+
+    fn put(&self, layer: Layer, seats: Vec<Seat>, composition: Option<Composition>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.layers.insert(layer, policies.into_iter().map(|policy| Arc::new(Bounded::new(policy))).collect());
-        let all = state.layers.values().flatten().map(|policy| Arc::clone(policy) as Arc<dyn Policy>).collect();
-        state.current = Arc::new(PolicySet::new(all));
+        state.layers.insert(layer, seats);
+        state.composition = composition.unwrap_or(state.composition);
+        let members = state.layers.values().flatten().map(|seat| seat.member.clone()).collect();
+        state.current = Arc::new(PolicySet::composed(members, state.composition));
         drop(state);
         let observers: Vec<_> = {
             let mut observers = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,6 +196,14 @@ impl Registry {
         RegistrySubscription(observer)
     }
 
+    /// Counts that a policy in shadow would have decided otherwise.
+    pub fn count_divergence(&self, of: &PolicyId) {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seat) = state.layers.values().flatten().find(|seat| seat.bounded.id() == of) {
+            seat.bounded.count_divergence();
+        }
+    }
+
     /// The policies in force.
     pub fn policies(&self) -> Arc<PolicySet> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).current)
@@ -92,14 +212,16 @@ impl Registry {
     /// Every policy in force with its counters, in order.
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let of_layer = |(layer, policies): (&Layer, &Vec<Arc<Bounded>>)| {
-            let layer = *layer;
-            policies
-                .iter()
-                .map(move |policy| PluginReport { id: policy.id().clone(), layer, counts: policy.counts() })
-                .collect::<Vec<_>>()
+        let seats = state.layers.iter().flat_map(|(layer, seats)| seats.iter().map(move |seat| (*layer, seat)));
+        let report = |(layer, seat): (Layer, &Seat)| PluginReport {
+            id: seat.bounded.id().clone(),
+            layer,
+            mode: seat.member.mode,
+            breaker: seat.guarded.as_ref().map_or(BreakerState::Closed, |guarded| guarded.state()),
+            counts: seat.bounded.counts(),
+            usage: seat.bounded.usage(),
         };
-        state.layers.iter().flat_map(of_layer).collect()
+        seats.map(report).collect()
     }
 }
 
@@ -108,6 +230,5 @@ fn no_engine(source: &PluginSource) -> LoadError {
         EngineKind::Builtin => "built-in policies are not loaded".to_owned(),
         EngineKind::Wasm | EngineKind::Lua => format!("this host has no {} engine", source.engine.as_str()),
     };
-    let origin = source.modules.first().map_or_else(String::new, |module| module.origin.clone());
-    LoadError { plugin: source.name.clone(), origin, stage: LoadStage::Inspected, message }
+    LoadError::new(source, LoadStage::Inspected, message)
 }

@@ -1,7 +1,10 @@
+use std::fmt;
+
 use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, EngineKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::Budget;
 
@@ -14,10 +17,97 @@ pub struct PluginSource {
     pub engine: EngineKind,
     /// Its code: one component, or one or more scripts.
     pub modules: Vec<Module>,
+    /// For scripts whose functions are found by looking: `(apiVersion, kind)` of the objects that those are asked
+    /// about; none is every kind.
+    pub object_kinds: Vec<(String, String)>,
     /// Configuration handed to the plugin when it is loaded; null when there is none.
     pub config: Value,
+    /// JSON Schema of the configuration, for plugins that cannot tell it themselves: scripts.
+    pub config_schema: Option<Value>,
+    /// Keys of the taints that it may add and remove, for plugins that cannot tell them themselves: scripts.
+    pub taint_keys: Vec<String>,
     /// What one call may cost.
     pub budget: Budget,
+    /// How long an instance lives.
+    pub instances: Instances,
+}
+
+impl PluginSource {
+    /// A plugin without configuration, with the default budget and an instance for every call.
+    pub fn new(name: impl Into<String>, engine: EngineKind, modules: Vec<Module>) -> Self {
+        Self {
+            name: name.into(),
+            engine,
+            modules,
+            object_kinds: Vec::new(),
+            config: Value::Null,
+            config_schema: None,
+            taint_keys: Vec::new(),
+            budget: Budget::default(),
+            instances: Instances::default(),
+        }
+    }
+
+    /// Where its code came from, for messages; that of the first module.
+    pub fn origin(&self) -> &str {
+        self.modules.first().map_or("", |module| &module.origin)
+    }
+
+    /// The digest of its code.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.modules.iter().map(|module| module.code.as_slice()))
+    }
+}
+
+/// How long an instance of a component lives. Scripts always have a fresh environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instances {
+    /// For one call.
+    #[default]
+    Fresh,
+    /// For many calls. The component has to declare that it bears it.
+    Reused,
+}
+
+/// SHA-256 of a plugin's code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of several pieces, each with its length, so that moving a border changes it; of a single piece it is
+    /// the plain SHA-256, which other tools tell too.
+    pub fn of<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Self {
+        let pieces: Vec<_> = pieces.collect();
+        let mut hash = Sha256::new();
+        for piece in &pieces {
+            if pieces.len() > 1 {
+                hash.update(u64::try_from(piece.len()).unwrap_or(u64::MAX).to_le_bytes());
+            }
+            hash.update(piece);
+        }
+        Self(hash.finalize().into())
+    }
+
+    /// The first 12 hexadecimal digits: enough to tell builds of a plugin apart at a glance.
+    pub fn short(&self) -> String {
+        let mut digits = self.to_string();
+        digits.truncate(12);
+        digits
+    }
+}
+
+/// 64 hexadecimal digits.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{self}")
+    }
 }
 
 /// One piece of code.
@@ -27,7 +117,8 @@ pub struct Module {
     pub origin: String,
     /// A component in binary form, or the text of a script.
     pub code: Vec<u8>,
-    /// What a script answers. Empty for a component, whose exports say so.
+    /// What a script answers; empty is every function of [`EntryPoint::ALL`] that it defines. Empty for a component,
+    /// whose exports say so.
     pub entries: Vec<Entry>,
 }
 
@@ -41,6 +132,14 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A function that is asked about objects of these kinds, one entry for each; none is every kind.
+    pub fn on(point: EntryPoint, object_kinds: &[(String, String)]) -> Vec<Self> {
+        if object_kinds.is_empty() {
+            return vec![Self { point, object_kind: None }];
+        }
+        object_kinds.iter().map(|kind| Self { point, object_kind: Some(kind.clone()) }).collect()
+    }
+
     /// The capability that this entry gives a policy.
     pub fn capability(&self) -> Capability {
         Capability { kind: self.point.call_kind(), object_kind: self.object_kind.clone() }
@@ -63,15 +162,37 @@ pub enum EntryPoint {
     EvictionCheck,
     /// `GetReplicas(obj)`.
     Replicas,
+    /// `GetComponents(obj)`.
+    Components,
     /// `ReviseReplica(obj, desiredReplica)`.
     Revise,
+    /// `Retain(desiredObj, observedObj)`.
+    Retain,
     /// `ReflectStatus(observedObj)`.
     ReflectStatus,
     /// `AggregateStatus(desiredObj, statusItems)`.
     AggregateStatus,
+    /// `GetDependencies(desiredObj)`.
+    Dependencies,
 }
 
 impl EntryPoint {
+    /// Every function, in the order of declaration.
+    pub const ALL: [Self; 12] = [
+        Self::Health,
+        Self::ClusterTaint,
+        Self::Filter,
+        Self::Score,
+        Self::EvictionCheck,
+        Self::Replicas,
+        Self::Components,
+        Self::Revise,
+        Self::Retain,
+        Self::ReflectStatus,
+        Self::AggregateStatus,
+        Self::Dependencies,
+    ];
+
     /// The kind of call that reaches it.
     pub fn call_kind(self) -> CallKind {
         match self {
@@ -80,7 +201,13 @@ impl EntryPoint {
             Self::Filter => CallKind::Filter,
             Self::Score => CallKind::Score,
             Self::EvictionCheck => CallKind::EvictionCheck,
-            Self::Replicas | Self::Revise | Self::ReflectStatus | Self::AggregateStatus => CallKind::Interpret,
+            Self::Replicas
+            | Self::Components
+            | Self::Revise
+            | Self::Retain
+            | Self::ReflectStatus
+            | Self::AggregateStatus
+            | Self::Dependencies => CallKind::Interpret,
         }
     }
 
@@ -93,9 +220,30 @@ impl EntryPoint {
             Self::Score => "Score",
             Self::EvictionCheck => "EvictionCheck",
             Self::Replicas => "GetReplicas",
+            Self::Components => "GetComponents",
             Self::Revise => "ReviseReplica",
+            Self::Retain => "Retain",
             Self::ReflectStatus => "ReflectStatus",
             Self::AggregateStatus => "AggregateStatus",
+            Self::Dependencies => "GetDependencies",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    #[test]
+    fn one_piece_has_the_digest_that_other_tools_tell() {
+        let digest = Digest::of([b"abc".as_slice()].into_iter());
+        assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(digest.short(), "ba7816bf8f01");
+    }
+
+    #[test]
+    fn the_border_between_pieces_counts() {
+        let of = |pieces: [&'static str; 2]| Digest::of(pieces.into_iter().map(str::as_bytes));
+        assert_ne!(of(["ab", "c"]), of(["a", "bc"]));
     }
 }

@@ -173,7 +173,10 @@ fn disruption_budget(object: &Value) -> Result<(bool, Reason), Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bulkhead_core::call::HealthCall;
+    use bulkhead_core::time::Time;
     use serde_json::json;
 
     use super::*;
@@ -181,8 +184,9 @@ mod tests {
     fn check(kind: (&str, &str), mut object: Value, expected: &str) {
         object["apiVersion"] = json!(kind.0);
         object["kind"] = json!(kind.1);
-        let Ok(Reply::Health(told)) = NativeHealth::default().call(&Call::Health(HealthCall { object: &object }))
-        else {
+        let object = Arc::new(object);
+        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+        let Ok(Reply::Health(told)) = NativeHealth::default().call(&call) else {
             panic!("no health of {object}");
         };
         assert_eq!(format!("{} {}", told.health.as_str(), told.reason), expected, "{object}");

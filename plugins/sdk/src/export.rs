@@ -1,11 +1,11 @@
 //! `export!` ties a plugin type to the functions of its worlds.
 
-/// Exports what every plugin exports, and keeps the configured plugin for the question that follows.
+/// Exports what every plugin exports, and keeps the configured plugin for the questions that follow.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! export_plugin {
     ($plugin:ty) => {
-        struct Component;
+        struct ExportedComponent;
 
         ::std::thread_local! {
             static PLUGIN: ::std::cell::RefCell<Option<$plugin>> = const { ::std::cell::RefCell::new(None) };
@@ -21,7 +21,7 @@ macro_rules! export_plugin {
             })
         }
 
-        impl $crate::bindings::any_plugin::exports::bulkhead::policy::plugin::Guest for Component {
+        impl $crate::bindings::any_plugin::exports::bulkhead::policy::plugin::Guest for ExportedComponent {
             fn describe() -> $crate::Metadata {
                 $crate::metadata::<$plugin>()
             }
@@ -33,7 +33,9 @@ macro_rules! export_plugin {
             }
         }
 
-        $crate::bindings::any_plugin::export_part_any_plugin!(Component with_types_in $crate::bindings::any_plugin);
+        $crate::bindings::any_plugin::export_part_any_plugin!(
+            ExportedComponent with_types_in $crate::bindings::any_plugin
+        );
     };
 }
 
@@ -42,64 +44,108 @@ macro_rules! export_plugin {
 #[macro_export]
 macro_rules! export_kind {
     (EvictionCheck, $plugin:ty) => {
-        impl $crate::bindings::eviction::exports::bulkhead::policy::eviction::Guest for Component {
+        impl $crate::bindings::eviction::exports::bulkhead::policy::eviction::Guest for ExportedComponent {
             fn check(
-                binding: &$crate::Document,
-                task: &$crate::Document,
-                now_s: i64,
+                binding: &$crate::Binding,
+                task: &$crate::EvictionTask,
             ) -> Result<$crate::EvictionVerdict, $crate::PolicyError> {
-                with_plugin(|plugin| $crate::EvictionCheck::check(plugin, binding, task, now_s))
+                with_plugin(|plugin| $crate::EvictionCheck::check(plugin, binding, task))
             }
         }
 
-        $crate::bindings::eviction::export_part_eviction!(Component with_types_in $crate::bindings::eviction);
+        $crate::bindings::eviction::export_part_eviction!(ExportedComponent with_types_in $crate::bindings::eviction);
     };
     (HealthInterpreter, $plugin:ty) => {
-        impl $crate::bindings::health::exports::bulkhead::policy::health::Guest for Component {
-            fn interpret(observed: &$crate::Document) -> Result<$crate::HealthVerdict, $crate::PolicyError> {
+        impl $crate::bindings::health::exports::bulkhead::policy::health::Guest for ExportedComponent {
+            fn interpret(observed: &$crate::Object) -> Result<$crate::HealthVerdict, $crate::PolicyError> {
                 with_plugin(|plugin| $crate::HealthInterpreter::interpret(plugin, observed))
             }
         }
 
-        $crate::bindings::health::export_part_health!(Component with_types_in $crate::bindings::health);
+        $crate::bindings::health::export_part_health!(ExportedComponent with_types_in $crate::bindings::health);
     };
     (ClusterTaint, $plugin:ty) => {
-        impl $crate::bindings::taints::exports::bulkhead::policy::taints::Guest for Component {
-            fn decide(
-                cluster: &$crate::Document,
-                now_s: i64,
-            ) -> Result<::std::vec::Vec<$crate::TaintChange>, $crate::PolicyError> {
-                with_plugin(|plugin| $crate::ClusterTaint::decide(plugin, cluster, now_s))
+        impl $crate::bindings::taints::exports::bulkhead::policy::taints::Guest for ExportedComponent {
+            fn decide(cluster: &$crate::Cluster) -> Result<::std::vec::Vec<$crate::TaintChange>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ClusterTaint::decide(plugin, cluster))
             }
         }
 
-        $crate::bindings::taints::export_part_taints!(Component with_types_in $crate::bindings::taints);
+        $crate::bindings::taints::export_part_taints!(ExportedComponent with_types_in $crate::bindings::taints);
     };
     (Filter, $plugin:ty) => {
-        impl $crate::bindings::filter::exports::bulkhead::policy::filter::Guest for Component {
+        impl $crate::bindings::filter::exports::bulkhead::policy::filter::Guest for ExportedComponent {
             fn filter(
-                binding: &$crate::Document,
+                binding: &$crate::Binding,
                 candidates: &$crate::Clusters,
-                now_s: i64,
             ) -> Result<::std::vec::Vec<$crate::FilterVerdict>, $crate::PolicyError> {
-                with_plugin(|plugin| $crate::Filter::filter(plugin, binding, candidates, now_s))
+                with_plugin(|plugin| $crate::Filter::filter(plugin, binding, candidates))
             }
         }
 
-        $crate::bindings::filter::export_part_filter!(Component with_types_in $crate::bindings::filter);
+        $crate::bindings::filter::export_part_filter!(ExportedComponent with_types_in $crate::bindings::filter);
     };
     (Score, $plugin:ty) => {
-        impl $crate::bindings::score::exports::bulkhead::policy::score::Guest for Component {
+        impl $crate::bindings::score::exports::bulkhead::policy::score::Guest for ExportedComponent {
             fn score(
-                binding: &$crate::Document,
+                binding: &$crate::Binding,
                 feasible: &$crate::Clusters,
-                now_s: i64,
             ) -> Result<::std::vec::Vec<u32>, $crate::PolicyError> {
-                with_plugin(|plugin| $crate::Score::score(plugin, binding, feasible, now_s))
+                with_plugin(|plugin| $crate::Score::score(plugin, binding, feasible))
             }
         }
 
-        $crate::bindings::score::export_part_score!(Component with_types_in $crate::bindings::score);
+        $crate::bindings::score::export_part_score!(ExportedComponent with_types_in $crate::bindings::score);
+    };
+    (ResourceInterpreter, $plugin:ty) => {
+        impl $crate::bindings::interpreter::exports::bulkhead::policy::interpreter::Guest for ExportedComponent {
+            fn interpret_replicas(template: &$crate::Object) -> Result<$crate::Replicas, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::replicas(plugin, template))
+            }
+
+            fn interpret_components(
+                template: &$crate::Object,
+            ) -> Result<::std::vec::Vec<$crate::Component>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::components(plugin, template))
+            }
+
+            fn revise_replicas(
+                template: &$crate::Object,
+                replicas: i32,
+            ) -> Result<::std::vec::Vec<$crate::Edit>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::revise_replicas(plugin, template, replicas))
+            }
+
+            fn retain(
+                desired: &$crate::Object,
+                observed: &$crate::Object,
+            ) -> Result<::std::vec::Vec<$crate::Edit>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::retain(plugin, desired, observed))
+            }
+
+            fn reflect_status(
+                observed: &$crate::Object,
+            ) -> Result<Option<::std::string::String>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::reflect_status(plugin, observed))
+            }
+
+            fn aggregate_status(
+                template: &$crate::Object,
+                reports: &$crate::Observations,
+            ) -> Result<::std::vec::Vec<$crate::Edit>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::aggregate_status(plugin, template, reports))
+            }
+
+            fn interpret_dependencies(
+                template: &$crate::Object,
+            ) -> Result<::std::vec::Vec<$crate::Dependency>, $crate::PolicyError> {
+                with_plugin(|plugin| $crate::ResourceInterpreter::dependencies(plugin, template))
+            }
+        }
+
+        $crate::bindings::interpreter::export_part_interpreter!(
+            ExportedComponent with_types_in $crate::bindings::interpreter
+        );
     };
 }
 
@@ -110,45 +156,5 @@ macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {
         $crate::export_plugin!($plugin);
         $($crate::export_kind!($kind, $plugin);)+
-    };
-}
-
-/// Short for [`export!`](crate::export!) with [`EvictionCheck`](crate::EvictionCheck) alone.
-#[macro_export]
-macro_rules! export_eviction_check {
-    ($plugin:ty) => {
-        $crate::export!($plugin: EvictionCheck);
-    };
-}
-
-/// Short for [`export!`](crate::export!) with [`HealthInterpreter`](crate::HealthInterpreter) alone.
-#[macro_export]
-macro_rules! export_health_interpreter {
-    ($plugin:ty) => {
-        $crate::export!($plugin: HealthInterpreter);
-    };
-}
-
-/// Short for [`export!`](crate::export!) with [`ClusterTaint`](crate::ClusterTaint) alone.
-#[macro_export]
-macro_rules! export_cluster_taint {
-    ($plugin:ty) => {
-        $crate::export!($plugin: ClusterTaint);
-    };
-}
-
-/// Short for [`export!`](crate::export!) with [`Filter`](crate::Filter) alone.
-#[macro_export]
-macro_rules! export_scheduler_filter {
-    ($plugin:ty) => {
-        $crate::export!($plugin: Filter);
-    };
-}
-
-/// Short for [`export!`](crate::export!) with [`Score`](crate::Score) alone.
-#[macro_export]
-macro_rules! export_scheduler_score {
-    ($plugin:ty) => {
-        $crate::export!($plugin: Score);
     };
 }

@@ -1,10 +1,10 @@
 //! Write Bulkhead policy plugins in Rust.
 //!
-//! Implement [`Plugin`] and one of the kinds, for example [`EvictionCheck`], then call [`export!`] once
-//! with every kind it implements. Build for `wasm32-unknown-unknown` and turn the module into a component.
+//! Implement [`Plugin`] and one or more kinds, for example [`EvictionCheck`], then call [`export!`] once with every kind
+//! it implements. `bulkhead plugin build` makes the component.
 //!
 //! ```ignore
-//! use bulkhead_sdk::{Document, EvictionCheck, EvictionVerdict, Plugin, PolicyError, Reason};
+//! use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 //!
 //! struct Freeze;
 //!
@@ -17,7 +17,7 @@
 //! }
 //!
 //! impl EvictionCheck for Freeze {
-//!     fn check(&self, _binding: &Document, _task: &Document, _now_s: i64) -> Result<EvictionVerdict, PolicyError> {
+//!     fn check(&self, _binding: &Binding, _task: &EvictionTask) -> Result<EvictionVerdict, PolicyError> {
 //!         Ok(EvictionVerdict::hold(Reason::new("Freeze", "nothing goes today")))
 //!     }
 //! }
@@ -25,95 +25,78 @@
 //! bulkhead_sdk::export!(Freeze: EvictionCheck);
 //! ```
 //!
-//! Every call runs in a fresh instance, so nothing that a plugin stores survives a call.
+//! Every call runs in a fresh instance, so nothing that a plugin stores survives a call, unless it declares itself
+//! [`REUSABLE`](Plugin::REUSABLE) and its operator agrees.
 
 #[doc(hidden)]
 pub mod bindings;
 mod export;
+mod kinds;
+mod verdict;
 
-pub use bindings::any_plugin::bulkhead::policy::log::{Level, write as log};
-pub use bindings::any_plugin::bulkhead::policy::types::{Metadata, ObjectKind, PolicyError, Reason, TaintEffect};
-pub use bindings::eviction::bulkhead::policy::object::Object as Document;
+pub use bindings::inputs::bulkhead::policy::binding::{Binding, EvictionTask, Target};
+pub use bindings::inputs::bulkhead::policy::cluster::{Cluster, Condition, Taint};
+pub use bindings::inputs::bulkhead::policy::clusters::Clusters;
+pub use bindings::inputs::bulkhead::policy::context::{now_ms, plugin_name, seed};
+pub use bindings::inputs::bulkhead::policy::log::{Level, write as log};
+pub use bindings::inputs::bulkhead::policy::object::{Object, Value};
+pub use bindings::inputs::bulkhead::policy::observations::Observations;
+pub use bindings::inputs::bulkhead::policy::types::{
+    ConditionStatus, HealthState, Metadata, ObjectKind, PolicyError, Reason, TaintEffect,
+};
+
 pub use bindings::eviction::exports::bulkhead::policy::eviction::{HoldVerdict, Verdict as EvictionVerdict};
-pub use bindings::filter::bulkhead::policy::clusters::Clusters;
 pub use bindings::filter::exports::bulkhead::policy::filter::Verdict as FilterVerdict;
-pub use bindings::health::exports::bulkhead::policy::health::{State as HealthState, Verdict as HealthVerdict};
+pub use bindings::health::exports::bulkhead::policy::health::Verdict as HealthVerdict;
+pub use bindings::interpreter::exports::bulkhead::policy::interpreter::{
+    Assignment, Component, Dependency, Edit, ReplicaRequirements, Replicas,
+};
 pub use bindings::taints::exports::bulkhead::policy::taints::{Addition, Change as TaintChange, Removal};
 
-impl Reason {
-    /// A reason: one `CamelCase` word and a sentence.
-    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
-    }
-}
-
-impl EvictionVerdict {
-    /// Holds until the host asks again by itself.
-    pub fn hold(reason: Reason) -> Self {
-        Self::Hold(HoldVerdict { reason, recheck_after_s: None })
-    }
-
-    /// Holds and asks to be asked again after that many seconds.
-    pub fn hold_for(reason: Reason, recheck_after_s: u32) -> Self {
-        Self::Hold(HoldVerdict { reason, recheck_after_s: Some(recheck_after_s) })
-    }
-}
+pub use kinds::{ClusterTaint, EvictionCheck, Filter, HealthInterpreter, ResourceInterpreter, Score};
 
 /// What every plugin has.
 pub trait Plugin: Sized + 'static {
     /// Its name.
     const NAME: &'static str;
-    /// Its version.
+    /// Its version, 1 to 64 characters.
     const VERSION: &'static str;
-    /// JSON Schema of its configuration; empty when it takes none.
+    /// What it is for, in a sentence.
+    const DESCRIPTION: &'static str = "";
+    /// JSON Schema of its configuration; empty when it takes none. Its `examples` are configurations that it accepts,
+    /// which the conformance suite tries.
     const CONFIG_SCHEMA: &'static str = "";
+    /// The kinds of object that it interprets, as (apiVersion, kind); none is every kind.
+    const OBJECT_KINDS: &'static [(&'static str, &'static str)] = &[];
+    /// The keys of the taints that it may add and remove.
+    const TAINT_KEYS: &'static [&'static str] = &[];
+    /// Whether an instance may answer one call after another. Say so only if no call leaves anything behind that
+    /// changes the next answer.
+    const REUSABLE: bool = false;
 
-    /// Takes the configuration as JSON text, `null` when there is none. An error says what would be right.
+    /// Takes the configuration as JSON text, `null` when there is none; [`config`] reads it into a type. An error says
+    /// what would be right. It is called on every instance before its first question, so it must be cheap.
     fn configure(config: &str) -> Result<Self, PolicyError>;
-
-    /// The kinds of object that a health interpreter answers for, as (apiVersion, kind); none is every kind.
-    fn object_kinds() -> Vec<(&'static str, &'static str)> {
-        Vec::new()
-    }
 }
 
-/// May an old copy go?
-pub trait EvictionCheck: Plugin {
-    /// Decides about one graceful eviction task. `now_s` is in seconds since the Unix epoch.
-    fn check(&self, binding: &Document, task: &Document, now_s: i64) -> Result<EvictionVerdict, PolicyError>;
-}
-
-/// Which taints should a cluster carry?
-pub trait ClusterTaint: Plugin {
-    /// Decides about one cluster. `now_s` is in seconds since the Unix epoch.
-    fn decide(&self, cluster: &Document, now_s: i64) -> Result<Vec<TaintChange>, PolicyError>;
-}
-
-/// How is an object in a member cluster?
-pub trait HealthInterpreter: Plugin {
-    /// Interprets an object as the member cluster reports it.
-    fn interpret(&self, observed: &Document) -> Result<HealthVerdict, PolicyError>;
-}
-
-/// Where can a binding run?
-pub trait Filter: Plugin {
-    /// One verdict per candidate, in their order. `now_s` is in seconds since the Unix epoch.
-    fn filter(&self, binding: &Document, candidates: &Clusters, now_s: i64) -> Result<Vec<FilterVerdict>, PolicyError>;
-}
-
-/// How good is each feasible cluster?
-pub trait Score: Plugin {
-    /// One score from 0 to 100 per cluster, in their order. `now_s` is in seconds since the Unix epoch.
-    fn score(&self, binding: &Document, feasible: &Clusters, now_s: i64) -> Result<Vec<u32>, PolicyError>;
+/// Reads a configuration into a type; what does not fit is an error that says where.
+#[cfg(feature = "serde")]
+pub fn config<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, PolicyError> {
+    serde_json::from_str(text).map_err(|error| PolicyError::InvalidConfig(error.to_string()))
 }
 
 #[doc(hidden)]
 pub fn metadata<P: Plugin>() -> Metadata {
-    let kind = |(api_version, kind): (&str, &str)| ObjectKind { api_version: api_version.into(), kind: kind.into() };
+    let kind =
+        |(api_version, kind): &(&str, &str)| ObjectKind { api_version: (*api_version).into(), kind: (*kind).into() };
     Metadata {
         name: P::NAME.into(),
         version: P::VERSION.into(),
-        object_kinds: P::object_kinds().into_iter().map(kind).collect(),
+        description: P::DESCRIPTION.into(),
+        object_kinds: P::OBJECT_KINDS.iter().map(kind).collect(),
+        taint_keys: P::TAINT_KEYS.iter().map(|key| (*key).into()).collect(),
         config_schema: P::CONFIG_SCHEMA.into(),
+        reusable: P::REUSABLE,
+        annotations: Vec::new(),
     }
 }

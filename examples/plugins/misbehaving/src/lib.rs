@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-use bulkhead_sdk::{Document, EvictionCheck, EvictionVerdict, Plugin, PolicyError, Reason};
+use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -39,12 +39,12 @@ impl Plugin for Misbehaving {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 
     fn configure(config: &str) -> Result<Self, PolicyError> {
-        serde_json::from_str(config).map_err(|error| PolicyError::InvalidConfig(error.to_string()))
+        bulkhead_sdk::config(config)
     }
 }
 
 impl EvictionCheck for Misbehaving {
-    fn check(&self, _binding: &Document, _task: &Document, _now_s: i64) -> Result<EvictionVerdict, PolicyError> {
+    fn check(&self, _binding: &Binding, _task: &EvictionTask) -> Result<EvictionVerdict, PolicyError> {
         let message = match self.how {
             How::Loops => loop {
                 black_box(());
@@ -68,4 +68,4 @@ impl EvictionCheck for Misbehaving {
     }
 }
 
-bulkhead_sdk::export_eviction_check!(Misbehaving);
+bulkhead_sdk::export!(Misbehaving: EvictionCheck);

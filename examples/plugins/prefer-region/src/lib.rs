@@ -2,7 +2,7 @@
 //!
 //! Configuration: `{"region": "eu-west"}`.
 
-use bulkhead_sdk::{Clusters, Document, Plugin, PolicyError, Score};
+use bulkhead_sdk::{Binding, Clusters, Plugin, PolicyError, Score};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -14,24 +14,25 @@ struct PreferRegion {
 impl Plugin for PreferRegion {
     const NAME: &'static str = "prefer-region";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DESCRIPTION: &'static str = "Scores clusters of one region above all others";
+    const REUSABLE: bool = true;
     const CONFIG_SCHEMA: &'static str = r#"{
         "type": "object",
         "properties": {"region": {"type": "string"}},
         "required": ["region"],
-        "additionalProperties": false
+        "additionalProperties": false,
+        "examples": [{"region": "eu-west"}]
     }"#;
 
     fn configure(config: &str) -> Result<Self, PolicyError> {
-        serde_json::from_str(config).map_err(|error| PolicyError::InvalidConfig(error.to_string()))
+        bulkhead_sdk::config(config)
     }
 }
 
 impl Score for PreferRegion {
-    fn score(&self, _binding: &Document, feasible: &Clusters, _now_s: i64) -> Result<Vec<u32>, PolicyError> {
-        let wanted = serde_json::to_string(&self.region).unwrap_or_default();
-        let score = |index| if feasible.get(index, "/spec/region").as_ref() == Some(&wanted) { 100 } else { 0 };
-        Ok((0..feasible.len()).map(score).collect())
+    fn score(&self, _binding: &Binding, feasible: &Clusters) -> Result<Vec<u32>, PolicyError> {
+        Ok(feasible.regions().iter().map(|region| if *region == self.region { 100 } else { 0 }).collect())
     }
 }
 
-bulkhead_sdk::export_scheduler_score!(PreferRegion);
+bulkhead_sdk::export!(PreferRegion: Score);

@@ -2,37 +2,34 @@
 
 use std::collections::BTreeSet;
 
-use bulkhead_sdk::{Document, EvictionCheck, EvictionVerdict, Plugin, PolicyError, Reason};
+use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 
 struct ReplicasCover;
 
 impl Plugin for ReplicasCover {
     const NAME: &'static str = "release-when-replicas-cover";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DESCRIPTION: &'static str =
+        "Releases an old copy when the replicas available elsewhere cover what is desired";
+    const REUSABLE: bool = true;
 
     fn configure(_config: &str) -> Result<Self, PolicyError> {
         Ok(Self)
     }
 }
 
-/// The available replicas that one member cluster reports, if the workload is meant to run there.
-fn available(binding: &Document, targets: &BTreeSet<String>, index: u32) -> i64 {
-    let field = |name: &str| format!("/status/aggregatedStatus/{index}/{name}");
-    let cluster = binding.get_string(&field("clusterName")).unwrap_or_default();
-    if targets.contains(&cluster) { binding.get_s64(&field("status/availableReplicas")).unwrap_or(0) } else { 0 }
-}
-
 impl EvictionCheck for ReplicasCover {
-    fn check(&self, binding: &Document, _task: &Document, _now_s: i64) -> Result<EvictionVerdict, PolicyError> {
-        let Some(desired) = binding.get_s64("/spec/replicas").filter(|desired| *desired > 0) else {
+    fn check(&self, binding: &Binding, _task: &EvictionTask) -> Result<EvictionVerdict, PolicyError> {
+        let desired = u64::from(binding.replicas());
+        if desired == 0 {
             return Ok(EvictionVerdict::Abstain);
-        };
-        let count = binding.length("/spec/clusters").unwrap_or(0);
-        let target = |index| binding.get_string(&format!("/spec/clusters/{index}/name"));
+        }
         // A set: with a list, the work would grow with the square of the clusters.
-        let targets: BTreeSet<_> = (0..count).filter_map(target).collect();
-        let reports = binding.length("/status/aggregatedStatus").unwrap_or(0);
-        let available: i64 = (0..reports).map(|index| available(binding, &targets, index)).sum();
+        let targets: BTreeSet<_> = binding.targets().into_iter().map(|target| target.cluster).collect();
+        let reports = binding.observed();
+        let replicas = reports.clusters().into_iter().zip(reports.number("/availableReplicas"));
+        let there = replicas.filter(|(cluster, number)| targets.contains(cluster) && *number > 0.0);
+        let available: u64 = there.map(|(_, number)| number as u64).sum();
         let message = format!("{available} of {desired} replicas are available on the clusters it moved to");
         Ok(if available >= desired {
             EvictionVerdict::Release(Reason::new("ReplicasCover", message))
@@ -42,4 +39,4 @@ impl EvictionCheck for ReplicasCover {
     }
 }
 
-bulkhead_sdk::export_eviction_check!(ReplicasCover);
+bulkhead_sdk::export!(ReplicasCover: EvictionCheck);

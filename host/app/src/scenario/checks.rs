@@ -55,7 +55,7 @@ impl Loader<'_> {
             }
             EventAction::KillController(controller.clone(), spec.for_.unwrap_or_default())
         } else {
-            let plugins = spec.plugins.iter().flatten().map(|plugin| (line, plugin)).collect();
+            let plugins = spec.plugins.iter().flatten().map(|plugin| (line, plugin.clone())).collect();
             EventAction::Plugins(self.plugins(&format!("{field}.plugins"), plugins))
         };
         Some(LoadedEvent { at: spec.at, action })

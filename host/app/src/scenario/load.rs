@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
-use bulkhead_core::policy::EngineKind;
-use bulkhead_plugin::{Entry, Module, PluginSource};
+use bulkhead_core::composition::Composition;
+use bulkhead_plugin::{FoundPlugin, LoadStage, ManifestProblem, PluginManifest};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{ClusterSpec, ClusterState, Expectation, FailureModeSpec, ObjectSpec, PluginSpec, Scenario, UnknownKinds};
+use super::{ClusterSpec, ClusterState, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Most member clusters of a scenario.
 const CLUSTERS_MAX: u32 = 1_000;
@@ -48,7 +48,9 @@ pub struct Loaded {
     /// Objects to apply at the start, in order.
     pub manifests: Vec<ManifestObject>,
     /// Plugins, in order.
-    pub plugins: Vec<PluginSource>,
+    pub plugins: Vec<FoundPlugin>,
+    /// How the answers of several plugins become one.
+    pub composition: Composition,
     /// What happens when, in order of time.
     pub events: Vec<LoadedEvent>,
     /// What must hold, with the line it is written on.
@@ -89,7 +91,7 @@ pub enum EventAction {
     /// A controller loses its memory and stays away for a time.
     KillController(String, GoDuration),
     /// Other plugins replace those named before.
-    Plugins(Vec<PluginSource>),
+    Plugins(Vec<FoundPlugin>),
 }
 
 /// Reads a scenario and every file it names.
@@ -151,7 +153,7 @@ impl Loader<'_> {
             let line = line_of(&source);
             manifests.extend(self.manifests(line, &format!("manifests[{index}]"), &source.value));
         }
-        let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), &plugin.value)).collect();
+        let plugins = scenario.plugins.iter().map(|plugin| (line_of(plugin), plugin.value.clone())).collect();
         let plugins = self.plugins("plugins", plugins);
         let mut events: Vec<_> = Vec::new();
         for (index, event) in scenario.events.iter().enumerate() {
@@ -170,6 +172,7 @@ impl Loader<'_> {
             clusters,
             manifests,
             plugins,
+            composition: scenario.composition,
             events,
             expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
             warnings: Vec::new(),
@@ -217,57 +220,39 @@ impl Loader<'_> {
         }
     }
 
-    pub(super) fn plugins(&mut self, field: &str, specs: Vec<(u64, &PluginSpec)>) -> Vec<PluginSource> {
-        let (mut names, mut sources) = (BTreeSet::new(), Vec::new());
-        for (index, (line, spec)) in specs.into_iter().enumerate() {
+    pub(super) fn plugins(&mut self, field: &str, manifests: Vec<(u64, PluginManifest)>) -> Vec<FoundPlugin> {
+        let (mut names, mut found) = (BTreeSet::new(), Vec::new());
+        for (index, (line, manifest)) in manifests.into_iter().enumerate() {
             let field = format!("{field}[{index}]");
-            if spec.name.is_empty() || !names.insert(spec.name.clone()) {
-                self.problem(line, &format!("{field}.name"), "must be given and differ from the other plugins' names");
+            if !names.insert(manifest.name.clone()) {
+                self.problem(line, &format!("{field}.name"), "must differ from the other plugins' names");
             }
-            sources.extend(self.plugin(line, &field, spec));
+            found.extend(self.plugin(line, &field, manifest));
         }
-        sources
+        found
     }
 
-    fn plugin(&mut self, line: u64, field: &str, spec: &PluginSpec) -> Option<PluginSource> {
-        let (engine, file) = match (&spec.wasm, &spec.lua) {
-            (Some(file), None) => (EngineKind::Wasm, file),
-            (None, Some(file)) => (EngineKind::Lua, file),
-            _ => {
-                self.problem(line, field, "needs exactly one of wasm and lua: the file with its code");
-                return None;
-            }
-        };
-        let scripts = engine == EngineKind::Lua;
-        if scripts == spec.answers.is_empty() {
-            let message = if scripts {
-                "must name the functions that the script offers, for example [health]"
-            } else {
-                "is for scripts; a component says by its exports what it answers"
-            };
-            self.problem(line, &format!("{field}.answers"), message);
+    fn plugin(&mut self, line: u64, field: &str, manifest: PluginManifest) -> Option<FoundPlugin> {
+        let mistakes = manifest.mistakes();
+        for mistake in &mistakes {
+            let field = if mistake.field.is_empty() { field.to_owned() } else { format!("{field}.{}", mistake.field) };
+            self.problem(line, &field, &mistake.message);
         }
-        let path = self.folder.join(file);
-        let code = match std::fs::read(&path) {
-            Ok(code) => code,
-            Err(error) => {
-                let hint = if scripts { "" } else { " (components of the examples are built by `cargo xtask guests`)" };
-                let message = format!("plugin {}: failed to fetch {}: {error}{hint}", spec.name, path.display());
-                self.problem(line, field, message);
-                return None;
-            }
+        if !mistakes.is_empty() {
+            return None;
+        }
+        let (name, component) = (manifest.name.clone(), manifest.wasm.is_some());
+        let folder = self.folder.clone();
+        let found = manifest.find(|file| {
+            let path = folder.join(file);
+            (path.display().to_string(), std::fs::read(&path))
+        });
+        let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
+        let told = |problem: ManifestProblem| match problem.stage {
+            LoadStage::Fetched => format!("plugin {name}: {problem}{hint}"),
+            _ => format!("plugin {name}: {problem}"),
         };
-        let kinds: Vec<_> = spec.kinds.iter().map(|kind| Some((kind.api_version.clone(), kind.kind.clone()))).collect();
-        let kinds = if kinds.is_empty() { vec![None] } else { kinds };
-        let entry = |point| kinds.iter().map(move |object_kind| Entry { point, object_kind: object_kind.clone() });
-        let entries = spec.answers.iter().copied().flat_map(entry).collect();
-        Some(PluginSource {
-            name: spec.name.clone(),
-            engine,
-            modules: vec![Module { origin: path.display().to_string(), code, entries }],
-            config: spec.config.clone(),
-            budget: spec.budget,
-        })
+        found.map_err(|problem| self.problem(line, field, told(problem))).ok()
     }
 
     pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use bulkhead_api::kinds::KindInfo;
 use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_core::composition::Composition;
 use bulkhead_core::model::{SyncMode, Taint};
-use bulkhead_plugin::{Budget, EntryPoint};
+use bulkhead_plugin::PluginManifest;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_saphyr::Spanned;
 
 pub use checks::parse_workload;
@@ -41,7 +41,10 @@ pub struct Scenario {
     pub manifests: Vec<Spanned<ManifestSource>>,
     /// Plugins, in the order in which they are asked; all of them before the built-in policies.
     #[serde(default)]
-    pub plugins: Vec<Spanned<PluginSpec>>,
+    pub plugins: Vec<Spanned<PluginManifest>>,
+    /// How the answers of several plugins become one.
+    #[serde(default)]
+    pub composition: Composition,
     /// What to do about a manifest of a kind that is not served.
     #[serde(default)]
     pub unknown_kinds: UnknownKinds,
@@ -180,42 +183,6 @@ pub enum WorkloadFailure {
     ImagePull,
 }
 
-/// A plugin to load. Exactly one of `wasm` and `lua` is given.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PluginSpec {
-    /// Name, unique in the scenario.
-    pub name: String,
-    /// A component file, relative to the scenario.
-    #[serde(default)]
-    pub wasm: Option<String>,
-    /// A script file, relative to the scenario.
-    #[serde(default)]
-    pub lua: Option<String>,
-    /// For a script: the functions that it offers.
-    #[serde(default)]
-    pub answers: Vec<EntryPoint>,
-    /// For a script that is asked about objects: their kinds; none is all.
-    #[serde(default)]
-    pub kinds: Vec<KindSpec>,
-    /// Configuration handed to the plugin.
-    #[serde(default)]
-    pub config: Value,
-    /// What one call may cost.
-    #[serde(default)]
-    pub budget: Budget,
-}
-
-/// A kind of object.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KindSpec {
-    /// `group/version`, or `v1`.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-}
-
 /// Something that happens. Exactly one of the fields beside `at` and `for` is given, `cluster` with `state`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -245,7 +212,7 @@ pub struct EventSpec {
     pub for_: Option<GoDuration>,
     /// Plugins that replace all that were named before.
     #[serde(default)]
-    pub plugins: Option<Vec<PluginSpec>>,
+    pub plugins: Option<Vec<PluginManifest>>,
 }
 
 /// States of a member cluster.

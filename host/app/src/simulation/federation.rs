@@ -14,12 +14,13 @@ use bulkhead_controllers::{
 };
 use bulkhead_controlplane as controlplane;
 use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
+use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::Policy;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Engine, Layer, LoadError, PluginSource, Registry};
+use bulkhead_plugin::{Engine, FoundPlugin, Installed, Layer, LoadError, LoadStage, Registry};
 use bulkhead_plugins_builtin::FailoverEviction;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -47,6 +48,7 @@ pub(super) struct Federation {
     manager: Manager,
     context: Context,
     kinds: Kinds,
+    composition: Composition,
     _tasks: Tasks,
 }
 
@@ -150,7 +152,8 @@ impl Federation {
         };
         let kinds = Kinds::new(hub.client());
         let manager = Manager::start(context.clone());
-        let mut federation = Self { clock, hub, members, manager, context, kinds, _tasks: tasks };
+        let composition = scenario.composition;
+        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, _tasks: tasks };
         federation.join(scenario).await?;
         Ok(federation)
     }
@@ -312,19 +315,25 @@ impl Federation {
     }
 
     /// Loads plugins and puts them in force in place of those before, if every one of them loads.
-    pub(super) fn load_plugins(&self, sources: &[PluginSource]) -> Result<(), LoadError> {
-        let registry = &self.context.registry;
-        let policies: Result<Vec<_>, _> = sources.iter().map(|source| registry.load(source)).collect();
-        registry.replace(Layer::Plugins, policies?);
+    pub(super) fn load_plugins(&self, plugins: &[FoundPlugin]) -> Result<(), LoadError> {
+        let installed: Result<Vec<_>, _> = plugins.iter().map(|plugin| self.load_plugin(plugin)).collect();
+        self.context.registry.install(&installed?, self.composition);
         Ok(())
+    }
+
+    fn load_plugin(&self, plugin: &FoundPlugin) -> Result<Installed, LoadError> {
+        let registry = &self.context.registry;
+        let loaded = registry.load(&plugin.source)?;
+        let installed = registry.prepare(&loaded, &plugin.manifest.terms(), None);
+        installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))
     }
 
     /// Whether the plugins that events name would load: better to know before the run than in the middle.
     pub(super) fn check_plugins(&self, events: &[LoadedEvent]) -> Result<(), LoadError> {
         for event in events {
-            if let EventAction::Plugins(sources) = &event.action {
-                for source in sources {
-                    self.context.registry.load(source)?;
+            if let EventAction::Plugins(plugins) = &event.action {
+                for plugin in plugins {
+                    self.load_plugin(plugin)?;
                 }
             }
         }

@@ -224,11 +224,11 @@ impl Run {
                     self.restarts.push((GoDuration(at.0 + away.0), controller.clone()));
                 }
             }
-            EventAction::Plugins(sources) => {
-                let names: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
+            EventAction::Plugins(plugins) => {
+                let names: Vec<_> = plugins.iter().map(|plugin| plugin.manifest.name.as_str()).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 self.note(at, Tone::Neutral, None, "plugins are now", &names);
-                federation.load_plugins(sources)?;
+                federation.load_plugins(plugins)?;
             }
         }
         Ok(())

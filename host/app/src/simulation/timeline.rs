@@ -123,6 +123,7 @@ fn describe(decision: Decision, effect: &str) -> (&'static str, Tone) {
         Decision::HealthChanged if effect == "Healthy" => ("health is", Tone::Good),
         Decision::HealthChanged => ("health is", Tone::Waiting),
         Decision::PluginFault => ("plugin fault", Tone::Bad),
+        Decision::ShadowDiverged => ("a shadow would differ", Tone::Neutral),
         Decision::PluginsChanged => ("plugins", Tone::Neutral),
     }
 }

@@ -1,7 +1,7 @@
 //! When a graceful eviction task may end, that is, when the old copy may go.
 
 use crate::call::EvictionCheckCall;
-use crate::combine::{self, Because, PolicyFault};
+use crate::combine::{self, Because, Remarks};
 use crate::model::{Binding, GracefulEvictionTask};
 use crate::policy::PolicySet;
 use crate::time::Time;
@@ -18,7 +18,7 @@ pub struct FinishPlan {
     /// When to decide again if nothing changes before, in milliseconds.
     pub again_after_ms: Option<i64>,
     /// Eviction checks that did not answer; each of them holds.
-    pub faults: Vec<PolicyFault>,
+    pub remarks: Remarks,
 }
 
 /// Decides about the tasks of one binding (Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the
@@ -79,7 +79,7 @@ fn assess(
     }
     let observed = &binding.status.aggregated_status;
     let outcome = combine::eviction_check(policies, EvictionCheckCall { binding, task, observed, now });
-    plan.faults.extend(outcome.faults);
+    plan.remarks.extend(outcome.remarks);
     if outcome.released {
         return Verdict::Release(outcome.because);
     }

@@ -1,7 +1,7 @@
 //! Which taints a cluster should carry, from the cluster-taint policies.
 
 use crate::call::{ClusterTaintCall, TaintChange};
-use crate::combine::{self, Because, PolicyFault};
+use crate::combine::{self, Because, Remarks};
 use crate::model::{Cluster, Taint};
 use crate::policy::PolicySet;
 use crate::time::Time;
@@ -16,7 +16,7 @@ pub struct TaintPlan {
     /// Taints that go, each with who asked for it.
     pub removed: Vec<(Taint, Because)>,
     /// Policies that changed nothing because of a fault.
-    pub faults: Vec<PolicyFault>,
+    pub remarks: Remarks,
 }
 
 /// Decides the taints of one cluster. New taints come at the end and carry `now`; taints that nobody mentions,
@@ -25,7 +25,7 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, now: Time) -> TaintPlan {
     let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster, now });
     let before = &cluster.spec.taints;
     let mut taints = before.clone();
-    let mut plan = TaintPlan { faults: outcome.faults, ..TaintPlan::default() };
+    let mut plan = TaintPlan { remarks: outcome.remarks, ..TaintPlan::default() };
     for (policy, change) in outcome.changes {
         match change {
             TaintChange::Add { mut taint, reason } => {

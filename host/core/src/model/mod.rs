@@ -7,6 +7,7 @@ mod binding;
 mod cluster;
 mod condition;
 mod failover;
+mod interpretation;
 mod placement;
 mod selector;
 mod taint;
@@ -24,6 +25,7 @@ pub use failover::{
     ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PurgeMode, StatePreservation,
     StatePreservationRule,
 };
+pub use interpretation::{Component, DependentObjectReference};
 pub use placement::{
     ClusterAffinity, ClusterAffinityTerm, ClusterPreferences, FieldSelector, Placement, ReplicaDivisionPreference,
     ReplicaScheduling, ReplicaSchedulingType, SpreadConstraint, StaticWeight,

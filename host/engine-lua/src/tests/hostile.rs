@@ -1,9 +1,11 @@
-use bulkhead_core::call::{Call, HealthCall, Reply};
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::FaultKind;
 use bulkhead_plugin::{Budget, Engine, EntryPoint};
 use serde_json::json;
 
-use super::{fault_of, kind_of_fault, small_budget, source};
+use super::{fault_of, health_call, kind_of_fault, small_budget, source};
 use crate::LuaEngine;
 
 #[test]
@@ -94,8 +96,8 @@ fn huge_and_deep_replies_are_refused() {
 fn time_is_the_backstop() {
     let mut source = source("function InterpretHealth(obj) while true do end end", &[EntryPoint::Health]);
     source.budget = Budget { steps: u64::MAX, wall_clock_ms: 20, ..small_budget() };
-    let policy = LuaEngine::default().load(&source).unwrap();
-    let fault = policy.call(&Call::Health(HealthCall { object: &json!({}) })).unwrap_err();
+    let policy = LuaEngine::default().load(&source).unwrap().policy;
+    let fault = policy.call(&Call::Health(health_call(&Arc::new(json!({}))))).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadline);
 }
 
@@ -108,13 +110,13 @@ fn a_budget_too_small_for_the_state_is_a_fault() {
 
 #[test]
 fn a_call_uses_the_same_number_of_steps_each_time() {
-    let object = json!({"a": {"x": 1, "y": 2}, "b": [1, 2, 3]});
+    let object = Arc::new(json!({"a": {"x": 1, "y": 2}, "b": [1, 2, 3]}));
     let script = "function InterpretHealth(obj) for k in pairs(obj) do for i = 1, 100 do end end return true end";
     let healthy_with = |steps: u64| {
         let mut source = source(script, &[EntryPoint::Health]);
         source.budget = Budget { steps, ..small_budget() };
-        let policy = LuaEngine::default().load(&source).unwrap();
-        let mut replies = (0..3).map(|_| policy.call(&Call::Health(HealthCall { object: &object })));
+        let policy = LuaEngine::default().load(&source).unwrap().policy;
+        let mut replies = (0..3).map(|_| policy.call(&Call::Health(health_call(&object))));
         let first = matches!(replies.next(), Some(Ok(Reply::Health(_))));
         assert!(replies.all(|reply| reply.is_ok() == first), "{steps} steps");
         first

@@ -1,15 +1,17 @@
+use std::sync::Arc;
+
 use bulkhead_core::call::{Call, InterpretCall, Interpretation, Operation, Reply};
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_plugin::EntryPoint;
 use serde_json::{Value, json};
 
-use super::{interpret, load, value_of};
+use super::{interpret, load, now, value_of};
 
 /// `expected` has the replicas and the requirements, or the text of a bad reply.
 fn check_replicas(result: &str, expected: Result<(i32, Value), &str>) {
     let script = format!("function GetReplicas(obj) return {result} end");
-    let told = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &json!({}) });
+    let told = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &Arc::new(json!({})) });
     let told = told.map(|interpretation| match interpretation {
         Interpretation::Replicas { replicas, requirements } => (replicas, serde_json::to_value(requirements).unwrap()),
         other => panic!("{other:?}"),
@@ -64,7 +66,7 @@ fn revising_keeps_empty_objects_and_lists_of_the_template() {
             "list": [{"a": {}}, {"a": {}}], "a.b|c\\d:e": {},
         },
     });
-    let told = interpret(script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 7 });
+    let told = interpret(script, EntryPoint::Revise, Operation::Revise { object: &Arc::new(object), replicas: 7 });
     assert_eq!(told, Ok(Interpretation::Object(expected)));
 }
 
@@ -72,7 +74,7 @@ fn revising_keeps_empty_objects_and_lists_of_the_template() {
 fn an_object_needs_a_kind() {
     let check = |result: &str, expected: &str| {
         let script = format!("function ReviseReplica(obj, replicas) return {result} end");
-        let object = json!({"kind": "Widget"});
+        let object = Arc::new(json!({"kind": "Widget"}));
         let told = interpret(&script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 1 });
         let fault = told.expect_err(result);
         assert_eq!(fault.kind, FaultKind::BadReply);
@@ -119,7 +121,8 @@ fn the_same_table_may_occur_twice() {
 fn a_status_is_a_table() {
     let check = |result: &str, expected: Result<Value, &str>| {
         let script = format!("function ReflectStatus(obj) return {result} end");
-        let told = interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &json!({}) });
+        let told =
+            interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &Arc::new(json!({})) });
         let expected = expected.map(|status| Interpretation::Status(Some(status))).map_err(str::to_owned);
         assert_eq!(told.map_err(|fault| fault.message), expected, "{result}");
     };
@@ -140,7 +143,7 @@ fn aggregation_gets_the_items_or_nil() {
         desiredObj.status = {ready = ready, first = statusItems[1].clusterName, none = {}}
         return desiredObj
     end";
-    let object = json!({"kind": "Widget", "spec": {"empty": {}}});
+    let object = Arc::new(json!({"kind": "Widget", "spec": {"empty": {}}}));
     let item = |cluster: &str, applied: bool| AggregatedStatusItem {
         cluster_name: cluster.to_owned(),
         status: Some(json!({"ready": 2})),
@@ -159,6 +162,6 @@ fn aggregation_gets_the_items_or_nil() {
 #[test]
 fn an_operation_without_function_has_no_answer() {
     let policy = load("function GetReplicas(obj) return 1 end", EntryPoint::Replicas);
-    let operation = Operation::ReflectStatus { object: &json!({}) };
-    assert_eq!(policy.call(&Call::Interpret(InterpretCall { operation })), Ok(Reply::Interpret(None)));
+    let operation = Operation::ReflectStatus { object: &Arc::new(json!({})) };
+    assert_eq!(policy.call(&Call::Interpret(InterpretCall { operation, now: now() })), Ok(Reply::Interpret(None)));
 }

@@ -12,10 +12,16 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{Call, HealthCall, HealthVerdict, InterpretCall, Interpretation, Operation, Reply};
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
+use bulkhead_core::time::Time;
 use bulkhead_plugin::{Budget, Engine, Entry, EntryPoint, LoadError, Module, PluginSource};
 use serde_json::{Value, json};
 
 use crate::LuaEngine;
+
+/// The time of calls about objects.
+fn now() -> Time {
+    Time::from_millis(1_700_000_000_000)
+}
 
 /// A budget that hostile scripts use up quickly.
 fn small_budget() -> Budget {
@@ -24,25 +30,28 @@ fn small_budget() -> Budget {
 
 fn source(script: &str, points: &[EntryPoint]) -> PluginSource {
     let entries = points.iter().map(|point| Entry { point: *point, object_kind: None }).collect();
+    let module = Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries };
     PluginSource {
-        name: "test".to_owned(),
-        engine: EngineKind::Lua,
-        modules: vec![Module { origin: "test.lua".to_owned(), code: script.as_bytes().to_vec(), entries }],
-        config: Value::Null,
+        taint_keys: vec!["a".to_owned()],
         budget: small_budget(),
+        ..PluginSource::new("test", EngineKind::Lua, vec![module])
     }
 }
 
 fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadError> {
-    LuaEngine::default().load(&source(script, &[point]))
+    LuaEngine::default().load(&source(script, &[point])).map(|loaded| loaded.policy)
 }
 
-pub(crate) fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
+fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
     try_load(script, point).unwrap_or_else(|error| panic!("{error}\n{script}"))
 }
 
+fn health_call(object: &Arc<Value>) -> HealthCall<'_> {
+    HealthCall { object, now: now() }
+}
+
 fn health_of(script: &str, object: &Value) -> Result<HealthVerdict, Fault> {
-    match load(script, EntryPoint::Health).call(&Call::Health(HealthCall { object })) {
+    match load(script, EntryPoint::Health).call(&Call::Health(health_call(&Arc::new(object.clone())))) {
         Ok(Reply::Health(verdict)) => Ok(verdict),
         Ok(other) => panic!("{other:?}"),
         Err(fault) => Err(fault),
@@ -63,14 +72,15 @@ fn kind_of_fault(body: &str) -> FaultKind {
 fn value_of(expression: &str, object: &Value) -> Result<Value, Fault> {
     let script =
         format!("local kube = require('kube')\nfunction ReflectStatus(obj)\n  return {{v = {expression}}}\nend");
-    match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object })? {
+    match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &Arc::new(object.clone()) })?
+    {
         Interpretation::Status(Some(status)) => Ok(status.get("v").cloned().unwrap_or_default()),
         other => panic!("{other:?}"),
     }
 }
 
-fn interpret(script: &str, point: EntryPoint, operation: Operation<'_>) -> Result<Interpretation, Fault> {
-    match load(script, point).call(&Call::Interpret(InterpretCall { operation })) {
+pub(crate) fn interpret(script: &str, point: EntryPoint, operation: Operation<'_>) -> Result<Interpretation, Fault> {
+    match load(script, point).call(&Call::Interpret(InterpretCall { operation, now: now() })) {
         Ok(Reply::Interpret(Some(interpretation))) => Ok(interpretation),
         Ok(other) => panic!("{other:?}"),
         Err(fault) => Err(fault),

@@ -63,7 +63,9 @@ fn module(origin: &str, code: &[u8], point: EntryPoint, kind: &str) -> Module {
 }
 
 fn source(modules: Vec<Module>, budget: Budget) -> PluginSource {
-    PluginSource { name: "guest".to_owned(), engine: EngineKind::Lua, modules, config: json!({"limit": 3}), budget }
+    let taint_keys = vec!["example.io/key".to_owned()];
+    let config = json!({"limit": 3});
+    PluginSource { config, budget, taint_keys, ..PluginSource::new("guest", EngineKind::Lua, modules) }
 }
 
 /// What the neighbour answers, asked through `policy`.
@@ -93,10 +95,10 @@ impl Trial<'_> {
             }
             (Err(error), false) => self.problems.push(format!("it does not load: {}", error.message)),
             (Ok(_), true) => self.problems.push("it loads".to_owned()),
-            (Ok(policy), false) => {
+            (Ok(loaded), false) => {
                 for _ in 0..CALLS {
-                    self.outcome(&ask(policy.as_ref(), expectation.point, "Hostile"), expectation);
-                    let sibling = neighbour(policy.as_ref());
+                    self.outcome(&ask(loaded.policy.as_ref(), expectation.point, "Hostile"), expectation);
+                    let sibling = neighbour(loaded.policy.as_ref());
                     let (_, other) = self.other;
                     self.check(&sibling == other, || format!("its sibling answers {sibling:?}"));
                 }
@@ -151,7 +153,7 @@ fn scripts() -> Vec<PathBuf> {
 fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
     let engine = LuaEngine::default();
     let innocent = module("neighbour.lua", NEIGHBOUR.as_bytes(), EntryPoint::ReflectStatus, "Neighbour");
-    let other: Arc<dyn Policy> = engine.load(&source(vec![innocent], Budget::default())).unwrap();
+    let other: Arc<dyn Policy> = engine.load(&source(vec![innocent], Budget::default())).unwrap().policy;
     let answer = neighbour(other.as_ref());
     assert!(answer.is_ok(), "{answer:?}");
     let (mut failures, mut ran) = (Vec::new(), 0);

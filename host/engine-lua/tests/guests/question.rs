@@ -13,27 +13,30 @@ use serde_json::json;
 
 /// What the function answers, about an object of that kind where it is asked about one.
 pub(crate) fn ask(policy: &dyn Policy, point: EntryPoint, kind: &str) -> Result<Reply, Fault> {
-    let object = &json!({
+    let object = &Arc::new(json!({
         "apiVersion": "example.io/v1",
         "kind": kind,
         "metadata": {"name": "web", "labels": {"app": "web"}, "annotations": {}},
         "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "web"}]}}},
         "status": {"readyReplicas": 3},
         "list": [1, 2, 3],
-    });
+    }));
     let clusters =
         ["member1", "member2", "member3"].map(|name| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() }));
     let (binding, task) = (&Binding::default(), &GracefulEvictionTask::default());
     let items = &[AggregatedStatusItem { cluster_name: "member1".to_owned(), ..AggregatedStatusItem::default() }];
     let (clusters, now) = (&clusters, Time::from_millis(1_700_000_000_000));
-    let interpret = |operation| Call::Interpret(InterpretCall { operation });
+    let interpret = |operation| Call::Interpret(InterpretCall { operation, now });
     policy.call(&match point {
-        EntryPoint::Health => Call::Health(HealthCall { object }),
+        EntryPoint::Health => Call::Health(HealthCall { object, now }),
         EntryPoint::ClusterTaint => Call::ClusterTaint(ClusterTaintCall { cluster: &clusters[0], now }),
         EntryPoint::Filter => Call::Filter(FilterCall { binding, clusters, now }),
         EntryPoint::Score => Call::Score(ScoreCall { binding, clusters, now }),
         EntryPoint::EvictionCheck => Call::EvictionCheck(EvictionCheckCall { binding, task, observed: items, now }),
         EntryPoint::Replicas => interpret(Operation::Replicas { object }),
+        EntryPoint::Components => interpret(Operation::Components { object }),
+        EntryPoint::Dependencies => interpret(Operation::Dependencies { object }),
+        EntryPoint::Retain => interpret(Operation::Retain { desired: object, observed: object }),
         EntryPoint::Revise => interpret(Operation::Revise { object, replicas: 5 }),
         EntryPoint::ReflectStatus => interpret(Operation::ReflectStatus { object }),
         EntryPoint::AggregateStatus => interpret(Operation::AggregateStatus { object, items }),

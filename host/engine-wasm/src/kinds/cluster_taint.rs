@@ -1,5 +1,7 @@
 //! Which taints should a cluster carry?
 
+use std::sync::Arc;
+
 use bulkhead_core::call::{ClusterTaintCall, TaintChange, TaintVerdict};
 use bulkhead_core::model::{Taint, TaintEffect};
 use bulkhead_core::policy::Fault;
@@ -8,8 +10,8 @@ use wasmtime::component::Instance;
 use super::reason;
 use crate::bindings::bulkhead::policy::types;
 use crate::bindings::exports::bulkhead::policy::taints::Change;
-use crate::host::Document;
-use crate::session::{Session, exported, seconds};
+use crate::host::LentCluster;
+use crate::session::{Session, exported};
 
 pub(crate) fn ask(
     session: &mut Session<'_>,
@@ -18,8 +20,8 @@ pub(crate) fn ask(
 ) -> Result<TaintVerdict, Fault> {
     let guest = exported(session.code.exports.taints.as_ref())?.load(&mut session.store, of);
     let guest = session.loaded(guest)?;
-    let cluster = session.document(Document::of(call.cluster))?;
-    let changes = guest.call_decide(&mut session.store, cluster, seconds(call.now));
+    let cluster = session.lend(LentCluster::from(Arc::new(call.cluster.clone())))?;
+    let changes = guest.call_decide(&mut session.store, cluster);
     let changes = session.answered(changes)?;
     Ok(TaintVerdict { changes: changes.into_iter().map(change).collect() })
 }

@@ -1,14 +1,15 @@
 //! May an old copy go?
 
+use std::sync::Arc;
+
 use bulkhead_core::call::{EvictionCheckCall, EvictionVerdict};
 use bulkhead_core::policy::Fault;
-use serde_json::{Value, json};
 use wasmtime::component::Instance;
 
 use super::reason;
 use crate::bindings::exports::bulkhead::policy::eviction::Verdict;
-use crate::host::{self, Document};
-use crate::session::{Session, exported, seconds};
+use crate::host::{LentBinding, LentTask};
+use crate::session::{Session, exported};
 
 pub(crate) fn ask(
     session: &mut Session<'_>,
@@ -17,9 +18,9 @@ pub(crate) fn ask(
 ) -> Result<EvictionVerdict, Fault> {
     let guest = exported(session.code.exports.eviction.as_ref())?.load(&mut session.store, of);
     let guest = session.loaded(guest)?;
-    let binding = session.document(binding(call))?;
-    let task = session.document(Document::of(call.task))?;
-    let verdict = guest.call_check(&mut session.store, binding, task, seconds(call.now));
+    let binding = session.lend(LentBinding::observed(Arc::new(call.binding.clone()), call.observed))?;
+    let task = session.lend(LentTask(call.task.clone()))?;
+    let verdict = guest.call_check(&mut session.store, binding, task);
     Ok(match session.answered(verdict)? {
         Verdict::Release(why) => EvictionVerdict::Release(reason(why)),
         Verdict::Hold(hold) => {
@@ -27,16 +28,4 @@ pub(crate) fn ask(
         }
         Verdict::Abstain => EvictionVerdict::Abstain,
     })
-}
-
-/// The binding, with what the call says was observed as its aggregated status: the call may know better.
-fn binding(call: &EvictionCheckCall<'_>) -> Value {
-    let mut binding = host::json(call.binding);
-    if call.observed != call.binding.status.aggregated_status {
-        if !binding["status"].is_object() {
-            binding["status"] = json!({});
-        }
-        binding["status"]["aggregatedStatus"] = host::json(&call.observed);
-    }
-    binding
 }

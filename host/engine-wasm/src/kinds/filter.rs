@@ -1,13 +1,15 @@
 //! Where can a binding run?
 
+use std::sync::Arc;
+
 use bulkhead_core::call::{FilterCall, FilterVerdict};
 use bulkhead_core::policy::Fault;
 use wasmtime::component::Instance;
 
 use super::reason;
 use crate::bindings::exports::bulkhead::policy::filter::Verdict;
-use crate::host::{Candidates, Document};
-use crate::session::{Session, exported, seconds};
+use crate::host::{Candidates, LentBinding};
+use crate::session::{Session, exported};
 
 pub(crate) fn ask(
     session: &mut Session<'_>,
@@ -16,9 +18,10 @@ pub(crate) fn ask(
 ) -> Result<Vec<FilterVerdict>, Fault> {
     let guest = exported(session.code.exports.filter.as_ref())?.load(&mut session.store, of);
     let guest = session.loaded(guest)?;
-    let binding = session.document(Document::of(call.binding))?;
-    let candidates = session.candidates(Candidates::new(call.binding, call.clusters))?;
-    let verdicts = guest.call_filter(&mut session.store, binding, candidates, seconds(call.now));
+    let binding = Arc::new(call.binding.clone());
+    let candidates = session.lend(Candidates::new(Arc::clone(&binding), call.clusters))?;
+    let binding = session.lend(LentBinding::new(binding))?;
+    let verdicts = guest.call_filter(&mut session.store, binding, candidates);
     Ok(session.answered(verdicts)?.into_iter().map(verdict).collect())
 }
 

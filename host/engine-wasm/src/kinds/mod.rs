@@ -4,6 +4,7 @@ pub(crate) mod cluster_taint;
 pub(crate) mod eviction_check;
 pub(crate) mod filter;
 pub(crate) mod health;
+pub(crate) mod interpreter;
 pub(crate) mod score;
 
 use bulkhead_core::call::Reason;

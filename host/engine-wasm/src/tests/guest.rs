@@ -7,7 +7,6 @@ use bulkhead_core::model::{Binding, GracefulEvictionTask};
 use bulkhead_core::policy::{EngineKind, Fault, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Budget, Engine, LoadError, Module, PluginSource};
-use serde_json::Value;
 
 use crate::{Options, WasmEngine};
 
@@ -24,9 +23,8 @@ pub(super) fn with(old: &str, new: &str) -> String {
 pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
     let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module { origin: "guest.wat".to_owned(), code, entries: Vec::new() };
-    let (name, engine) = ("guest".to_owned(), EngineKind::Wasm);
-    let source = PluginSource { name, engine, modules: vec![module], config: Value::Null, budget };
-    WasmEngine::new(options).unwrap().load(&source)
+    let source = PluginSource { budget, ..PluginSource::new("guest", EngineKind::Wasm, vec![module]) };
+    WasmEngine::new(options).unwrap().load(&source).map(|loaded| loaded.policy)
 }
 
 /// What it says about a task.

@@ -1,11 +1,14 @@
 ;; An eviction check that abstains. Tests put code in place of the two markers.
 (component
-  (import "bulkhead:policy/object@0.1.0" (instance $object (export "object" (type (sub resource)))))
+  (import "bulkhead:policy/binding@0.1.0" (instance $inputs
+    (export "binding" (type (sub resource)))
+    (export "eviction-task" (type (sub resource)))))
   (import "bulkhead:policy/log@0.1.0" (instance $log
     (type $level' (enum "debug" "info" "warn"))
     (export "level" (type $level (eq $level')))
     (export "write" (func (param "level" $level) (param "message" string)))))
-  (alias export $object "object" (type $document))
+  (alias export $inputs "binding" (type $binding))
+  (alias export $inputs "eviction-task" (type $task))
 
   (core module $heap
     (memory (export "memory") 1)
@@ -16,14 +19,16 @@
       (global.set $next (i32.add (local.get $at) (local.get 3)))
       (local.get $at)))
   (core instance $heap (instantiate $heap))
-  (core func $drop (canon resource.drop $document))
+  (core func $drop (canon resource.drop $binding))
+  (core func $drop-task (canon resource.drop $task))
   (core func $write (canon lower (func $log "write") (memory (core memory $heap "memory"))))
 
   (core module $code
     (import "heap" "memory" (memory 1))
     (import "host" "drop" (func $drop (param i32)))
+    (import "host" "drop-task" (func $drop-task (param i32)))
     (import "host" "write" (func $write (param i32 i32 i32)))
-    ;; The metadata: name, version, no kinds of object, no schema.
+    ;; The metadata: name, version, and nothing else.
     (data (i32.const 64) "\80\00\00\00\04\00\00\00\84\00\00\00\05\00\00\00")
     (data (i32.const 128) "test1.2.3")
     ;; Every other reply is zero but for this one: ok(abstain).
@@ -34,14 +39,15 @@
     (func (export "configure") (param i32 i32) (result i32)
       ;; <configure>
       (i32.const 256))
-    (func (export "check") (param $binding i32) (param $task i32) (param $now i64) (result i32)
-      (call $drop (local.get $task))
+    (func (export "check") (param $binding i32) (param $task i32) (result i32)
+      (call $drop-task (local.get $task))
       ;; <check>
       (call $drop (local.get $binding))
       (i32.const 512)))
   (core instance $code (instantiate $code
     (with "heap" (instance $heap))
-    (with "host" (instance (export "drop" (func $drop)) (export "write" (func $write))))))
+    (with "host" (instance
+      (export "drop" (func $drop)) (export "drop-task" (func $drop-task)) (export "write" (func $write))))))
 
   (type $reason' (record (field "code" string) (field "message" string)))
   (export $reason "reason" (type $reason'))
@@ -50,7 +56,9 @@
   (type $kind' (record (field "api-version" string) (field "kind" string)))
   (export $kind "object-kind" (type $kind'))
   (type $metadata' (record
-    (field "name" string) (field "version" string) (field "object-kinds" (list $kind)) (field "config-schema" string)))
+    (field "name" string) (field "version" string) (field "description" string) (field "object-kinds" (list $kind))
+    (field "taint-keys" (list string)) (field "config-schema" string) (field "reusable" bool)
+    (field "annotations" (list (tuple string string)))))
   (export $metadata "metadata" (type $metadata'))
   (type $hold' (record (field "reason" $reason) (field "recheck-after-s" (option u32))))
   (export $hold "hold-verdict" (type $hold'))
@@ -61,7 +69,7 @@
     (canon lift (core func $code "describe") (memory (core memory $heap "memory"))))
   (func $configure (param "config" string) (result (result (error $error)))
     (canon lift (core func $code "configure") (memory (core memory $heap "memory")) (realloc (core func $heap "realloc"))))
-  (func $check (param "binding" (borrow $document)) (param "task" (borrow $document)) (param "now-s" s64)
+  (func $check (param "binding" (borrow $binding)) (param "task" (borrow $task))
     (result (result $verdict (error $error)))
     (canon lift (core func $code "check") (memory (core memory $heap "memory"))))
   (instance $plugin (export "describe" (func $describe)) (export "configure" (func $configure)))

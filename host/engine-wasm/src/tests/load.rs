@@ -35,7 +35,7 @@ fn another_version_of_the_contract_is_refused_by_name() {
 fn an_import_that_nobody_gets_is_refused_by_name() {
     let asks = |import: &str| with("(import \"bulkhead:policy/log", &format!("{import} (import \"bulkhead:policy/log"));
     let clock = asks("(import \"wasi:clocks/wall-clock@0.2.6\" (instance))");
-    check(&clock, LoadStage::Inspected, &["imports wasi:clocks/wall-clock@0.2.6", "object, clusters, log"]);
+    check(&clock, LoadStage::Inspected, &["imports wasi:clocks/wall-clock@0.2.6", "object, cluster, clusters"]);
     check(&asks("(import \"shout\" (func))"), LoadStage::Inspected, &["imports shout"]);
 }
 
@@ -68,7 +68,7 @@ fn what_a_plugin_does_while_it_is_loaded_has_limits_too() {
     check(&versionless, LoadStage::Described, &["version"]);
     let schema = with(
         "\\05\\00\\00\\00\")",
-        "\\05\\00\\00\\00\\00\\00\\00\\00\\00\\00\\00\\00\\80\\00\\00\\00\\04\\00\\00\\00\")",
+        &format!("\\05\\00\\00\\00{}\\80\\00\\00\\00\\04\\00\\00\\00\")", "\\00".repeat(24)),
     );
     check(&schema, LoadStage::Described, &["schema is no JSON"]);
     let greedy = with("(memory (export \"memory\") 1)", "(memory (export \"memory\") 20000)");

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::call::{FilterCall, ScoreCall};
-use crate::combine::{self, Because, FilterOutcome, PolicyFault, ScoreOutcome};
+use crate::combine::{self, Because, FilterOutcome, Remarks, ScoreOutcome};
 use crate::model::{Binding, Cluster, Condition, ConditionStatus, Placement, TargetCluster};
 use crate::policy::PolicySet;
 use crate::time::Time;
@@ -113,7 +113,7 @@ pub struct SchedulePlan {
     /// How it came about; for several groups, of the last one tried.
     pub explanation: Explanation,
     /// Plugins that did not answer.
-    pub faults: Vec<PolicyFault>,
+    pub remarks: Remarks,
 }
 
 /// Schedules one binding, whatever its trigger. Groups of clusters are tried from the observed one onwards and
@@ -123,7 +123,7 @@ pub fn decide(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> Schedul
         result: Err(ScheduleError::NoPlacement),
         affinity_name: None,
         explanation: Explanation::default(),
-        faults: Vec::new(),
+        remarks: Remarks::default(),
     };
     let Some(placement) = &snapshot.binding.spec.placement else { return plan };
     let Some(terms) = placement.cluster_affinities.as_deref().filter(|_| placement.cluster_affinity.is_none()) else {
@@ -202,7 +202,7 @@ fn explain_filter(
             plan.explanation.rejected.insert(cluster.name.clone(), because);
         }
     }
-    plan.faults.extend(outcome.faults);
+    plan.remarks.extend(outcome.remarks);
     diagnosis
 }
 
@@ -213,7 +213,7 @@ fn explain_scores(feasible: &[Arc<Cluster>], outcome: ScoreOutcome, plan: &mut S
             scores.insert(by_policy.policy.name.clone(), score);
         }
     }
-    plan.faults.extend(outcome.faults);
+    plan.remarks.extend(outcome.remarks);
 }
 
 /// Karmada's text: a histogram of reasons, sorted as strings.

@@ -1,0 +1,230 @@
+//! Policies in shadow: asked after a decision was made, compared with it, never applied.
+//!
+//! A shadow's own answer is compared with what was decided without it, in the terms of the kind. A fault of a shadow is
+//! a divergence too, because it says what the policy would do to decisions once it is enforced. A shadow without an
+//! opinion agrees.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Call, EvictionVerdict, FilterVerdict, Interpretation, Reply, TaintChange};
+use crate::combine::{self, Because};
+use crate::model::Health;
+use crate::policy::{PolicyId, PolicySet};
+
+/// Most clusters that a divergence names.
+const CLUSTERS_NAMED_MAX: usize = 5;
+
+/// A policy in shadow that would have decided otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Divergence {
+    /// The policy in shadow.
+    pub policy: PolicyId,
+    /// What was decided without it.
+    pub enforced: String,
+    /// What it would have said.
+    pub shadow: String,
+}
+
+/// Asks every shadow; `differs` says how a reply differs, as (enforced, shadow).
+fn compare(
+    policies: &PolicySet,
+    call: &Call<'_>,
+    enforced: impl Fn() -> String,
+    differs: impl Fn(Reply) -> Option<(String, String)>,
+) -> Vec<Divergence> {
+    let diverging = policies.shadowing(call).filter_map(|member| {
+        let (enforced, shadow) = match combine::ask(member, call) {
+            Ok(None) => return None,
+            Ok(Some(reply)) if reply.kind() == call.kind() => differs(reply)?,
+            Ok(Some(reply)) => (enforced(), format!("a {} reply", reply.kind())),
+            Err(fault) => (enforced(), fault.fault.kind.code().to_owned() + ": " + &fault.fault.message),
+        };
+        Some(Divergence { policy: member.policy.id().clone(), enforced, shadow })
+    });
+    diverging.collect()
+}
+
+pub(crate) fn health(policies: &PolicySet, call: &Call<'_>, decided: Health) -> Vec<Divergence> {
+    let enforced = || decided.as_str().to_owned();
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::Health(verdict) if verdict.health != decided => {
+            Some((enforced(), format!("{} ({})", verdict.health.as_str(), verdict.reason)))
+        }
+        _ => None,
+    })
+}
+
+pub(crate) fn cluster_taint(
+    policies: &PolicySet,
+    call: &Call<'_>,
+    decided: &[(PolicyId, TaintChange)],
+) -> Vec<Divergence> {
+    let changes = |changes: &[&TaintChange]| -> String {
+        let told: Vec<_> = changes.iter().map(|change| told(change)).collect();
+        if told.is_empty() { "no change".to_owned() } else { told.join(", ") }
+    };
+    let enforced = || changes(&decided.iter().map(|(_, change)| change).collect::<Vec<_>>());
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::ClusterTaint(verdict) => {
+            let shadow = changes(&verdict.changes.iter().collect::<Vec<_>>());
+            let enforced = enforced();
+            (shadow != enforced).then_some((enforced, shadow))
+        }
+        _ => None,
+    })
+}
+
+fn told(change: &TaintChange) -> String {
+    match change {
+        TaintChange::Add { taint, .. } => format!("+{taint}"),
+        TaintChange::Remove { key, effect, .. } => format!("-{key}:{}", effect.as_str()),
+    }
+}
+
+pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Because>]) -> Vec<Divergence> {
+    let Call::Filter(asked) = call else { return Vec::new() };
+    let enforced = || format!("{} of {} fit", decided.iter().filter(|why| why.is_none()).count(), decided.len());
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::Filter(verdicts) => {
+            let fits = |verdict: &FilterVerdict| !matches!(verdict, FilterVerdict::Unfit(_));
+            let other = asked.clusters.iter().zip(decided).zip(&verdicts);
+            let (names, _): (Vec<_>, Vec<_>) = other
+                .filter(|((_, decided), verdict)| decided.is_none() != fits(verdict))
+                .map(|((cluster, _), verdict)| (cluster.name.as_str(), verdict))
+                .unzip();
+            let fit = verdicts.iter().filter(|verdict| fits(verdict)).count();
+            let shadow = format!("{fit} of {} fit; otherwise about {}", verdicts.len(), shortened(&names));
+            (!names.is_empty()).then(|| (enforced(), shadow))
+        }
+        _ => None,
+    })
+}
+
+pub(crate) fn score(policies: &PolicySet, call: &Call<'_>, decided: &[i64]) -> Vec<Divergence> {
+    let Call::Score(asked) = call else { return Vec::new() };
+    // What counts is who comes first, not by how much.
+    let best = |scores: &[i64]| -> Vec<&str> {
+        let most = scores.iter().max();
+        let named = asked.clusters.iter().zip(scores).filter(|(_, score)| Some(*score) == most);
+        named.map(|(cluster, _)| cluster.name.as_str()).collect()
+    };
+    let enforced = || format!("prefers {}", shortened(&best(decided)));
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::Score(scores) => {
+            let shadow = best(&scores);
+            (shadow != best(decided)).then(|| (enforced(), format!("prefers {}", shortened(&shadow))))
+        }
+        _ => None,
+    })
+}
+
+fn shortened(names: &[&str]) -> String {
+    let shown = names.iter().take(CLUSTERS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(CLUSTERS_NAMED_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+pub(crate) fn eviction_check(policies: &PolicySet, call: &Call<'_>, released: bool) -> Vec<Divergence> {
+    let enforced = || if released { "released" } else { "held" }.to_owned();
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::EvictionCheck(EvictionVerdict::Release(reason)) if !released => {
+            Some((enforced(), format!("release ({reason})")))
+        }
+        Reply::EvictionCheck(EvictionVerdict::Hold { reason, .. }) if released => {
+            Some((enforced(), format!("hold ({reason})")))
+        }
+        _ => None,
+    })
+}
+
+pub(crate) fn interpret(policies: &PolicySet, call: &Call<'_>, decided: Option<&Interpretation>) -> Vec<Divergence> {
+    let enforced = || decided.map_or("no rule", |_| "an interpretation").to_owned();
+    compare(policies, call, enforced, |reply| match reply {
+        Reply::Interpret(Some(told)) if Some(&told) != decided => {
+            Some((enforced(), "another interpretation".to_owned()))
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::{CallKind, HealthCall, HealthVerdict, Reason};
+    use crate::composition::{Composition, HealthRule, Mode};
+    use crate::policy::{Capability, Fault, FaultKind, Member, Policy};
+    use crate::time::Time;
+
+    struct Says(PolicyId, [Capability; 1], Result<Health, FaultKind>);
+
+    impl Policy for Says {
+        fn id(&self) -> &PolicyId {
+            &self.0
+        }
+        fn capabilities(&self) -> &[Capability] {
+            &self.1
+        }
+        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+            match self.2 {
+                Ok(health) => Ok(Reply::Health(HealthVerdict { health, reason: Reason::new("Said", "so") })),
+                Err(kind) => Err(Fault::new(kind, "no")),
+            }
+        }
+    }
+
+    fn member(name: &str, mode: Mode, says: Result<Health, FaultKind>) -> Member {
+        let policy = Arc::new(Says(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says));
+        Member { policy, mode, weight: 1 }
+    }
+
+    fn ask(members: Vec<Member>, rule: HealthRule) -> combine::HealthOutcome {
+        let rules = Composition { health: rule, ..Composition::default() };
+        let object = Arc::new(json!({}));
+        combine::health(&PolicySet::composed(members, rules), HealthCall { object: &object, now: Time::from_millis(0) })
+    }
+
+    #[test]
+    fn a_shadow_is_compared_and_never_counts() {
+        let check = |says, expected: Option<&str>| {
+            let members = vec![member("a", Mode::Enforce, Ok(Health::Healthy)), member("b", Mode::Shadow, says)];
+            let outcome = ask(members, HealthRule::WorstOpinion);
+            assert_eq!(outcome.health, Health::Healthy);
+            let shadows: Vec<_> =
+                outcome.remarks.divergences.iter().map(|divergence| divergence.shadow.as_str()).collect();
+            assert_eq!(shadows, expected.into_iter().collect::<Vec<_>>());
+        };
+        check(Ok(Health::Healthy), None);
+        check(Ok(Health::Unhealthy), Some("Unhealthy (Said: so)"));
+        check(Err(FaultKind::Unsupported), None);
+        check(Err(FaultKind::Trap), Some("PluginTrapped: no"));
+    }
+
+    #[test]
+    fn who_is_off_is_not_asked() {
+        let members =
+            vec![member("a", Mode::Off, Ok(Health::Unhealthy)), member("b", Mode::Enforce, Ok(Health::Healthy))];
+        let outcome = ask(members, HealthRule::WorstOpinion);
+        assert_eq!((outcome.health, outcome.remarks.divergences), (Health::Healthy, Vec::new()));
+    }
+
+    #[test]
+    fn the_rule_says_whose_health_counts() {
+        let check = |says: [Result<Health, FaultKind>; 2], rule, expected| {
+            let members = says.into_iter().map(|says| member("a", Mode::Enforce, says)).collect();
+            assert_eq!(ask(members, rule).health, expected);
+        };
+        let (healthy, sick, abstains) = (Ok(Health::Healthy), Ok(Health::Unhealthy), Err(FaultKind::Unsupported));
+        check([healthy, sick], HealthRule::FirstOpinion, Health::Healthy);
+        check([abstains, sick], HealthRule::FirstOpinion, Health::Unhealthy);
+        check([Err(FaultKind::Trap), healthy], HealthRule::FirstOpinion, Health::Unknown);
+        check([healthy, sick], HealthRule::WorstOpinion, Health::Unhealthy);
+        check([Err(FaultKind::Trap), healthy], HealthRule::WorstOpinion, Health::Unknown);
+        check([abstains, abstains], HealthRule::WorstOpinion, Health::Healthy);
+    }
+}

@@ -1,0 +1,118 @@
+//! Changes of a JSON document by pointer, as a guest describes them.
+
+use serde_json::{Map, Value};
+
+/// A change that cannot be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EditError {
+    /// The pointer is not one.
+    #[error("{0:?} is no JSON Pointer: it must be empty or begin with /")]
+    NoPointer(String),
+    /// There is no such place.
+    #[error("{0:?} leads through a value that is neither a list nor a map, or past the end of a list")]
+    NoPlace(String),
+}
+
+/// Writes a value; missing maps on the way are made, and `-` or the length of a list appends to it.
+pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), EditError> {
+    let mut place = document;
+    for segment in segments(pointer)? {
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+        let next = match place {
+            Value::Object(members) => Some(members.entry(segment).or_insert(Value::Null)),
+            Value::Array(items) => element(items, &segment),
+            _ => None,
+        };
+        place = next.ok_or_else(|| EditError::NoPlace(pointer.to_owned()))?;
+    }
+    *place = value;
+    Ok(())
+}
+
+/// Removes what is at a pointer, if anything is.
+pub(crate) fn remove(document: &mut Value, pointer: &str) -> Result<(), EditError> {
+    let mut segments = segments(pointer)?;
+    let Some(last) = segments.pop() else {
+        *document = Value::Null;
+        return Ok(());
+    };
+    let mut place = document;
+    for segment in segments {
+        let next = match place {
+            Value::Object(members) => members.get_mut(&segment),
+            Value::Array(items) => segment.parse().ok().and_then(|index: usize| items.get_mut(index)),
+            _ => None,
+        };
+        let Some(next) = next else { return Ok(()) };
+        place = next;
+    }
+    match place {
+        Value::Object(members) => {
+            members.remove(&last);
+        }
+        Value::Array(items) => {
+            if let Some(index) = last.parse().ok().filter(|index: &usize| *index < items.len()) {
+                items.remove(index);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn element<'a>(items: &'a mut Vec<Value>, segment: &str) -> Option<&'a mut Value> {
+    let index = if segment == "-" { items.len() } else { segment.parse().ok()? };
+    if index == items.len() {
+        items.push(Value::Null);
+    }
+    items.get_mut(index)
+}
+
+fn segments(pointer: &str) -> Result<Vec<String>, EditError> {
+    if pointer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rest = pointer.strip_prefix('/').ok_or_else(|| EditError::NoPointer(pointer.to_owned()))?;
+    Ok(rest.split('/').map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_written_where_the_pointer_says() {
+        let check = |pointer: &str, expected: Result<Value, EditError>| {
+            let mut document = json!({"spec": {"replicas": 1, "list": [1, 2]}});
+            let done = set(&mut document, pointer, json!(7)).map(|()| document);
+            assert_eq!(done, expected, "{pointer}");
+        };
+        check("", Ok(json!(7)));
+        check("/spec/replicas", Ok(json!({"spec": {"replicas": 7, "list": [1, 2]}})));
+        check("/status/a~1b", Ok(json!({"spec": {"replicas": 1, "list": [1, 2]}, "status": {"a/b": 7}})));
+        check("/spec/list/0", Ok(json!({"spec": {"replicas": 1, "list": [7, 2]}})));
+        check("/spec/list/-", Ok(json!({"spec": {"replicas": 1, "list": [1, 2, 7]}})));
+        check("/spec/list/5", Err(EditError::NoPlace("/spec/list/5".to_owned())));
+        check("/spec/replicas/deeper", Err(EditError::NoPlace("/spec/replicas/deeper".to_owned())));
+        check("spec", Err(EditError::NoPointer("spec".to_owned())));
+    }
+
+    #[test]
+    fn removing_what_is_not_there_changes_nothing() {
+        let check = |pointer: &str, expected: Value| {
+            let mut document = json!({"a": {"b": 1}, "l": [1, 2]});
+            assert_eq!(remove(&mut document, pointer), Ok(()));
+            assert_eq!(document, expected, "{pointer}");
+        };
+        check("/a/b", json!({"a": {}, "l": [1, 2]}));
+        check("/l/0", json!({"a": {"b": 1}, "l": [2]}));
+        check("/l/9", json!({"a": {"b": 1}, "l": [1, 2]}));
+        check("/x/y", json!({"a": {"b": 1}, "l": [1, 2]}));
+        check("/a/b/c", json!({"a": {"b": 1}, "l": [1, 2]}));
+        check("", Value::Null);
+    }
+}

@@ -1,0 +1,80 @@
+//! What a guest sees of the host: the interfaces that it may import, one file each.
+//!
+//! Inputs stay here and are lent as handles. A getter copies what it returns and nothing else; a whole document is made
+//! only when somebody asks for it.
+
+mod binding;
+mod cluster;
+mod clusters;
+mod document;
+mod observations;
+
+use wasmtime::Result;
+use wasmtime::component::ResourceTable;
+
+#[expect(unreachable_pub, reason = "the generated bindings re-export them")]
+pub use self::{
+    binding::{LentBinding, LentTask},
+    cluster::LentCluster,
+    clusters::Candidates,
+    document::Document,
+    observations::Reports,
+};
+
+use crate::bindings::bulkhead::policy::{context, log, types};
+use crate::limits::Limits;
+use crate::log::{Level, Lines};
+
+/// What a guest may know about its call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    /// The time of the call, in milliseconds since the Unix epoch.
+    pub(crate) now_ms: i64,
+    /// The same for the same question.
+    pub(crate) seed: u64,
+    /// The name that the operator gave the plugin.
+    pub(crate) plugin_name: String,
+}
+
+/// State of one call.
+pub(crate) struct Host {
+    pub(crate) table: ResourceTable,
+    pub(crate) limits: Limits,
+    pub(crate) lines: Lines,
+    pub(crate) about: About,
+}
+
+impl Host {
+    /// A host for one call.
+    pub(crate) fn new(memory_bytes_max: usize, about: About) -> Self {
+        Self { table: ResourceTable::new(), limits: Limits::new(memory_bytes_max), lines: Lines::default(), about }
+    }
+}
+
+impl types::Host for Host {}
+
+impl context::Host for Host {
+    fn now_ms(&mut self) -> Result<i64> {
+        Ok(self.about.now_ms)
+    }
+
+    fn seed(&mut self) -> Result<u64> {
+        Ok(self.about.seed)
+    }
+
+    fn plugin_name(&mut self) -> Result<String> {
+        Ok(self.about.plugin_name.clone())
+    }
+}
+
+impl log::Host for Host {
+    fn write(&mut self, level: log::Level, message: String) -> Result<()> {
+        let level = match level {
+            log::Level::Debug => Level::Debug,
+            log::Level::Info => Level::Info,
+            log::Level::Warn => Level::Warn,
+        };
+        self.lines.push(level, &message);
+        Ok(())
+    }
+}

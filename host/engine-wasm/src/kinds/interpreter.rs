@@ -1,0 +1,142 @@
+//! Karmada's interpreter operations other than health.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
+use bulkhead_core::model::{self, DependentObjectReference, ReplicaRequirements};
+use bulkhead_core::policy::{Fault, FaultKind};
+use bulkhead_core::quantity::Quantity;
+use serde_json::{Map, Value};
+use wasmtime::component::Instance;
+
+use crate::bindings::exports::bulkhead::policy::interpreter as contract;
+use crate::edit;
+use crate::host::{Document, Reports};
+use crate::session::{Session, exported};
+
+/// The interpretation; none if the plugin has no rule for the operation.
+pub(crate) fn ask(
+    session: &mut Session<'_>,
+    of: &Instance,
+    call: &InterpretCall<'_>,
+) -> Result<Option<Interpretation>, Fault> {
+    match answer(session, of, &call.operation) {
+        Ok(interpretation) => Ok(Some(interpretation)),
+        Err(fault) if fault.kind == FaultKind::Unsupported => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -> Result<Interpretation, Fault> {
+    let guest = exported(session.code.exports.interpreter.as_ref())?.load(&mut session.store, of);
+    let guest = session.loaded(guest)?;
+    let template = session.lend(Document::from(Arc::clone(operation.object())))?;
+    match operation {
+        Operation::Replicas { .. } => {
+            let told = guest.call_interpret_replicas(&mut session.store, template);
+            let told = session.answered(told)?;
+            let requirements = told.requirements.map(requirements).transpose()?;
+            Ok(Interpretation::Replicas { replicas: replicas(told.count)?, requirements })
+        }
+        Operation::Components { .. } => {
+            let told = guest.call_interpret_components(&mut session.store, template);
+            let components = session.answered(told)?.into_iter().map(component);
+            Ok(Interpretation::Components(components.collect::<Result<_, _>>()?))
+        }
+        Operation::Revise { object, replicas } => {
+            let edits = guest.call_revise_replicas(&mut session.store, template, *replicas);
+            edited(object, session.answered(edits)?)
+        }
+        Operation::Retain { desired, observed } => {
+            let observed = session.lend(Document::from(Arc::clone(observed)))?;
+            let edits = guest.call_retain(&mut session.store, template, observed);
+            edited(desired, session.answered(edits)?)
+        }
+        Operation::ReflectStatus { .. } => {
+            let told = guest.call_reflect_status(&mut session.store, template);
+            let status = session.answered(told)?.map(|text| json(&text, "the status"));
+            Ok(Interpretation::Status(status.transpose()?))
+        }
+        Operation::AggregateStatus { object, items } => {
+            let reports = session.lend(Reports::new((*items).into()))?;
+            let edits = guest.call_aggregate_status(&mut session.store, template, reports);
+            edited(object, session.answered(edits)?)
+        }
+        Operation::Dependencies { .. } => {
+            let told = guest.call_interpret_dependencies(&mut session.store, template);
+            let dependencies = session.answered(told)?.into_iter().map(dependency);
+            Ok(Interpretation::Dependencies(dependencies.collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+fn bad(message: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::BadReply, message)
+}
+
+fn json(text: &str, what: &str) -> Result<Value, Fault> {
+    serde_json::from_str(text).map_err(|error| bad(format!("{what} is no JSON: {error}")))
+}
+
+fn edited(object: &Value, edits: Vec<contract::Edit>) -> Result<Interpretation, Fault> {
+    let mut edited = object.clone();
+    for change in edits {
+        match change {
+            contract::Edit::Set(assignment) => {
+                let value = json(&assignment.json, &format!("the value for {:?}", assignment.pointer))?;
+                edit::set(&mut edited, &assignment.pointer, value).map_err(|error| bad(error.to_string()))?;
+            }
+            contract::Edit::Remove(pointer) => {
+                edit::remove(&mut edited, &pointer).map_err(|error| bad(error.to_string()))?;
+            }
+        }
+    }
+    Ok(Interpretation::Object(edited))
+}
+
+fn replicas(count: i32) -> Result<i32, Fault> {
+    if count < 0 { Err(bad(format!("{count} replicas; 0 is the least"))) } else { Ok(count) }
+}
+
+fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
+    let mut resource_request = BTreeMap::new();
+    for (name, text) in told.requests {
+        let quantity: Result<Quantity, _> = text.parse();
+        let quantity = quantity.map_err(|error| bad(format!("the request of {name}: {error}")))?;
+        resource_request.insert(name, quantity.to_string());
+    }
+    let mut rest = BTreeMap::new();
+    if let Some(claim) = told.node_claim {
+        let claim = json(&claim, "the node claim")?;
+        let claim: Map<String, Value> =
+            serde_json::from_value(claim).map_err(|error| bad(format!("the node claim is no map: {error}")))?;
+        rest.insert("nodeClaim".to_owned(), Value::Object(claim));
+    }
+    let texts = [("namespace", told.namespace), ("priorityClassName", told.priority_class_name)];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
+    rest.extend(texts);
+    Ok(ReplicaRequirements { resource_request, rest })
+}
+
+fn component(told: contract::Component) -> Result<model::Component, Fault> {
+    Ok(model::Component {
+        name: told.name,
+        replicas: replicas(told.replicas)?,
+        replica_requirements: told.requirements.map(requirements).transpose()?,
+    })
+}
+
+fn dependency(told: contract::Dependency) -> Result<DependentObjectReference, Fault> {
+    let contract::Dependency { api_version, kind, namespace, name, label_selector } = told;
+    if api_version.is_empty() || kind.is_empty() {
+        return Err(bad("a dependency without apiVersion or kind"));
+    }
+    if name.is_some() == label_selector.is_some() {
+        return Err(bad(format!("a dependency on a {kind} needs either a name or a label selector")));
+    }
+    let selector = label_selector.map(|text| json(&text, "a label selector")).transpose()?;
+    let selector = selector.map(serde_json::from_value).transpose();
+    let label_selector = selector.map_err(|error| bad(format!("a label selector of a {kind}: {error}")))?;
+    Ok(DependentObjectReference { api_version, kind, namespace, name: name.unwrap_or_default(), label_selector })
+}

@@ -1,0 +1,260 @@
+//! Where the list of plugins and their code come from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use bulkhead_core::composition::Composition;
+use bulkhead_core::policy::EngineKind;
+use serde_saphyr::Spanned;
+
+use crate::manifest::{API_VERSION, KIND};
+use crate::{FoundPlugin, LoadError, LoadStage, PluginList, PluginManifest};
+
+/// Name of the list in a directory or in the data of a ConfigMap.
+pub const LIST: &str = "plugins.yaml";
+
+/// A place that plugins come from.
+pub trait Catalog: Send + Sync {
+    /// Something that changes whenever what [`Catalog::read`] gives may have changed; cheap.
+    fn fingerprint(&self) -> Fingerprint;
+
+    /// Reads the list and the code. A mistake in one plugin is that plugin's; an error is about the whole list.
+    fn read(&self) -> Result<Listing, CatalogError>;
+}
+
+/// What a catalog looked like at some time; only good for comparing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    files: Vec<FileMark>,
+    revision: u64,
+}
+
+/// A file as a listing of its directory shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileMark {
+    path: PathBuf,
+    /// Where links lead.
+    real: Option<PathBuf>,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileMark {
+    fn of(path: PathBuf) -> Self {
+        let metadata = fs::metadata(&path);
+        let length = metadata.as_ref().map_or(0, Metadata::len);
+        let modified = metadata.and_then(|metadata| metadata.modified()).ok();
+        let real = fs::canonicalize(&path).ok();
+        Self { path, real, length, modified }
+    }
+}
+
+/// What a catalog holds.
+#[derive(Debug)]
+pub struct Listing {
+    /// The rules by which answers become one.
+    pub composition: Composition,
+    /// The plugins, in order.
+    pub plugins: Vec<Listed>,
+}
+
+/// One plugin of a catalog.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name, unique in the listing.
+    pub name: String,
+    /// What the operator says about it, and its code; an error if it cannot be had.
+    pub found: Result<FoundPlugin, LoadError>,
+}
+
+/// The list as a whole cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{origin}: {message}")]
+pub struct CatalogError {
+    /// The file or the object.
+    pub origin: String,
+    /// What is wrong, with line and field where there are, and what would be right.
+    pub message: String,
+}
+
+/// A directory: with a `plugins.yaml` it holds what that names, without one every component and script in it is a
+/// plugin of the file's name. Links are followed, so a directory may be swapped as Kubernetes swaps mounted ConfigMaps.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// The catalog in a directory; it need not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            files.push(entry?.path());
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Every component and script, each with nothing said about it.
+    fn bare(&self) -> Result<Listing, CatalogError> {
+        let files = self.files().map_err(|error| self.error(&error.to_string()))?;
+        let manifests = files.iter().filter_map(|file| {
+            let engine = match file.extension()?.to_str()? {
+                "wasm" => EngineKind::Wasm,
+                "lua" => EngineKind::Lua,
+                _ => return None,
+            };
+            Some(PluginManifest::of_file(file.file_stem()?.to_str()?, engine, file.file_name()?.to_str()?))
+        });
+        Ok(listing(Composition::default(), manifests.map(|manifest| (None, manifest)), |file| self.fetch(file)))
+    }
+
+    fn fetch(&self, file: &str) -> (String, io::Result<Vec<u8>>) {
+        let path = self.path.join(file);
+        (path.display().to_string(), fs::read(&path))
+    }
+
+    fn error(&self, message: &str) -> CatalogError {
+        CatalogError { origin: self.path.display().to_string(), message: message.to_owned() }
+    }
+}
+
+impl Catalog for Directory {
+    fn fingerprint(&self) -> Fingerprint {
+        let files = self.files().unwrap_or_default();
+        Fingerprint { files: files.into_iter().map(FileMark::of).collect(), revision: 0 }
+    }
+
+    fn read(&self) -> Result<Listing, CatalogError> {
+        let path = self.path.join(LIST);
+        match fs::read_to_string(&path) {
+            Ok(text) => parse(&path.display().to_string(), &text, |file| self.fetch(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.bare(),
+            Err(error) => Err(CatalogError { origin: path.display().to_string(), message: error.to_string() }),
+        }
+    }
+}
+
+/// Files by name in memory, as the data of a ConfigMap: a `plugins.yaml` and the files that it names.
+#[derive(Debug)]
+pub struct Data {
+    origin: String,
+    state: RwLock<DataState>,
+}
+
+#[derive(Debug)]
+struct DataState {
+    files: BTreeMap<String, Vec<u8>>,
+    revision: u64,
+}
+
+impl Data {
+    /// The data of an object; `origin` names it in messages, such as `ConfigMap bulkhead-system/plugins`.
+    pub fn new(origin: impl Into<String>, files: BTreeMap<String, Vec<u8>>) -> Self {
+        Self { origin: origin.into(), state: RwLock::new(DataState { files, revision: 0 }) }
+    }
+
+    /// Puts other data in the place of what was there.
+    pub fn set(&self, files: BTreeMap<String, Vec<u8>>) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = DataState { files, revision: state.revision + 1 };
+    }
+}
+
+/// A catalog that its owner keeps a hand on.
+impl<C: Catalog + ?Sized> Catalog for Arc<C> {
+    fn fingerprint(&self) -> Fingerprint {
+        (**self).fingerprint()
+    }
+
+    fn read(&self) -> Result<Listing, CatalogError> {
+        (**self).read()
+    }
+}
+
+impl Catalog for Data {
+    fn fingerprint(&self) -> Fingerprint {
+        let revision = self.state.read().unwrap_or_else(PoisonError::into_inner).revision;
+        Fingerprint { files: Vec::new(), revision }
+    }
+
+    fn read(&self) -> Result<Listing, CatalogError> {
+        let origin = format!("{} {LIST}", self.origin);
+        let error = |message: &str| CatalogError { origin: origin.clone(), message: message.to_owned() };
+        let files = &self.state.read().unwrap_or_else(PoisonError::into_inner).files;
+        let list = files.get(LIST).ok_or_else(|| error("is missing; it lists the plugins"))?;
+        let text = std::str::from_utf8(list).map_err(|_| error("is no UTF-8 text"))?;
+        parse(&origin, text, |file| {
+            let missing = || io::Error::new(io::ErrorKind::NotFound, "the data has no such key");
+            (format!("{} {file}", self.origin), files.get(file).cloned().ok_or_else(missing))
+        })
+    }
+}
+
+fn parse(
+    origin: &str,
+    text: &str,
+    fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
+) -> Result<Listing, CatalogError> {
+    let error = |message: String| CatalogError { origin: origin.to_owned(), message };
+    let list: PluginList = serde_saphyr::from_str(text).map_err(|problem| error(problem.to_string()))?;
+    if list.api_version != API_VERSION || list.kind != KIND {
+        let found = format!("{} {}", list.api_version, list.kind);
+        return Err(error(format!("is a {found:?}; a list of plugins is {API_VERSION} {KIND}")));
+    }
+    let mut names = BTreeSet::new();
+    for Spanned { value: manifest, referenced, .. } in &list.plugins {
+        if !names.insert(manifest.name.as_str()) {
+            let line = referenced.line();
+            return Err(error(format!("line {line}: a second plugin is named {:?}; names are unique", manifest.name)));
+        }
+    }
+    let manifests = list.plugins.into_iter().map(|spanned| (Some(spanned.referenced.line()), spanned.value));
+    Ok(listing(list.composition, manifests, fetch))
+}
+
+fn listing(
+    composition: Composition,
+    manifests: impl Iterator<Item = (Option<u64>, PluginManifest)>,
+    fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
+) -> Listing {
+    let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
+        let name = manifest.name.clone();
+        Listed { name, found: found(line, manifest, &fetch) }
+    };
+    Listing { composition, plugins: manifests.map(listed).collect() }
+}
+
+fn found(
+    line: Option<u64>,
+    manifest: PluginManifest,
+    fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
+) -> Result<FoundPlugin, LoadError> {
+    let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
+    let plugin = manifest.name.clone();
+    let origin = manifest.code().map_or(LIST, |(_, file)| file).to_owned();
+    let mistakes = manifest.mistakes();
+    let told: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+    if !told.is_empty() {
+        return Err(LoadError { plugin, origin, stage: LoadStage::Verified, message: at + &told.join("; ") });
+    }
+    manifest.find(fetch).map_err(|problem| {
+        let message = format!("{at}{problem}");
+        LoadError { plugin, origin, stage: problem.stage, message }
+    })
+}
+
+/// The catalog at a path: a directory, or a list, which stands for the directory that it is in.
+pub fn at_path(path: &Path) -> Directory {
+    let is_list = path.file_name().is_some_and(|name| name == LIST);
+    let folder = if is_list { path.parent().unwrap_or(path) } else { path };
+    Directory::new(folder)
+}

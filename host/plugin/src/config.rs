@@ -1,0 +1,64 @@
+//! Configuration of plugins against their JSON Schema.
+
+use serde_json::Value;
+
+/// Most problems that one message names.
+const PROBLEMS_MAX: usize = 5;
+
+/// Checks a configuration when the plugin is loaded, not when a cluster is down. The error names each field and what
+/// would be right. A plugin without schema takes no configuration. References out of the schema are not followed.
+pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String> {
+    let Some(schema) = schema else {
+        return if config.is_null() { Ok(()) } else { Err("it takes no configuration; leave `config` out".to_owned()) };
+    };
+    let validator = jsonschema::options().build(schema);
+    let validator = validator.map_err(|error| format!("its configuration schema is no JSON Schema: {error}"))?;
+    let mut problems = validator.iter_errors(config).map(|error| {
+        let at = error.instance_path().to_string();
+        if at.is_empty() { format!("config: {error}") } else { format!("config{at}: {error}") }
+    });
+    let named: Vec<_> = problems.by_ref().take(PROBLEMS_MAX).collect();
+    match (named.is_empty(), problems.count()) {
+        (true, _) => Ok(()),
+        (false, 0) => Err(named.join("; ")),
+        (false, more) => Err(format!("{}; and {more} more", named.join("; "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_checked_field_by_field() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"region": {"type": "string"}, "weight": {"type": "integer", "maximum": 10}},
+            "required": ["region"],
+            "additionalProperties": false,
+        });
+        let check = |config: Value, expected: &[&str]| match check_config(Some(&schema), &config) {
+            Ok(()) => assert!(expected.is_empty(), "{config} is accepted"),
+            Err(message) => {
+                assert!(!expected.is_empty(), "{config}: {message}");
+                for part in expected {
+                    assert!(message.contains(part), "no {part:?} in: {message}");
+                }
+            }
+        };
+        check(json!({"region": "eu"}), &[]);
+        check(json!({}), &["config:", "region"]);
+        check(json!({"region": 1, "weight": 11}), &["config/region:", "config/weight:", "10"]);
+        check(json!({"region": "eu", "regoin": "eu"}), &["regoin"]);
+        check(json!(null), &["config:"]);
+    }
+
+    #[test]
+    fn without_a_schema_there_is_nothing_to_configure() {
+        assert_eq!(check_config(None, &Value::Null), Ok(()));
+        assert!(check_config(None, &json!({"a": 1})).is_err());
+        assert!(check_config(Some(&json!({"type": 7})), &Value::Null).is_err());
+    }
+}

@@ -1,0 +1,358 @@
+//! A plugin that fails too often is put in quarantine, and somebody else answers meanwhile.
+//!
+//! ```text
+//!              faults in the window ≥ limit
+//!   closed ───────────────────────────────────► open
+//!     ▲                                          │ the quarantine is over
+//!     │ enough good answers in a row             ▼
+//!     └────────────────────────────────────── half-open ──► open (any fault)
+//! ```
+//!
+//! Half-open probes run in shadow: the plugin is asked, and what it says is not used. All times are those of the
+//! calls, so that the same calls lead to the same states.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
+use bulkhead_core::policy::{Blame, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::time::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::Bounded;
+
+/// When a plugin is put in quarantine, and when it gets out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Breaker {
+    /// So many faults of the plugin within the window put it in quarantine; 0 never does.
+    pub faults: u32,
+    /// Length of the window, in seconds.
+    pub window_seconds: u32,
+    /// How long a quarantine lasts before the plugin is probed, in seconds.
+    pub quarantine_seconds: u32,
+    /// So many probes in a row have to be answered without fault to end the quarantine.
+    pub probes: u32,
+}
+
+impl Default for Breaker {
+    /// Five faults within a minute, half a minute of quarantine, three probes.
+    fn default() -> Self {
+        Self { faults: 5, window_seconds: 60, quarantine_seconds: 30, probes: 3 }
+    }
+}
+
+/// Who answers while a plugin is in quarantine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fallback {
+    /// Nobody: every call is a fault, and the fail-static rule of its kind applies.
+    #[default]
+    FailStatic,
+    /// Nobody, and the others decide as if the plugin were not there.
+    Abstain,
+    /// The version that was in force before this one; fail-static if there was none.
+    Previous,
+    /// A built-in policy, by name.
+    Builtin(String),
+}
+
+/// What a breaker is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BreakerState {
+    /// The plugin answers.
+    #[default]
+    Closed,
+    /// It is in quarantine.
+    Open,
+    /// It is probed in shadow.
+    HalfOpen,
+}
+
+/// Who stands in, resolved.
+#[derive(Clone)]
+pub(crate) enum StandIn {
+    /// A fault for every call.
+    Fault,
+    /// No opinion.
+    Abstain,
+    /// Another policy.
+    Policy(Arc<dyn Policy>),
+}
+
+/// A plugin with its breaker and its stand-in.
+pub struct Guarded {
+    plugin: Arc<Bounded>,
+    breaker: Breaker,
+    stand_in: StandIn,
+    /// Whether the breaker is anything but closed: what calls look at first, without a lock.
+    tripped: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    breaker: BreakerState,
+    /// When the latest faults happened, oldest first, at most as many as trip the breaker.
+    faults: VecDeque<Time>,
+    /// Since when it is open.
+    since: Option<Time>,
+    /// Good probes in a row.
+    probes: u32,
+}
+
+impl Guarded {
+    pub(crate) fn new(plugin: Arc<Bounded>, breaker: Breaker, stand_in: StandIn) -> Self {
+        Self { plugin, breaker, stand_in, tripped: AtomicBool::new(false), state: Mutex::default() }
+    }
+
+    /// What the breaker is doing.
+    pub fn state(&self) -> BreakerState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).breaker
+    }
+
+    /// The plugin itself.
+    pub(crate) fn plugin(&self) -> &Arc<Bounded> {
+        &self.plugin
+    }
+
+    /// Asks the plugin while it is trusted, and notes its faults.
+    fn ask(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        let answer = self.plugin.call(call);
+        if answer.as_ref().is_err_and(counts) {
+            self.note_fault(call.now());
+        }
+        answer
+    }
+
+    fn note_fault(&self, now: Time) {
+        let limit = usize::try_from(self.breaker.faults).unwrap_or(usize::MAX);
+        if limit == 0 {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.faults.len() >= limit {
+            state.faults.pop_front();
+        }
+        state.faults.push_back(now);
+        let window_ms = i64::from(self.breaker.window_seconds) * 1000;
+        let oldest = state.faults.front().copied().unwrap_or(now);
+        if state.faults.len() >= limit && millis_between(oldest, now) <= window_ms {
+            self.open(&mut state, now);
+        }
+    }
+
+    fn open(&self, state: &mut State, now: Time) {
+        *state = State { breaker: BreakerState::Open, since: Some(now), ..State::default() };
+        self.tripped.store(true, Ordering::Release);
+    }
+
+    /// Whether the plugin is to be probed by this call.
+    fn probes(&self, now: Time) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let quarantine_ms = i64::from(self.breaker.quarantine_seconds) * 1000;
+        match (state.breaker, state.since) {
+            (BreakerState::Closed, _) => false,
+            (BreakerState::Open, Some(since)) if millis_between(since, now) < quarantine_ms => false,
+            (BreakerState::Open | BreakerState::HalfOpen, _) => {
+                state.breaker = BreakerState::HalfOpen;
+                true
+            }
+        }
+    }
+
+    /// Asks in shadow and moves the breaker accordingly.
+    fn probe(&self, call: &Call<'_>) {
+        let failed = self.plugin.call(call).is_err_and(|fault| counts(&fault));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed {
+            self.open(&mut state, call.now());
+            return;
+        }
+        state.probes += 1;
+        if state.probes >= self.breaker.probes {
+            *state = State::default();
+            self.tripped.store(false, Ordering::Release);
+        }
+    }
+
+    fn stand_in(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        let name = &self.plugin.id().name;
+        match &self.stand_in {
+            StandIn::Fault => {
+                let message = format!("{name} is in quarantine after {} faults", self.breaker.faults);
+                Err(Fault::new(FaultKind::Quarantined, message))
+            }
+            StandIn::Abstain => Err(Fault::new(FaultKind::Unsupported, format!("{name} is in quarantine"))),
+            StandIn::Policy(policy) => {
+                let told = format!("from {} {}, while {name} is in quarantine", policy.id(), policy.id().version);
+                policy.call(call).map(|reply| noted(reply, &told))
+            }
+        }
+    }
+}
+
+/// Whether a fault is held against the plugin.
+fn counts(fault: &Fault) -> bool {
+    fault.kind != FaultKind::Unsupported && fault.kind.blame() == Blame::Guest
+}
+
+/// A clock that went back counts as no time.
+fn millis_between(earlier: Time, later: Time) -> i64 {
+    later.as_millis().saturating_sub(earlier.as_millis()).max(0)
+}
+
+/// The reply with a note in every reason, so that nobody takes it for the plugin's own.
+fn noted(mut reply: Reply, note: &str) -> Reply {
+    let add = |reason: &mut Reason| {
+        let own = std::mem::take(&mut reason.message);
+        reason.message = if own.is_empty() { note.to_owned() } else { format!("{own} ({note})") };
+    };
+    match &mut reply {
+        Reply::Health(verdict) => add(&mut verdict.reason),
+        Reply::ClusterTaint(verdict) => {
+            for change in &mut verdict.changes {
+                let (TaintChange::Add { reason, .. } | TaintChange::Remove { reason, .. }) = change;
+                add(reason);
+            }
+        }
+        Reply::Filter(verdicts) => {
+            for verdict in verdicts {
+                if let FilterVerdict::Unfit(reason) = verdict {
+                    add(reason);
+                }
+            }
+        }
+        Reply::EvictionCheck(EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. }) => add(reason),
+        Reply::EvictionCheck(EvictionVerdict::Abstain) | Reply::Score(_) | Reply::Interpret(_) => {}
+    }
+    reply
+}
+
+impl Policy for Guarded {
+    fn id(&self) -> &PolicyId {
+        self.plugin.id()
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.plugin.capabilities()
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        if !self.tripped.load(Ordering::Acquire) {
+            return self.ask(call);
+        }
+        if self.probes(call.now()) {
+            self.probe(call);
+        }
+        self.stand_in(call)
+    }
+
+    fn usage(&self) -> Usage {
+        self.plugin.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use bulkhead_core::call::{CallKind, HealthCall, HealthVerdict};
+    use bulkhead_core::model::Health;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Answers as its list says, and its last entry for ever.
+    struct Scripted(PolicyId, [Capability; 1], Vec<Result<Health, FaultKind>>, AtomicUsize);
+
+    impl Policy for Scripted {
+        fn id(&self) -> &PolicyId {
+            &self.0
+        }
+        fn capabilities(&self) -> &[Capability] {
+            &self.1
+        }
+        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+            let index = self.3.fetch_add(1, Ordering::Relaxed).min(self.2.len() - 1);
+            match self.2[index] {
+                Ok(health) => Ok(Reply::Health(HealthVerdict { health, reason: Reason::new("Said", "") })),
+                Err(kind) => Err(Fault::new(kind, "no")),
+            }
+        }
+    }
+
+    fn scripted(name: &str, says: Vec<Result<Health, FaultKind>>) -> Scripted {
+        Scripted(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says, AtomicUsize::new(0))
+    }
+
+    fn guarded(says: Vec<Result<Health, FaultKind>>, stand_in: StandIn) -> Guarded {
+        let breaker = Breaker { faults: 2, window_seconds: 10, quarantine_seconds: 30, probes: 2 };
+        Guarded::new(Arc::new(Bounded::new(Arc::new(scripted("p", says)))), breaker, stand_in)
+    }
+
+    /// Asks at a time in seconds, and expects an answer and a state.
+    fn check(policy: &Guarded, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
+        let object = Arc::new(json!({}));
+        let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(at_s * 1000) });
+        let told = policy.call(&call).map(|reply| match reply {
+            Reply::Health(verdict) => format!("{} {}", verdict.health.as_str(), verdict.reason),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(told.as_deref().map_err(|fault| fault.kind), expected, "at {at_s} s");
+        assert_eq!(policy.state(), state, "at {at_s} s");
+    }
+
+    use BreakerState::{Closed, HalfOpen, Open};
+
+    const TRAP: Result<Health, FaultKind> = Err(FaultKind::Trap);
+    const GOOD: Result<Health, FaultKind> = Ok(Health::Healthy);
+
+    #[test]
+    fn too_many_faults_open_and_good_probes_close() {
+        let policy = guarded(vec![TRAP, TRAP, TRAP, GOOD, GOOD, GOOD], StandIn::Fault);
+        check(&policy, 0, Err(FaultKind::Trap), Closed);
+        check(&policy, 5, Err(FaultKind::Trap), Open);
+        check(&policy, 20, Err(FaultKind::Quarantined), Open);
+        // The quarantine is over; the first probe fails and starts another one.
+        check(&policy, 40, Err(FaultKind::Quarantined), Open);
+        check(&policy, 60, Err(FaultKind::Quarantined), Open);
+        check(&policy, 70, Err(FaultKind::Quarantined), HalfOpen);
+        check(&policy, 71, Err(FaultKind::Quarantined), Closed);
+        check(&policy, 72, Ok("Healthy Said"), Closed);
+    }
+
+    #[test]
+    fn faults_far_apart_do_not_open() {
+        let policy = guarded(vec![TRAP], StandIn::Fault);
+        check(&policy, 0, Err(FaultKind::Trap), Closed);
+        check(&policy, 11, Err(FaultKind::Trap), Closed);
+        check(&policy, 21, Err(FaultKind::Trap), Open);
+    }
+
+    #[test]
+    fn what_is_not_the_plugins_fault_does_not_count() {
+        let policy = guarded(vec![Err(FaultKind::Unsupported), Err(FaultKind::HostBug)], StandIn::Fault);
+        check(&policy, 0, Err(FaultKind::Unsupported), Closed);
+        for at_s in 1..5 {
+            check(&policy, at_s, Err(FaultKind::HostBug), Closed);
+        }
+    }
+
+    #[test]
+    fn a_stand_in_answers_and_says_so() {
+        let other = StandIn::Policy(Arc::new(scripted("other", vec![Ok(Health::Unhealthy)])));
+        let policy = guarded(vec![TRAP], other);
+        check(&policy, 0, Err(FaultKind::Trap), Closed);
+        check(&policy, 0, Err(FaultKind::Trap), Open);
+        let version = env!("CARGO_PKG_VERSION");
+        let told = format!("Unhealthy Said: from other {version}, while p is in quarantine");
+        check(&policy, 1, Ok(&told), Open);
+        let policy = guarded(vec![TRAP], StandIn::Abstain);
+        check(&policy, 0, Err(FaultKind::Trap), Closed);
+        check(&policy, 0, Err(FaultKind::Trap), Open);
+        check(&policy, 1, Err(FaultKind::Unsupported), Open);
+    }
+}
