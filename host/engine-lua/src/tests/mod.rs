@@ -6,6 +6,7 @@ mod interpret;
 mod kinds;
 mod kube;
 mod load;
+mod operations;
 mod sandbox;
 
 use std::sync::Arc;
