@@ -24,7 +24,7 @@ pub(crate) struct NotJson(String);
 pub(crate) enum Empties {
     /// It is kept; whoever reads it knows what it should be.
     Kept,
-    /// It is what is found at its place in a reference object, and dropped where that has neither.
+    /// It is what is found at its place in the reference objects, and dropped where they have neither.
     AsIn(Places),
 }
 
@@ -34,15 +34,17 @@ impl Empties {
         Self::AsIn(Places::default())
     }
 
-    /// As in `reference`.
-    pub(crate) fn as_in(reference: &Value) -> Self {
+    /// As in any of the `references`.
+    pub(crate) fn as_in(references: &[&Value]) -> Self {
         let mut places = Places::default();
-        places.collect(reference, &mut String::new());
+        for reference in references {
+            places.collect(reference, &mut String::new());
+        }
         Self::AsIn(places)
     }
 }
 
-/// Paths at which a reference has empty objects and lists. Elements of a list share the path of the list.
+/// Paths at which the references have empty objects and lists. Elements of a list share the path of the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     objects: HashSet<String>,
@@ -70,7 +72,7 @@ impl Places {
         }
     }
 
-    /// An object wins where the reference has both.
+    /// An object wins where the references have both.
     fn resolve(&self, path: &str) -> Option<Value> {
         if self.objects.contains(path) {
             Some(Value::Object(Map::new()))

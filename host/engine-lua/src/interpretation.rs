@@ -123,8 +123,9 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
     components.map(Interpretation::Components)
 }
 
-/// A list of tables with `apiVersion`, `kind`, `namespace` and either `name` or `labelSelector`; unknown members are
-/// ignored.
+/// A list of tables with `apiVersion`, `kind`, `namespace` and `name` or `labelSelector`, of which the name counts where
+/// both are there; unknown members are ignored. Nil is an error, as in Karmada.
+/// (Karmada: `pkg/util/interpreter/validation/validation.go`.)
 pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
     let dependency = |value: &Value| -> Result<DependentObjectReference, String> {
         let members = table(value, "dependency")?;
@@ -140,11 +141,14 @@ pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
         if dependency.api_version.is_empty() || dependency.kind.is_empty() {
             return Err("a dependency without apiVersion or kind".to_owned());
         }
-        if dependency.name.is_empty() == dependency.label_selector.is_none() {
-            return Err(format!("a dependency on a {} that needs either name or labelSelector", dependency.kind));
+        if dependency.name.is_empty() && dependency.label_selector.is_none() {
+            return Err(format!("a dependency on a {} without name or labelSelector", dependency.kind));
         }
         Ok(dependency)
     };
+    if result.is_null() {
+        return Err("nil, not a list of dependencies".to_owned());
+    }
     let dependencies: Result<_, _> = elements(result, "a list of dependencies")?.iter().map(dependency).collect();
     dependencies.map(Interpretation::Dependencies)
 }

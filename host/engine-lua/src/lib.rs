@@ -24,9 +24,12 @@
 //! | `Score(binding, clusters, now)` | a list as long as `clusters` of numbers from 0 to 100, cut to integers |
 //! | `EvictionCheck(binding, task, observed, now)` | `"release"`, `"hold"` or `"abstain"`, or `{verdict = …, reason, message, recheckAfterSeconds}` |
 //! | `GetReplicas(obj)` | a number and, optionally, the requirements |
+//! | `GetComponents(obj)` | a list of `{name, replicas, replicaRequirements}` or nil |
 //! | `ReviseReplica(obj, desiredReplica)` | the object |
+//! | `Retain(desiredObj, observedObj)` | the object |
 //! | `ReflectStatus(observedObj)` | a table |
 //! | `AggregateStatus(desiredObj, statusItems)` | the object |
+//! | `GetDependencies(desiredObj)` | a list of `{apiVersion, kind, namespace, name, labelSelector}` |
 //!
 //! A plugin's configuration, if it has any, is the global `config`.
 

@@ -111,12 +111,12 @@ impl LuaPolicy {
             }
             Operation::Revise { replicas, .. } => {
                 question.arguments.push(Cow::Owned(Value::from(*replicas)));
-                question.empties = Empties::as_in(object);
+                question.empties = Empties::as_in(&[object]);
                 self.answer(&question, interpretation::object)?
             }
             Operation::Retain { observed, .. } => {
                 question.arguments.push(Cow::Borrowed(&***observed));
-                question.empties = Empties::as_in(object);
+                question.empties = Empties::as_in(&[object, observed]);
                 self.answer(&question, interpretation::object)?
             }
             Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,

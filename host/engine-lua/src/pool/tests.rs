@@ -110,12 +110,14 @@ fn nothing_that_a_call_does_can_be_seen_by_the_next_one() {
     ];
     let new = call(&pool(&[INSPECTOR]), 0).unwrap();
     for trick in tricks {
-        let pool = pool(&[INSPECTOR, &format!("function f(object) {trick} return result end"), trick]);
-        assert_eq!(call(&pool, 0).as_ref(), Ok(&new), "in another new state");
-        // In a function, twice in a row, and in a top level.
-        let outcomes = [1, 1, 2].map(|script| call(&pool, script));
-        assert_eq!(call(&pool, 0).as_ref(), Ok(&new), "after {trick}, {outcomes:?}");
-        assert_eq!(idle(&pool), 1, "the state was not used again after {trick}, {outcomes:?}");
+        // The state's first call may be any of them.
+        for first in [0, 1, 2] {
+            let pool = pool(&[INSPECTOR, &format!("function f(object) {trick} return result end"), trick]);
+            // In a function, twice in a row, and in a top level.
+            let outcomes = [first, 1, 1, 2].map(|script| call(&pool, script).map(|_| ()));
+            assert_eq!(call(&pool, 0).as_ref(), Ok(&new), "after {trick}, {outcomes:?}");
+            assert_eq!(idle(&pool), 1, "the state was not used again after {trick}, {outcomes:?}");
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod interpret;
 mod kinds;
 mod kube;
 mod load;
+mod operations;
 mod sandbox;
 
 use std::sync::Arc;
@@ -42,7 +43,7 @@ fn try_load(script: &str, point: EntryPoint) -> Result<Arc<dyn Policy>, LoadErro
     LuaEngine::default().load(&source(script, &[point])).map(|loaded| loaded.policy)
 }
 
-pub(crate) fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
+fn load(script: &str, point: EntryPoint) -> Arc<dyn Policy> {
     try_load(script, point).unwrap_or_else(|error| panic!("{error}\n{script}"))
 }
 
@@ -79,7 +80,7 @@ fn value_of(expression: &str, object: &Value) -> Result<Value, Fault> {
     }
 }
 
-fn interpret(script: &str, point: EntryPoint, operation: Operation<'_>) -> Result<Interpretation, Fault> {
+pub(crate) fn interpret(script: &str, point: EntryPoint, operation: Operation<'_>) -> Result<Interpretation, Fault> {
     match load(script, point).call(&Call::Interpret(InterpretCall { operation, now: now() })) {
         Ok(Reply::Interpret(Some(interpretation))) => Ok(interpretation),
         Ok(other) => panic!("{other:?}"),

@@ -1,6 +1,9 @@
--- Asks for the time in a call that has none.
+-- Waits for time to pass, which it does not while a call lasts.
 -- kind: health
--- expect: denied
+-- expect: out-of-fuel
 function InterpretHealth(object)
-    return os.time() > 0
+    local start = os.time()
+    while os.time() < start + 1 do
+    end
+    return true
 end
