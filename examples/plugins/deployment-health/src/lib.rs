@@ -16,30 +16,62 @@ impl Plugin for DeploymentHealth {
     }
 }
 
-/// What the verdict depends on, read in one call.
-const FIELDS: [&str; 5] = [
-    "/metadata/generation",
-    "/status/observedGeneration",
-    "/spec/replicas",
-    "/status/updatedReplicas",
-    "/status/availableReplicas",
+/// What the verdict depends on, and the maps that it is in.
+const FIELDS: [(&str, &str); 5] = [
+    ("/spec", "/spec/replicas"),
+    ("/status", "/status/updatedReplicas"),
+    ("/status", "/status/availableReplicas"),
+    ("/metadata", "/metadata/generation"),
+    ("/status", "/status/observedGeneration"),
 ];
 
-/// An integer, absent when nothing is there; anything else has the wrong shape.
-fn integer(value: Option<Value>) -> Result<Option<i64>, ()> {
+fn type_name(value: &Value) -> &'static str {
     match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Integer(integer)) => Ok(Some(integer)),
-        Some(_) => Err(()),
+        Value::Null => "null",
+        Value::Boolean(_) => "a boolean",
+        Value::Integer(_) | Value::Number(_) => "a number",
+        Value::Text(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Fields(_) => "an object",
     }
 }
 
-fn judge(observed: &Object) -> Result<HealthVerdict, ()> {
-    let fields = FIELDS.map(str::to_owned);
-    let mut fields = observed.get_many(&fields).into_iter().map(integer);
-    let mut next = || fields.next().unwrap_or(Ok(None));
-    let (generation, seen) = (next()?.unwrap_or(0), next()?.unwrap_or(0));
-    let (desired, updated, available) = (next()?, next()?.unwrap_or(0), next()?.unwrap_or(0));
+/// What is at `pointer` in words, `spec.replicas is a string, not an integer`.
+fn malformed(pointer: &str, value: &Value, expected: &str) -> String {
+    let path = pointer.trim_start_matches('/').replace('/', ".");
+    format!("{path} is {}, not {expected}", type_name(value))
+}
+
+/// An integer, absent when null is there. A number without a fraction is one, however it is written.
+fn integer(pointer: &str, value: &Value) -> Result<Option<i64>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Integer(integer) => Ok(Some(*integer)),
+        Value::Number(number) if number.fract() == 0.0 && number.abs() < 9e18 => Ok(Some(*number as i64)),
+        other => Err(malformed(pointer, other, "an integer")),
+    }
+}
+
+/// The integers at [`FIELDS`], read in one call. An error says which field has the wrong type.
+fn read(observed: &Object) -> Result<[Option<i64>; 5], String> {
+    let values = observed.get_many(&FIELDS.map(|(_, pointer)| pointer.to_owned()));
+    let mut integers = [None; 5];
+    for (slot, ((parent, pointer), value)) in integers.iter_mut().zip(FIELDS.into_iter().zip(values)) {
+        *slot = match value {
+            Some(value) => integer(pointer, &value)?,
+            // There is nothing, which is fine unless what should hold it is no map.
+            None => match observed.get(parent) {
+                None | Some(Value::Null | Value::Fields(_)) => None,
+                Some(other) => return Err(malformed(parent, &other, "an object")),
+            },
+        };
+    }
+    Ok(integers)
+}
+
+fn judge(observed: &Object) -> Result<HealthVerdict, String> {
+    let [desired, updated, available, generation, seen] = read(observed)?;
+    let [updated, available, generation, seen] = [updated, available, generation, seen].map(Option::unwrap_or_default);
     let unhealthy = |code, message| HealthVerdict::unhealthy(Reason::new(code, message));
     Ok(if seen != generation {
         unhealthy("GenerationNotObserved", format!("the status is about generation {seen}, not {generation}"))
@@ -55,8 +87,7 @@ fn judge(observed: &Object) -> Result<HealthVerdict, ()> {
 
 impl HealthInterpreter for DeploymentHealth {
     fn interpret(&self, observed: &Object) -> Result<HealthVerdict, PolicyError> {
-        let malformed = || Reason::new("MalformedObject", "a generation or a number of replicas is no integer");
-        Ok(judge(observed).unwrap_or_else(|()| HealthVerdict::unknown(malformed())))
+        Ok(judge(observed).unwrap_or_else(|why| HealthVerdict::unknown(Reason::new("MalformedObject", why))))
     }
 }
 

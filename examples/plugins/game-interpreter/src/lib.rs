@@ -3,7 +3,7 @@
 
 use bulkhead_sdk::{
     Component, Dependency, Edit, HealthInterpreter, HealthVerdict, Object, Observations, Plugin, PolicyError, Reason,
-    ReplicaRequirements, Replicas, ResourceInterpreter,
+    ReplicaRequirements, Replicas, ResourceInterpreter, Value,
 };
 use serde_json::json;
 
@@ -36,6 +36,14 @@ fn room(template: &Object) -> ReplicaRequirements {
     }
 }
 
+/// An edit below `/spec` needs a map there. The host makes one where there is none.
+fn can_edit_spec(template: &Object) -> Result<(), PolicyError> {
+    match template.get("/spec") {
+        None | Some(Value::Null | Value::Fields(_)) => Ok(()),
+        Some(_) => Err(PolicyError::Internal("spec is no map".to_owned())),
+    }
+}
+
 impl HealthInterpreter for GameInterpreter {
     fn interpret(&self, observed: &Object) -> Result<HealthVerdict, PolicyError> {
         let (wanted, open) = (count(observed, "/spec/rooms"), count(observed, "/status/openRooms"));
@@ -63,11 +71,13 @@ impl ResourceInterpreter for GameInterpreter {
         Ok(vec![rooms, Component { name: "lobby".to_owned(), replicas: 1, requirements: None }])
     }
 
-    fn revise_replicas(&self, _template: &Object, replicas: i32) -> Result<Vec<Edit>, PolicyError> {
+    fn revise_replicas(&self, template: &Object, replicas: i32) -> Result<Vec<Edit>, PolicyError> {
+        can_edit_spec(template)?;
         Ok(vec![Edit::set_json("/spec/rooms", replicas.to_string())])
     }
 
-    fn retain(&self, _desired: &Object, observed: &Object) -> Result<Vec<Edit>, PolicyError> {
+    fn retain(&self, desired: &Object, observed: &Object) -> Result<Vec<Edit>, PolicyError> {
+        can_edit_spec(desired)?;
         // The seed is drawn in the member cluster, and players would notice another one.
         let seed = observed.json("/spec/seed").map(|seed| Edit::set_json("/spec/seed", seed));
         Ok(seed.into_iter().collect())

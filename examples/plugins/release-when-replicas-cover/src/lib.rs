@@ -1,7 +1,5 @@
 //! Releases an old copy as soon as the replicas available elsewhere cover what is desired.
 
-use std::collections::BTreeSet;
-
 use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 
 struct ReplicasCover;
@@ -24,12 +22,14 @@ impl EvictionCheck for ReplicasCover {
         if desired == 0 {
             return Ok(EvictionVerdict::Abstain);
         }
-        // A set: with a list, the work would grow with the square of the clusters.
-        let targets: BTreeSet<_> = binding.targets().into_iter().map(|target| target.cluster).collect();
         let reports = binding.observed();
-        let replicas = reports.clusters().into_iter().zip(reports.number("/availableReplicas"));
-        let there = replicas.filter(|(cluster, number)| targets.contains(cluster) && *number > 0.0);
-        let available: u64 = there.map(|(_, number)| number as u64).sum();
+        let (clusters, replicas) = (reports.clusters(), reports.number("/availableReplicas"));
+        let there = binding.targets().into_iter().filter_map(|target| {
+            // Reports are in order of name. Searching them costs a fraction of what a set of the targets costs to build.
+            let place = clusters.binary_search(&target.cluster).ok()?;
+            replicas.get(place).copied().filter(|number| *number > 0.0)
+        });
+        let available: u64 = there.map(|number| number as u64).sum();
         let message = format!("{available} of {desired} replicas are available on the clusters it moved to");
         Ok(if available >= desired {
             EvictionVerdict::Release(Reason::new("ReplicasCover", message))
