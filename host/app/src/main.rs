@@ -1,5 +1,6 @@
 //! The `bulkhead` program.
 
+mod plugin;
 mod simulate;
 
 use std::process::ExitCode;
@@ -17,10 +18,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Simulate(simulate::Arguments),
+    #[command(subcommand)]
+    Plugin(plugin::Command),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Plugin(command) => plugin::run(&command),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::call::{InterpretCall, Interpretation, Operation, Reply};
+use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::policy::Fault;
 use bulkhead_plugin::EntryPoint;
 use serde_json::{Value, json};
 
-use crate::tests::{load, now};
+use crate::tests::interpret;
 
 /// Members that scripts name, members that they compute the names of, short and long lists, empty things, nulls.
 fn object() -> Value {
@@ -49,17 +49,15 @@ fn literal(value: &Value) -> String {
 
 /// What `body` returns about `object`, once as the host hands it over and once as built by the script.
 fn both(body: &str) -> [Result<Value, Fault>; 2] {
-    let (from_host, object) = (object(), object());
+    let (from_host, object) = (Arc::new(object()), object());
     let before = "local kube = require('kube')
         local function names(table) local found = {} for name in pairs(table) do found[#found + 1] = tostring(name) end
             table_sort(found) return table_concat(found, ' ') end";
     let before = format!("local table_sort, table_concat = table.sort, table.concat {before}");
     ["", &format!("object = {}", literal(&object))].map(|built| {
         let script = format!("{before} function ReflectStatus(object) {built} {body} end");
-        let policy = load(&script, EntryPoint::ReflectStatus);
-        let operation = Operation::ReflectStatus { object: &Arc::new(from_host.clone()) };
-        match policy.call(&bulkhead_core::call::Call::Interpret(InterpretCall { operation, now: now() }))? {
-            Reply::Interpret(Some(Interpretation::Status(Some(status)))) => Ok(status),
+        match interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &from_host })? {
+            Interpretation::Status(Some(status)) => Ok(status),
             other => panic!("{other:?}"),
         }
     })

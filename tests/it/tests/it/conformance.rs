@@ -19,8 +19,7 @@ fn bounded(policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
 }
 
 fn source(name: &str, engine: EngineKind, module: Module, config: &Value) -> PluginSource {
-    let budget = Budget::default();
-    PluginSource { name: name.to_owned(), engine, modules: vec![module], config: config.clone(), budget }
+    PluginSource { config: config.clone(), ..PluginSource::new(name, engine, vec![module]) }
 }
 
 fn wasm_engine() -> WasmEngine {
@@ -36,7 +35,7 @@ fn component(name: &str, config: &Value) -> PluginSource {
 
 /// An example as a component.
 fn wasm(engine: &WasmEngine, name: &str, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
-    engine.load(&component(name, config)).map(bounded)
+    engine.load(&component(name, config)).map(|loaded| bounded(loaded.policy))
 }
 
 /// An example as a script.
@@ -45,7 +44,7 @@ fn lua(name: &str, point: EntryPoint, object_kind: Option<(&str, &str)>) -> Arc<
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let object_kind = object_kind.map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()));
     let module = Module { origin: format!("{name}.lua"), code, entries: vec![Entry { point, object_kind }] };
-    bounded(LuaEngine::default().load(&source(name, EngineKind::Lua, module, &Value::Null)).unwrap())
+    bounded(LuaEngine::default().load(&source(name, EngineKind::Lua, module, &Value::Null)).unwrap().policy)
 }
 
 fn cases(file: &str) -> Vec<Case> {
@@ -68,7 +67,7 @@ fn assert_alike(policies: &[Arc<dyn Policy>], file: &str) {
         assert_passes(&Subject::new(&**policy, Budget::default()), &cases);
     }
     for case in &cases {
-        let answers = policies.iter().map(|policy| policy.call(&case.question.call()));
+        let answers = policies.iter().map(|policy| case.question.with_call(|call| policy.call(call)));
         let answers: Vec<Result<Reply, Fault>> = answers.collect();
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{}: {answers:#?}", case.name);
     }
@@ -142,7 +141,7 @@ fn an_example_that_misbehaves_is_found_out() {
     for how in ["loops", "panics", "recurses", "eats-memory"] {
         let budget = Budget { steps: 200_000, ..Budget::default() };
         let source = PluginSource { budget, ..component("misbehaving", &json!({ "how": how })) };
-        let policy = bounded(engine.load(&source).unwrap());
+        let policy = bounded(engine.load(&source).unwrap().policy);
         assert!(!run(&Subject::new(&*policy, budget), &[]).passed(), "{how}");
         assert!(smoke(&*policy).is_err(), "{how}");
     }

@@ -6,5 +6,6 @@ mod bad_input;
 mod conformance;
 mod examples;
 mod faults;
+mod reload;
 mod runs;
 mod support;

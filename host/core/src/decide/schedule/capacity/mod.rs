@@ -1,6 +1,6 @@
 //! How many replicas each cluster has room for (Karmada: `core/util.go:calAvailableReplicas`).
 //!
-//! Two estimators: the general one, from what clusters report of themselves ([`summary`], [`grades`], [`sets`]),
+//! Two estimators: the general one, from what clusters report of themselves (`summary`, `grades`, `sets`),
 //! and the accurate one, whose answers are part of the input. The smaller answer counts.
 
 mod assumed;

@@ -1,6 +1,8 @@
 //! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod plugin;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,0 +1,90 @@
+//! `bulkhead plugin inspect`.
+
+use std::io::Write as _;
+
+use bulkhead_core::policy::Capability;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::target::{Which, bounded};
+
+/// Tell who a plugin is, what it answers, what it wants and what it costs to ask it.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    which: Which,
+
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// As data.
+    Json,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let target = arguments.which.target()?;
+    let loaded = target.load()?;
+    let policy = bounded(&loaded);
+    let smoke = bulkhead_conformance::smoke(&*policy);
+    let usage = policy.usage();
+    let about = &loaded.description;
+    let answers: Vec<_> = policy.capabilities().iter().map(told).collect();
+    let data = json!({
+        "name": policy.id().name,
+        "declaredName": about.name,
+        "version": about.version,
+        "description": about.summary,
+        "engine": policy.id().engine,
+        "contract": about.contract,
+        "answers": answers,
+        "imports": about.imports,
+        "taintKeys": about.taint_keys,
+        "reusable": about.reusable,
+        "configSchema": about.config_schema,
+        "sha256": about.digest.to_string(),
+        "codeBytes": about.code_bytes,
+        "smokeTest": smoke.as_ref().map_or_else(Clone::clone, |()| "passed".to_owned()),
+        "memoryBytesMax": usage.memory_bytes_max,
+    });
+    let mut out = anstream::stdout().lock();
+    match arguments.output {
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&data)?)?,
+        Output::Text => {
+            for (name, value) in data.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
+                writeln!(out, "{name:<15} {}", plain(value))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `kind`, or `kind of apiVersion Kind`.
+fn told(capability: &Capability) -> String {
+    match &capability.object_kind {
+        None => capability.kind.to_string(),
+        Some((api_version, kind)) => format!("{} of {api_version} {kind}", capability.kind),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}

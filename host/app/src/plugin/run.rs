@@ -1,0 +1,106 @@
+//! `bulkhead plugin run`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use bulkhead_conformance::Case;
+use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reply, TaintChange};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::target::{Which, bounded};
+
+/// Ask a plugin one question and print its answer.
+///
+/// The question is a case in YAML, as `bulkhead plugin test` reads them; what the case expects does not matter here.
+/// Ends with exit code 1 when the call is a fault.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    which: Which,
+
+    /// A file of cases.
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+
+    /// The name of the case; the first one if it is left out.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let cases = bulkhead_conformance::read_cases(&arguments.input).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+    let case =
+        chosen(&cases, arguments.name.as_deref()).with_context(|| format!("in {}", arguments.input.display()))?;
+    let target = arguments.which.target()?;
+    let policy = match &case.config {
+        Some(config) => target.load_with(config)?,
+        None => bounded(&target.load()?),
+    };
+    let reply = case.question.with_call(|call| policy.call(call));
+    let usage = policy.usage();
+    let mut data = match &reply {
+        Ok(reply) => json!({ "reply": told(reply) }),
+        Err(fault) => json!({ "fault": {"kind": fault.kind, "message": fault.message, "blame": fault.kind.blame()} }),
+    };
+    if usage.steps > 0 {
+        data["steps"] = json!(usage.steps);
+    }
+    if usage.memory_bytes_max > 0 {
+        data["memoryBytes"] = json!(usage.memory_bytes_max);
+    }
+    write!(anstream::stdout(), "{}", serde_saphyr::to_string(&data)?)?;
+    Ok(reply.is_ok())
+}
+
+fn chosen<'a>(cases: &'a [Case], name: Option<&str>) -> anyhow::Result<&'a Case> {
+    let found = match name {
+        Some(name) => cases.iter().find(|case| case.name == name),
+        None => cases.first(),
+    };
+    let Some(case) = found else {
+        let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
+        bail!("there is no such case; there are: {}", names.join("; "));
+    };
+    Ok(case)
+}
+
+fn told(reply: &Reply) -> Value {
+    match reply {
+        Reply::Health(verdict) => json!({"health": verdict.health, "reason": verdict.reason}),
+        Reply::ClusterTaint(verdict) => {
+            let change = |change: &TaintChange| match change {
+                TaintChange::Add { taint, reason } => json!({"add": taint, "reason": reason}),
+                TaintChange::Remove { key, effect, reason } => {
+                    json!({"remove": {"key": key, "effect": effect}, "reason": reason})
+                }
+            };
+            json!({"taints": verdict.changes.iter().map(change).collect::<Vec<_>>()})
+        }
+        Reply::Filter(verdicts) => {
+            let verdict = |verdict: &FilterVerdict| match verdict {
+                FilterVerdict::Fit => json!("fit"),
+                FilterVerdict::Unfit(reason) => json!({"unfit": reason}),
+                FilterVerdict::Abstain => json!("abstain"),
+            };
+            json!({"clusters": verdicts.iter().map(verdict).collect::<Vec<_>>()})
+        }
+        Reply::Score(scores) => json!({ "scores": scores }),
+        Reply::EvictionCheck(EvictionVerdict::Release(reason)) => json!({"verdict": "release", "reason": reason}),
+        Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s }) => {
+            json!({"verdict": "hold", "reason": reason, "recheckAfterSeconds": recheck_after_s})
+        }
+        Reply::EvictionCheck(EvictionVerdict::Abstain) => json!({"verdict": "abstain"}),
+        Reply::Interpret(None) => json!({"noRule": true}),
+        Reply::Interpret(Some(interpretation)) => match interpretation {
+            Interpretation::Replicas { replicas, requirements } => {
+                json!({"replicas": replicas, "requirements": requirements})
+            }
+            Interpretation::Components(components) => json!({ "components": components }),
+            Interpretation::Object(object) => json!({ "object": object }),
+            Interpretation::Status(status) => json!({ "status": status }),
+            Interpretation::Dependencies(dependencies) => json!({ "dependencies": dependencies }),
+        },
+    }
+}

@@ -1,0 +1,131 @@
+//! The plugin that a command is about.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::{Bounded, Engine, FoundPlugin, Instances, LoadError, Loaded, PluginManifest, PluginSource};
+use clap::Args;
+use serde_json::Value;
+
+/// Name of the file that says what a plugin directory holds.
+pub(super) const MANIFEST: &str = "plugin.yaml";
+
+/// Which plugin.
+#[derive(Args)]
+pub(super) struct Which {
+    /// A component (.wasm), a script (.lua), or a directory with a plugin.yaml.
+    #[arg(value_name = "PLUGIN", default_value = ".")]
+    path: PathBuf,
+
+    /// Configuration in JSON or YAML, or @FILE; in place of that in plugin.yaml.
+    #[arg(long, value_name = "CONFIG")]
+    config: Option<String>,
+
+    /// Keep instances of a component between calls, if it declares that it bears it.
+    #[arg(long)]
+    reused: bool,
+}
+
+/// A plugin with the engines that can run it.
+pub(super) struct Target {
+    pub(super) found: FoundPlugin,
+    /// The directory of the plugin, when it has one of its own.
+    folder: Option<PathBuf>,
+    engines: Vec<Arc<dyn Engine>>,
+}
+
+impl Which {
+    /// Reads the plugin.
+    pub(super) fn target(&self) -> anyhow::Result<Target> {
+        let folder = self.path.is_dir().then(|| self.path.clone());
+        let mut manifest = match &folder {
+            Some(folder) => read_manifest(folder)?,
+            None => bare_manifest(&self.path)?,
+        };
+        if let Some(config) = &self.config {
+            manifest.config = read_config(config)?;
+        }
+        if self.reused {
+            manifest.instances = Instances::Reused;
+        }
+        let mistakes: Vec<_> = manifest.mistakes().iter().map(ToString::to_string).collect();
+        if !mistakes.is_empty() {
+            bail!("{}: {}", self.path.display(), mistakes.join("; "));
+        }
+        let beside = folder.as_deref().or_else(|| self.path.parent()).unwrap_or(Path::new("."));
+        let read = |file: &str| {
+            let path = beside.join(file);
+            (path.display().to_string(), fs::read(&path))
+        };
+        let hint = if folder.is_some() { " (`bulkhead plugin build` makes the component)" } else { "" };
+        let found = manifest.find(read).map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
+        let engines: Vec<Arc<dyn Engine>> = vec![
+            Arc::new(LuaEngine::default()),
+            Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
+        ];
+        Ok(Target { found, folder, engines })
+    }
+}
+
+impl Target {
+    /// Loads it.
+    pub(super) fn load(&self) -> Result<Loaded, LoadError> {
+        self.load_source(&self.found.source)
+    }
+
+    /// Loads it with another configuration.
+    pub(super) fn load_with(&self, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
+        let source = PluginSource { config: config.clone(), ..self.found.source.clone() };
+        self.load_source(&source).map(|loaded| bounded(&loaded))
+    }
+
+    fn load_source(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
+        let engine = self.engines.iter().find(|engine| engine.kind() == source.engine);
+        let missing = || LoadError::new(source, bulkhead_plugin::LoadStage::Inspected, "no engine runs it");
+        engine.ok_or_else(missing)?.load(source)
+    }
+
+    /// The cases that belong to it: those that are named, or the directory `cases` of the plugin's own.
+    pub(super) fn cases(&self, named: Option<&Path>) -> Option<PathBuf> {
+        let own = || self.folder.as_ref().map(|folder| folder.join("cases")).filter(|cases| cases.is_dir());
+        named.map(Path::to_path_buf).or_else(own)
+    }
+}
+
+/// The plugin as a host would ask it.
+pub(super) fn bounded(loaded: &Loaded) -> Arc<dyn Policy> {
+    let keys = loaded.description.taint_keys.clone();
+    Arc::new(Bounded::with_taint_keys(Arc::clone(&loaded.policy), keys))
+}
+
+fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {
+    let path = folder.join(MANIFEST);
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!("reading {}; a plugin directory has one (`bulkhead plugin new` writes it)", path.display())
+    })?;
+    serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+}
+
+fn bare_manifest(path: &Path) -> anyhow::Result<PluginManifest> {
+    let engine = match path.extension().and_then(OsStr::to_str) {
+        Some("wasm") => EngineKind::Wasm,
+        Some("lua") => EngineKind::Lua,
+        _ => bail!("{} is neither a component (.wasm), a script (.lua) nor a directory", path.display()),
+    };
+    let part = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(PluginManifest::of_file(&part(path.file_stem()), engine, &part(path.file_name())))
+}
+
+fn read_config(config: &str) -> anyhow::Result<Value> {
+    let (origin, text) = match config.strip_prefix('@') {
+        Some(file) => (file, fs::read_to_string(file).with_context(|| format!("reading {file}"))?),
+        None => ("--config", config.to_owned()),
+    };
+    serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{origin}: {error}"))
+}

@@ -1,0 +1,107 @@
+//! `bulkhead plugin`: what it writes builds, loads, and passes its own tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of its own for a test, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs `bulkhead plugin` in a folder; returns its exit code and everything that it printed.
+fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    // One target directory for all of them, so that the SDK is compiled once.
+    command.env("CARGO_TARGET_DIR", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"));
+    let output = command.arg("plugin").args(arguments).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
+}
+
+fn succeeds(folder: &Path, arguments: &[&str]) -> String {
+    let (code, text) = plugin(folder, arguments);
+    assert_eq!(code, Some(0), "{arguments:?}: {text}");
+    text
+}
+
+const KINDS: [&str; 6] = ["health", "cluster-taint", "filter", "score", "eviction-check", "resource-interpreter"];
+
+#[test]
+fn a_new_script_of_each_kind_loads_and_passes_its_tests() {
+    for kind in KINDS {
+        let folder = folder(&format!("lua-{kind}"));
+        succeeds(&folder, &["new", "--kind", kind, "--lang", "lua", "mine"]);
+        let mine = folder.join("mine");
+        let told = succeeds(&mine, &["test"]);
+        assert!(told.contains("passed"), "{kind}: {told}");
+        assert!(succeeds(&mine, &["inspect"]).contains("sha256"), "{kind}");
+        assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
+    }
+}
+
+#[test]
+fn a_new_crate_of_each_kind_builds_loads_and_passes_its_tests() {
+    for kind in KINDS {
+        let folder = folder(&format!("rust-{kind}"));
+        succeeds(&folder, &["new", "--kind", kind, "--lang", "rust", "mine"]);
+        let mine = folder.join("mine");
+        succeeds(&mine, &["build"]);
+        let size = fs::metadata(mine.join("mine.wasm")).unwrap().len();
+        assert!(size <= 100 << 10, "{kind}: {size} bytes");
+        let told = succeeds(&mine, &["test"]);
+        assert!(told.contains("passed"), "{kind}: {told}");
+        assert!(succeeds(&mine, &["test", "--reused"]).contains("passed"), "{kind}");
+        assert!(succeeds(&mine, &["inspect"]).contains("bulkhead:policy@0.1.0"), "{kind}");
+        assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
+    }
+}
+
+#[test]
+fn one_question_is_asked_and_answered() {
+    let folder = folder("run");
+    succeeds(&folder, &["new", "--kind", "eviction-check", "--lang", "lua", "mine"]);
+    let mine = folder.join("mine");
+    let told = succeeds(&mine, &["run", "--input", "cases/cases.yaml"]);
+    assert!(told.contains("verdict: hold") && told.contains("2 of 3 replicas"), "{told}");
+    let (code, told) = plugin(&mine, &["run", "--input", "cases/cases.yaml", "--name", "nothing"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("there is no such case; there are: the old copy is held"), "{told}");
+}
+
+#[test]
+fn a_plugin_that_breaks_its_cases_ends_with_1() {
+    let folder = folder("broken");
+    succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
+    let mine = folder.join("mine");
+    fs::write(mine.join("mine.lua"), "function Score(binding, clusters, now) return {} end").unwrap();
+    let (code, told) = plugin(&mine, &["test", "--junit", "junit.xml"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("clusters of the region come first"), "{told}");
+    let junit = fs::read_to_string(mine.join("junit.xml")).unwrap();
+    assert!(junit.starts_with("<?xml") && junit.contains("<failure"), "{junit}");
+}
+
+#[test]
+fn what_cannot_be_used_ends_with_2_and_says_why() {
+    let folder = folder("bad");
+    let check = |arguments: &[&str], part: &str| {
+        let (code, told) = plugin(&folder, arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(part), "{arguments:?}: no {part:?} in: {told}");
+    };
+    fs::write(folder.join("text.wasm"), "no component").unwrap();
+    fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
+    fs::write(folder.join("broken.lua"), "function InterpretHealth(obj)\n  return obj.\nend").unwrap();
+    check(&["inspect", "text.wasm"], "is no WebAssembly in binary form");
+    check(&["inspect", "empty.lua"], "none of the global functions that answer something");
+    check(&["inspect", "broken.lua"], "broken.lua:3:");
+    check(&["inspect", "gone.lua"], "failed to fetch");
+    check(&["inspect", "readme.txt"], "neither a component (.wasm), a script (.lua) nor a directory");
+    check(&["test", "."], "plugin.yaml; a plugin directory has one");
+    check(&["build", "."], "has no Cargo.toml");
+    check(&["new", "--kind", "health", "Not A Name"], "is no name for a plugin");
+}
