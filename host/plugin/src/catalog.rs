@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -250,11 +250,4 @@ fn found(
         let message = format!("{at}{problem}");
         LoadError { plugin, origin, stage: problem.stage, message }
     })
-}
-
-/// The catalog at a path: a directory, or a list, which stands for the directory that it is in.
-pub fn at_path(path: &Path) -> Directory {
-    let is_list = path.file_name().is_some_and(|name| name == LIST);
-    let folder = if is_list { path.parent().unwrap_or(path) } else { path };
-    Directory::new(folder)
 }

@@ -22,7 +22,7 @@ mod watch;
 
 pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX, TAINT_CHANGES_MAX};
 pub use budget::Budget;
-pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing, at_path};
+pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing};
 pub use config::check_config;
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use guard::{Breaker, BreakerState, Fallback, Guarded};

@@ -9,7 +9,7 @@ use bulkhead_conformance::{Case, Question};
 use bulkhead_core::policy::Policy;
 use clap::Args;
 
-use super::target::{Which, bounded};
+use super::target::{Which, bounded, read_cases};
 
 /// How many rounds one figure is the median of.
 const ROUNDS: usize = 15;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let target = arguments.which.target()?;
     let path = target.cases(arguments.cases.as_deref()).context("name cases to ask with --cases")?;
-    let cases = bulkhead_conformance::read_cases(&path).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+    let cases = read_cases(&path)?;
     if cases.is_empty() {
         bail!("there are no cases in {}", path.display());
     }

@@ -9,7 +9,7 @@ use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reply,
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::target::{Which, bounded};
+use super::target::{Which, bounded, read_cases};
 
 /// Ask a plugin one question and print its answer.
 ///
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let cases = bulkhead_conformance::read_cases(&arguments.input).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+    let cases = read_cases(&arguments.input)?;
     let case =
         chosen(&cases, arguments.name.as_deref()).with_context(|| format!("in {}", arguments.input.display()))?;
     let target = arguments.which.target()?;

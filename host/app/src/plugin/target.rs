@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use bulkhead_conformance::Case;
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
@@ -96,6 +97,11 @@ impl Target {
         let own = || self.folder.as_ref().map(|folder| folder.join("cases")).filter(|cases| cases.is_dir());
         named.map(Path::to_path_buf).or_else(own)
     }
+}
+
+/// Reads a file or a directory of cases.
+pub(super) fn read_cases(path: &Path) -> anyhow::Result<Vec<Case>> {
+    bulkhead_conformance::read_cases(path).map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 
 /// The plugin as a host would ask it.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use bulkhead_conformance::Subject;
 use clap::{Args, ValueEnum};
 
-use super::target::{Which, bounded};
+use super::target::{Which, bounded, read_cases};
 
 /// Run the conformance suite: the plugin's own cases, and laws that every plugin has to hold to.
 ///
@@ -46,7 +46,7 @@ enum Output {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let target = arguments.which.target()?;
     let cases = match target.cases(arguments.cases.as_deref()) {
-        Some(path) => bulkhead_conformance::read_cases(&path).map_err(|errors| anyhow::anyhow!("{errors}"))?,
+        Some(path) => read_cases(&path)?,
         None => Vec::new(),
     };
     let loaded = target.load()?;
