@@ -13,6 +13,7 @@ pub mod admission;
 pub mod binding;
 pub mod cluster;
 pub mod decode;
+pub mod definition;
 pub mod interpreter;
 pub mod kinds;
 mod object;

@@ -1,6 +1,9 @@
 //! The `bulkhead` program.
 
+mod crds;
+mod join;
 mod plugin;
+mod run;
 mod simulate;
 
 use std::process::ExitCode;
@@ -18,6 +21,10 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Simulate(simulate::Arguments),
+    Run(Box<run::Arguments>),
+    Crds(crds::Arguments),
+    Join(join::JoinArguments),
+    Unjoin(join::UnjoinArguments),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -25,6 +32,10 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Crds(arguments) => crds::run(&arguments),
+        Command::Join(arguments) => join::join(&arguments),
+        Command::Unjoin(arguments) => join::unjoin(&arguments),
         Command::Plugin(command) => plugin::run(&command),
     }
 }

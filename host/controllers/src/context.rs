@@ -27,8 +27,19 @@ use crate::store::{Key, Store};
 
 /// Where the API servers of member clusters are.
 pub trait Members: Send + Sync {
-    /// A client for a member cluster. The error says why there is none, for example a missing credential.
-    fn client(&self, cluster: &str) -> Result<Client, String>;
+    /// A client for a member cluster.
+    fn client(&self, cluster: &str) -> Result<Client, MemberError>;
+}
+
+/// Why there is no client for a member cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemberError {
+    /// Nobody looked yet; says nothing about the cluster.
+    #[error("{0}")]
+    NotYet(String),
+    /// What the Cluster object says does not make a client, for example a missing credential.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// Which member clusters a set of controllers talks to.
@@ -199,7 +210,7 @@ impl Context {
 
     /// A client for a member cluster.
     pub(crate) fn member(&self, cluster: &str) -> Result<Client, Error> {
-        self.members.client(cluster).map_err(Error::NotYet)
+        self.members.client(cluster).map_err(|error| Error::NotYet(error.to_string()))
     }
 
     /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.

@@ -1,10 +1,12 @@
 //! Settings with Karmada's names and defaults (Karmada: `cmd/controller-manager/app/options`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use bulkhead_core::model::PurgeMode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
@@ -85,8 +87,22 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
+impl JsonSchema for GoDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "duration"})
+    }
+}
+
 /// The feature gates that exist so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum FeatureGate {
     /// Taint manager and ClusterTaintPolicy controller. Off by default, as in Karmada.
     Failover,
@@ -101,7 +117,7 @@ pub enum FeatureGate {
 }
 
 /// Settings of the controllers. Names, defaults and meaning are Karmada's unless a line says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Flags {
     /// Gates that differ from their default.

@@ -9,7 +9,7 @@ use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, ObjectKind, Scope, Stores, Tasks,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, ObjectKind, Scope, Stores, Tasks,
     controller_names,
 };
 use bulkhead_controlplane as controlplane;
@@ -67,8 +67,9 @@ struct SimulatedMember {
 struct MemberClients(BTreeMap<String, Client>);
 
 impl Members for MemberClients {
-    fn client(&self, cluster: &str) -> Result<Client, String> {
-        self.0.get(cluster).cloned().ok_or_else(|| format!("there is no member cluster {cluster}"))
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        let found = self.0.get(cluster).cloned();
+        found.ok_or_else(|| MemberError::Broken(format!("there is no member cluster {cluster}")))
     }
 }
 

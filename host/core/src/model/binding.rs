@@ -8,6 +8,7 @@ use crate::time::Time;
 
 /// A `ResourceBinding` (with a namespace) or a `ClusterResourceBinding` (without), as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
     /// Namespace; absent for a `ClusterResourceBinding`.
@@ -48,6 +49,7 @@ impl Binding {
 
 /// `spec` of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSpec {
     /// The resource template.
@@ -168,6 +170,7 @@ impl BindingSpec {
 
 /// A reference to the resource template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
     /// `group/version`, or `v1`.
@@ -200,6 +203,7 @@ impl fmt::Display for ObjectReference {
 
 /// What one replica needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
     /// Requests by resource name, as Kubernetes quantities.
@@ -212,6 +216,7 @@ pub struct ReplicaRequirements {
 
 /// One entry of a scheduling result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
     /// Name of the member cluster.
@@ -233,6 +238,7 @@ impl TargetCluster {
 
 /// An old copy that is on its way out of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GracefulEvictionTask {
     /// The cluster it leaves.
@@ -269,6 +275,7 @@ pub struct GracefulEvictionTask {
 
 /// `status` of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
     /// Generation that the scheduler has seen through.
@@ -294,6 +301,7 @@ fn is_zero_i64(value: &i64) -> bool {
 
 /// What one member cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
     /// Name of the member cluster.
@@ -314,6 +322,7 @@ pub struct AggregatedStatusItem {
 
 /// Health of an object in a member cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Health {
     /// It does its work.
     Healthy,

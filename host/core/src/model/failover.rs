@@ -2,6 +2,11 @@ use serde::{Deserialize, Serialize};
 
 /// What happens to the old copy when a workload leaves a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("enum" = ["Directly", "Immediately", "Gracefully", "Graciously", "Never"]))
+)]
 pub enum PurgeMode {
     /// Deleted first, then created elsewhere. Reads the old spelling `Immediately` too.
     #[serde(alias = "Immediately")]
@@ -16,6 +21,7 @@ pub enum PurgeMode {
 
 /// `spec.failover` of a policy and of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverBehavior {
     /// Application failover; absent is off.
@@ -28,6 +34,7 @@ pub struct FailoverBehavior {
 
 /// `spec.failover.application`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailover {
     /// When an application counts as failed.
@@ -49,6 +56,7 @@ pub struct ApplicationFailover {
 
 /// `spec.failover.application.decisionConditions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionConditions {
     /// How long an application may be unhealthy, in seconds; 300 when absent.
@@ -58,6 +66,7 @@ pub struct DecisionConditions {
 
 /// `spec.failover.cluster`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
     /// What happens to the old copy.
@@ -70,6 +79,7 @@ pub struct ClusterFailover {
 
 /// Which parts of the old copy's status become labels of the new copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservation {
     /// One label per rule.
@@ -78,6 +88,7 @@ pub struct StatePreservation {
 
 /// One rule of a [`StatePreservation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservationRule {
     /// Name of the label.
