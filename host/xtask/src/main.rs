@@ -26,7 +26,7 @@ enum Task {
     },
     /// Run everything that must pass.
     Test,
-    /// Build the example plugins as WebAssembly components into target/guests.
+    /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
     Guests,
 }
 
