@@ -1,6 +1,7 @@
 //! Components that misbehave are contained, and those that do not load say why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod hostile;
 mod wasi;
 
 use std::path::{Path, PathBuf};

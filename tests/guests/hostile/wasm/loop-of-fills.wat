@@ -1,0 +1,18 @@
+;; Fills its memory again and again: little fuel, much time.
+;; kind: health
+;; budget: {"wallClockMs": 500}
+;; expect: deadline
+(component
+  {{before}}
+  (core module $code
+    {{core}}
+    {{describe}}
+    {{configure}}
+    (func (export "interpret") (param $observed i32) (result i32)
+      (drop (memory.grow (i32.const 900)))
+      (loop
+        (memory.fill (i32.const 65536) (i32.const 1) (i32.const 58982400))
+        (br 0))
+      (call $drop (local.get $observed))
+      (i32.const 512)))
+  {{after}})
