@@ -28,7 +28,7 @@ enum Task {
     },
     /// Run everything that must pass.
     Test,
-    /// Build the example plugins as WebAssembly components into target/guests.
+    /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
     Guests,
     /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
     Vectors {
