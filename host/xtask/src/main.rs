@@ -34,7 +34,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build the example plugins as WebAssembly components into target/guests.
+    /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
     Guests,
     /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
     Vectors {
