@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bulkhead_core::model::PurgeMode;
+use bulkhead_core::pod::Detail;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -114,6 +115,8 @@ pub enum FeatureGate {
     SchedulingOvercommitProtection,
     /// Groups of workloads that must or must not run beside each other. Off by default.
     WorkloadAffinity,
+    /// Requirements of replicas tell the priority class and the namespace. Off by default.
+    ResourceQuotaEstimate,
 }
 
 /// Settings of the controllers. Names, defaults and meaning are Karmada's unless a line says otherwise.
@@ -193,9 +196,15 @@ impl Flags {
             FeatureGate::Failover
             | FeatureGate::MultiplePodTemplatesScheduling
             | FeatureGate::SchedulingOvercommitProtection
-            | FeatureGate::WorkloadAffinity => false,
+            | FeatureGate::WorkloadAffinity
+            | FeatureGate::ResourceQuotaEstimate => false,
         };
         self.feature_gates.get(&gate).copied().unwrap_or(default)
+    }
+
+    /// What interpreters tell of pods.
+    pub fn pod_detail(&self) -> Detail {
+        if self.gate(FeatureGate::ResourceQuotaEstimate) { Detail::PriorityClass } else { Detail::Plain }
     }
 
     /// Whether the values are in range. The error names the flag and says what would be right.

@@ -364,7 +364,7 @@ impl Federation {
 }
 
 fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
-    let mut policies = bulkhead_plugins_builtin::all();
+    let mut policies = bulkhead_plugins_builtin::all_with(scenario.flags.pod_detail());
     let timeout_s = scenario.flags.failover_eviction_timeout.as_secs();
     if timeout_s > 0 && scenario.flags.gate(bulkhead_controllers::flags::FeatureGate::Failover) {
         policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
