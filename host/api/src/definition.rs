@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
-    Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy, ResourceBinding,
-    ResourceInterpreterCustomization, Work,
+    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
 };
 
 /// The schemas of a kind.
@@ -45,6 +45,8 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "ClusterResourceBinding" => ClusterResourceBinding::schemas,
         "Work" => Work::schemas,
         "ResourceInterpreterCustomization" => ResourceInterpreterCustomization::schemas,
+        "EvictionPause" => EvictionPause::schemas,
+        "ClusterDrain" => ClusterDrain::schemas,
         _ => return None,
     };
     let settings = SchemaSettings::openapi3().with(|settings| {
@@ -70,7 +72,6 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
     let definition = json!({
         "metadata": {
             "name": format!("{}.{}", info.plural, info.group),
-            "annotations": {"api-approved.kubernetes.io": "unapproved, the group is Karmada's"},
         },
         "spec": {
             "group": info.group,
@@ -136,6 +137,13 @@ fn columns(kind: &str) -> Vec<Value> {
         "ResourceInterpreterCustomization" => {
             vec![text("Target-API-Version", ".spec.target.apiVersion"), text("Target-Kind", ".spec.target.kind")]
         }
+        "EvictionPause" => vec![text("Until", ".spec.until"), text("Reason", ".spec.reason")],
+        "ClusterDrain" => vec![
+            text("Cluster", ".spec.clusterName"),
+            text("Phase", ".status.phase"),
+            json!({"name": "Bindings-Left", "type": "integer", "jsonPath": ".status.bindingsLeft"}),
+            json!({"name": "Copies-Left", "type": "integer", "jsonPath": ".status.copiesLeft"}),
+        ],
         _ => Vec::new(),
     };
     columns.push(json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}));

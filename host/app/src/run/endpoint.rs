@@ -37,27 +37,30 @@ impl State {
     }
 
     fn metrics(&self) -> String {
-        let mut text = String::new();
-        let Some(context) = self.0.context.get() else { return text };
-        let _ = family(&mut text, "bulkhead_plugin_calls_total", "Calls of a plugin.", "counter");
+        let Some(context) = self.0.context.get() else { return String::new() };
+        // What follows is counted elsewhere; it stands before the end that the encoder writes.
+        let mut text = context.metrics.text();
+        let end = text.rfind("# EOF").unwrap_or(text.len());
+        text.truncate(end);
+        let _ = family(&mut text, "bulkhead_plugin_calls", "Calls of a plugin.", "counter");
         let report = context.registry.report();
         for plugin in &report {
             let _ =
                 writeln!(text, "bulkhead_plugin_calls_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.calls);
         }
-        let _ = family(&mut text, "bulkhead_plugin_faults_total", "Calls of a plugin that gave no answer.", "counter");
+        let _ = family(&mut text, "bulkhead_plugin_faults", "Calls of a plugin that gave no answer.", "counter");
         for plugin in &report {
             let _ =
                 writeln!(text, "bulkhead_plugin_faults_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.faults);
         }
-        let _ = family(&mut text, "bulkhead_reconcile_errors_total", "Reconciles to be tried again.", "counter");
+        let _ = family(&mut text, "bulkhead_reconcile_errors", "Reconciles to be tried again.", "counter");
         for (controller, error, count) in context.failures.counts() {
             let _ =
                 writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}");
         }
         let _ = family(&mut text, "bulkhead_decisions", "Decisions in the journal.", "gauge");
         let decisions = context.journal.records().len() as u64 + context.journal.dropped();
-        let _ = writeln!(text, "bulkhead_decisions {decisions}");
+        let _ = writeln!(text, "bulkhead_decisions {decisions}\n# EOF");
         text
     }
 }

@@ -69,6 +69,7 @@ impl Federation {
             flags: Arc::new(flags),
             events: emitter,
             failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
         };

@@ -38,8 +38,10 @@ fn settings() -> Vec<Setting> {
     let defaults = serde_json::to_value(Flags::default()).unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let setting = |(name, property): (String, Value)| {
-        let text = |key: &str| property[key].as_str().unwrap_or_default().to_owned();
-        Setting { meaning: text("description"), type_: text("type"), default: defaults[&name].clone(), name }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        // What may be absent has a list of types, with its own first.
+        let type_ = property["type"].as_array().and_then(|types| types.first()).unwrap_or(&property["type"]);
+        Setting { meaning: text(&property["description"]), type_: text(type_), default: defaults[&name].clone(), name }
     };
     properties.into_iter().map(setting).collect()
 }

@@ -148,6 +148,7 @@ impl Federation {
             flags: Arc::new(scenario.flags.clone()),
             events: emitter,
             failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
         };

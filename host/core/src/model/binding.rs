@@ -265,7 +265,8 @@ pub struct GracefulEvictionTask {
     /// Labels for the new copy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
-    /// When the grace period began; stamped by the graceful eviction controller, not by the evictor.
+    /// When the grace period began. Karmada's evictors leave it to the graceful eviction controller, which costs a
+    /// second write; ours stamp it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
     /// Where the workload ran before.

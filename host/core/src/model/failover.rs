@@ -72,6 +72,14 @@ pub struct ClusterFailover {
     /// What happens to the old copy.
     #[serde(default)]
     pub purge_mode: PurgeMode,
+    /// How long a `PreferNoExecute` taint is put up with, in seconds; 300 when absent. `NoExecute` taints go by the
+    /// placement's tolerations instead. In no release of Karmada.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i32>,
+    /// How long a `Gracefully` purge waits for the new copy, in seconds; absent leaves it to the controller's flag.
+    /// In no release of Karmada.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_period_seconds: Option<i32>,
     /// What to carry over from the old copy's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,

@@ -14,6 +14,9 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// Nothing new is scheduled there, and what runs there and does not tolerate the taint is evicted.
     NoExecute,
+    /// What runs there is evicted if its policy has `failover.cluster`, whatever it tolerates. In no release of
+    /// Karmada; behind a gate.
+    PreferNoExecute,
 }
 
 impl TaintEffect {
@@ -23,6 +26,7 @@ impl TaintEffect {
             Self::NoSchedule => "NoSchedule",
             Self::PreferNoSchedule => "PreferNoSchedule",
             Self::NoExecute => "NoExecute",
+            Self::PreferNoExecute => "PreferNoExecute",
         }
     }
 }

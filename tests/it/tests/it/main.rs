@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod conformance;
+mod eviction;
 mod examples;
 mod faults;
 mod reload;
