@@ -1,6 +1,7 @@
 //! The `bulkhead` program.
 
 mod plugin;
+mod profiles;
 mod simulate;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Simulate(simulate::Arguments),
+    Profiles(profiles::Arguments),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -25,6 +27,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
     }
 }

@@ -6,6 +6,7 @@
 //! Start reading at [`Manager`] (what runs), then at one controller, for example `graceful_eviction`.
 
 mod agent;
+mod application_failover;
 mod binding;
 mod binding_kind;
 mod binding_status;
@@ -23,6 +24,7 @@ pub mod flags;
 mod graceful_eviction;
 mod kinds;
 mod manager;
+pub mod profile;
 mod queue;
 mod render;
 mod scheduler;

@@ -16,15 +16,15 @@ mod taint_policy;
 
 pub use binding::{
     AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, Health, ObjectReference,
-    ReplicaRequirements, TargetCluster,
+    ReplicaRequirements, Reports, TargetCluster,
 };
 pub use cluster::{
     ApiEnablement, ApiResource, Cluster, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
 };
 pub use condition::{Condition, ConditionStatus, set_condition};
 pub use failover::{
-    ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PurgeMode, StatePreservation,
-    StatePreservationRule,
+    ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PreConditions, PurgeMode,
+    StatePreservation, StatePreservationRule,
 };
 pub use interpretation::{Component, DependentObjectReference};
 pub use list::List;
