@@ -2,6 +2,7 @@
 //! (Karmada: `pkg/apis/config/v1alpha1/resourceinterpretercustomization_types.go`).
 
 use kube::core::ClusterResourceScope;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::object::api_object;
@@ -21,7 +22,7 @@ api_object! {
 ///
 /// Rules are also read from beside `target`, where the application failover document puts them; a rule under
 /// `customizations` wins. They are written under `customizations` only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "CustomizationSpecWire")]
 pub struct CustomizationSpec {
     /// The kind the scripts are for.
@@ -31,7 +32,7 @@ pub struct CustomizationSpec {
 }
 
 /// `spec.target`, compared exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomizationTarget {
     /// `group/version`, or `v1`.
@@ -41,7 +42,7 @@ pub struct CustomizationTarget {
 }
 
 /// One rule.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LuaRule {
     /// The script; an empty one means that the rule is not set.
@@ -51,7 +52,7 @@ pub struct LuaRule {
 macro_rules! rules {
     ($($(#[$doc:meta])* $field:ident = $wire:literal,)*) => {
         /// The rules of a customization, all optional.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub struct CustomizationRules {
             $(
                 $(#[$doc])*
@@ -95,7 +96,7 @@ rules! {
     dependency_interpretation = "dependencyInterpretation",
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct CustomizationSpecWire {
     target: CustomizationTarget,
     #[serde(default)]

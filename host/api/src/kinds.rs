@@ -33,6 +33,7 @@ impl KindInfo {
 }
 
 const KARMADA: &[&str] = &["karmada-io"];
+const BULKHEAD: &[&str] = &["bulkhead"];
 
 /// Every kind of this crate (Karmada: `charts/karmada/_crds/bases`, `pkg/registry/cluster/storage/storage.go`).
 pub const REGISTERED: &[KindInfo] = &[
@@ -124,6 +125,28 @@ pub const REGISTERED: &[KindInfo] = &[
         namespaced: false,
         status_subresource: false,
     },
+    KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "EvictionPause",
+        plural: "evictionpauses",
+        singular: "evictionpause",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: false,
+        status_subresource: false,
+    },
+    KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "ClusterDrain",
+        plural: "clusterdrains",
+        singular: "clusterdrain",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: false,
+        status_subresource: true,
+    },
 ];
 
 #[cfg(test)]
@@ -132,8 +155,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy,
-        ResourceBinding, ResourceInterpreterCustomization, Work,
+        Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+        PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -155,6 +178,8 @@ mod tests {
         check::<ClusterResourceBinding>(5);
         check::<Work>(6);
         check::<ResourceInterpreterCustomization>(7);
-        assert_eq!(REGISTERED.len(), 8);
+        check::<EvictionPause>(8);
+        check::<ClusterDrain>(9);
+        assert_eq!(REGISTERED.len(), 10);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 /// `kube`'s own derive wants the spec type to be declared beside the object; ours live in the core model.
 macro_rules! api_object {
     (
-        $(#[$attribute:meta])*
+        $(#[doc = $doc:literal])*
         $name:ident {
             group: $group:literal,
             version: $version:literal,
@@ -17,7 +17,7 @@ macro_rules! api_object {
             $(, status: $status:ty)?
         }
     ) => {
-        $(#[$attribute])*
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
         pub struct $name {
             /// Kubernetes metadata.
@@ -66,6 +66,16 @@ macro_rules! api_object {
 
             fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
                 &mut self.metadata
+            }
+        }
+
+        impl crate::definition::Described for $name {
+            fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::definition::Schemas {
+                crate::definition::Schemas {
+                    description: [$($doc),*].concat().trim().to_owned(),
+                    spec: generator.root_schema_for::<$spec>(),
+                    status: [$(generator.root_schema_for::<$status>())?].into_iter().next(),
+                }
             }
         }
 

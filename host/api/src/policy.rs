@@ -2,6 +2,7 @@
 
 use bulkhead_core::model::{ClusterTaintPolicySpec, FailoverBehavior, LabelSelector, Placement};
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::object::api_object;
@@ -40,7 +41,7 @@ api_object! {
 }
 
 /// `spec` of both propagation policies (Karmada: `propagation_types.go:PropagationSpec`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PropagationSpec {
     /// Which templates; at least one.
@@ -87,7 +88,7 @@ pub struct PropagationSpec {
 }
 
 /// Selects resource templates.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSelector {
     /// `group/version`, or `v1`.
@@ -106,7 +107,7 @@ pub struct ResourceSelector {
 }
 
 /// Whether a policy takes templates over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PreemptionBehavior {
     /// From any policy of lower priority.
     Always,
@@ -116,7 +117,7 @@ pub enum PreemptionBehavior {
 }
 
 /// What happens when a member object exists already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ConflictResolution {
     /// It is left alone and the Work reports it.
     #[default]
@@ -136,7 +137,7 @@ impl ConflictResolution {
 }
 
 /// `spec.suspension` of a propagation policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspension {
     /// Dispatching to every cluster.
@@ -148,7 +149,7 @@ pub struct Suspension {
 }
 
 /// Clusters that dispatching is suspended on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendClusters {
     /// Their names.
@@ -157,7 +158,7 @@ pub struct SuspendClusters {
 }
 
 /// `spec.schedulePriority` of a propagation policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulePriority {
     /// `KubePriorityClass`.

@@ -2,6 +2,7 @@
 
 use bulkhead_core::model::{Condition, Health};
 use kube::core::NamespaceResourceScope;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ api_object! {
 }
 
 /// `spec` of a [`Work`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
     /// What to apply.
@@ -40,7 +41,7 @@ pub struct WorkSpec {
 }
 
 /// `spec.workload` of a [`Work`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadTemplate {
     /// Whole objects; Karmada writes exactly one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,7 +49,7 @@ pub struct WorkloadTemplate {
 }
 
 /// `status` of a [`Work`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
     /// [`APPLIED`] and [`DISPATCHING`].
@@ -60,7 +61,7 @@ pub struct WorkStatus {
 }
 
 /// What the member cluster reports for one manifest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestStatus {
     /// Which manifest.
     pub identifier: ResourceIdentifier,
@@ -73,7 +74,7 @@ pub struct ManifestStatus {
 }
 
 /// Names one manifest of a Work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceIdentifier {
     /// Index in `spec.workload.manifests`.
     pub ordinal: i32,

@@ -1,7 +1,10 @@
 //! The `bulkhead` program.
 
+mod crds;
+mod join;
 mod plugin;
 mod profiles;
+mod run;
 mod simulate;
 
 use std::process::ExitCode;
@@ -20,6 +23,10 @@ struct Arguments {
 enum Command {
     Simulate(simulate::Arguments),
     Profiles(profiles::Arguments),
+    Run(Box<run::Arguments>),
+    Crds(crds::Arguments),
+    Join(join::JoinArguments),
+    Unjoin(join::UnjoinArguments),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -28,6 +35,10 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Crds(arguments) => crds::run(&arguments),
+        Command::Join(arguments) => join::join(&arguments),
+        Command::Unjoin(arguments) => join::unjoin(&arguments),
         Command::Plugin(command) => plugin::run(&command),
     }
 }

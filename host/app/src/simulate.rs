@@ -90,8 +90,9 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOptions> {
+    let lua = bulkhead_engine_lua::Options { pod_detail: scenario.flags.pod_detail(), ..Default::default() };
     let engines: Vec<Arc<dyn Engine>> = vec![
-        Arc::new(LuaEngine::new(Default::default())),
+        Arc::new(LuaEngine::new(lua)),
         Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
     ];
     let name = scenario.name.clone();

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_api::AnyBinding;
-use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, HEALTH_MEMORY};
+use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::model::BindingSpec;
@@ -44,12 +44,24 @@ pub(crate) async fn run(context: Context) {
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, matters, matters);
+    // A pause that ends lets go what it held back.
+    let (held_back, known) = (Arc::clone(&queue), context.clone());
+    let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
+        enqueue::<ResourceBinding>(&known, &held_back);
+        enqueue::<ClusterResourceBinding>(&known, &held_back);
+    });
     let controller = Arc::new(ApplicationFailover(context.clone()));
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>) {
+    for binding in B::store(&context.stores).list().iter().filter(|binding| is_concerned(&***binding)) {
+        queue.add(Key::of(&**binding));
+    }
 }
 
 /// Whether a policy asks for application failover, or did so and left a memory behind.
@@ -74,7 +86,25 @@ impl Reconcile for ApplicationFailover {
             graceful_eviction: context.flags.gate(FeatureGate::GracefulEviction),
             preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
         };
-        let plan = failover::decide(&binding.to_model(), producer::<B>(), options, context.clock.now());
+        let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let plan = failover::decide(FailoverSnapshot {
+            binding: &binding.to_model(),
+            producer: producer::<B>(),
+            options,
+            pauses: &pauses,
+            now: context.clock.now(),
+        });
+        for (cluster, because) in &plan.paused {
+            context.record(Record {
+                controller: NAME,
+                subject: subject(&*binding),
+                cluster: Some(cluster.clone()),
+                decision: Decision::EvictionsWait,
+                because: because.clone(),
+                effect: "the application stays for now".to_owned(),
+                inputs: vec![input(&*binding)],
+            });
+        }
         if let Some(patch) = patch(&plan) {
             let records = self.record(&*binding, &plan);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));

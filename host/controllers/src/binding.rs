@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::Work;
-use bulkhead_core::call::Operation;
+use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::dispatch;
 use bulkhead_core::journal::Decision;
@@ -174,6 +174,24 @@ impl BindingController {
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
+    /// The template with the cluster's replicas in it, if somebody can write them in.
+    fn revised<B: Binding>(
+        &self,
+        binding: &B,
+        template: &Arc<Value>,
+        target: &bulkhead_core::model::TargetCluster,
+    ) -> Result<Value, Error> {
+        if !binding.spec().is_workload() {
+            return Ok(Value::clone(template));
+        }
+        let revise = Operation::Revise { object: template, replicas: target.replicas };
+        match self.0.interpret(NAME, &subject(binding), revise) {
+            Ok(Some(Interpretation::Object(revised))) => Ok(revised),
+            Ok(_) => Ok(Value::clone(template)),
+            Err(fault) => Err(Error::Undecided(format!("replicas of {}: {}", binding.spec().resource, fault.reason()))),
+        }
+    }
+
     /// Creates or updates the Work of one target cluster. Returns whether there was anything to write.
     async fn ensure_work<B: Binding>(
         &self,
@@ -189,10 +207,9 @@ impl BindingController {
         if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
-        let about = subject(binding);
-        let interpret = |operation: Operation<'_>| context.interpret(NAME, &about, operation);
-        let desired = render::work(source, target, existing.as_deref(), interpret)
-            .map_err(|fault| Error::Undecided(format!("rendering {resource}: {}", fault.reason())))?;
+        let manifest = self.revised(binding, source.template, target)?;
+        let desired = render::work(source, manifest, target, existing.as_deref())
+            .map_err(|error| Error::Undecided(format!("rendering {resource}: {error}")))?;
         if existing.as_deref() == Some(&desired) {
             return Ok(false);
         }

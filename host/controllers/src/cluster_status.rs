@@ -1,6 +1,7 @@
 //! Probes of member clusters → Cluster status (Karmada: `cluster_status_controller.go`).
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
@@ -15,13 +16,15 @@ use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
 
 use crate::cluster::write_ready;
-use crate::context::Context;
+use crate::context::{Context, MemberError};
 use crate::controller::{self, Action, Error};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "cluster-status-controller";
 const WORKERS: usize = 5;
+/// How long a probe may take: a server that accepts connections and says nothing is not reachable.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 
 struct ClusterStatusController {
     context: Context,
@@ -82,7 +85,8 @@ impl ClusterStatusController {
         let name = cluster.name_any();
         let client = match context.members.client(&name) {
             Ok(client) => client,
-            Err(error) => {
+            Err(MemberError::NotYet(error)) => return Err(Error::NotYet(error)),
+            Err(MemberError::Broken(error)) => {
                 let message = format!("failed to create a ClusterClient: {error}");
                 let now = context.clock.now();
                 let observed = Condition::new("Ready", ConditionStatus::False, "StatusCollectionFailed", message, now);
@@ -146,7 +150,8 @@ async fn probe(client: &Client) -> Probe {
 
 async fn status_of(client: &Client, path: &str) -> Option<u16> {
     let request = Request::get(path).body(Body::empty()).ok()?;
-    client.send(request).await.ok().map(|response| response.status().as_u16())
+    let answer = tokio::time::timeout(PROBE_TIME_MAX, client.send(request)).await;
+    answer.ok()?.ok().map(|response| response.status().as_u16())
 }
 
 /// What the member serves, sorted, without subresources, and whether that is all.

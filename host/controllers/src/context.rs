@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::{
-    Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy, ResourceBinding,
-    ResourceInterpreterCustomization, Work,
+    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
 };
 use bulkhead_core::call::{InterpretCall, Interpretation, Operation, Reason};
 use bulkhead_core::combine::{self, Because, PolicyFault, Remarks};
@@ -23,12 +23,24 @@ use crate::dynamic::DynamicStores;
 use crate::events::Events;
 use crate::flags::Flags;
 use crate::kinds::Kinds;
+use crate::metrics::Metrics;
 use crate::store::{Key, Store};
 
 /// Where the API servers of member clusters are.
 pub trait Members: Send + Sync {
-    /// A client for a member cluster. The error says why there is none, for example a missing credential.
-    fn client(&self, cluster: &str) -> Result<Client, String>;
+    /// A client for a member cluster.
+    fn client(&self, cluster: &str) -> Result<Client, MemberError>;
+}
+
+/// Why there is no client for a member cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemberError {
+    /// Nobody looked yet; says nothing about the cluster.
+    #[error("{0}")]
+    NotYet(String),
+    /// What the Cluster object says does not make a client, for example a missing credential.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// Which member clusters a set of controllers talks to.
@@ -65,6 +77,8 @@ pub struct Context {
     pub events: Events,
     /// What did not get through.
     pub failures: Arc<Failures>,
+    /// Numbers about what goes on.
+    pub metrics: Arc<Metrics>,
     /// Resource templates, on the API server that [`HUB`] names.
     pub templates: Arc<DynamicStores>,
     /// Managed objects in member clusters, by cluster.
@@ -84,6 +98,10 @@ pub struct Stores {
     pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
     /// Taint policies.
     pub taint_policies: Arc<Store<ClusterTaintPolicy>>,
+    /// What people stopped from being evicted.
+    pub eviction_pauses: Arc<Store<EvictionPause>>,
+    /// Clusters that people empty.
+    pub cluster_drains: Arc<Store<ClusterDrain>>,
     /// Namespaced bindings, indexed by target cluster.
     pub bindings: Arc<Store<ResourceBinding>>,
     /// Cluster-scoped bindings, indexed by target cluster.
@@ -101,6 +119,8 @@ impl Default for Stores {
             policies: Store::new(),
             cluster_policies: Store::new(),
             taint_policies: Store::new(),
+            eviction_pauses: Store::new(),
+            cluster_drains: Store::new(),
             bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
             cluster_bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
             works: Store::indexed(|work| {
@@ -199,7 +219,7 @@ impl Context {
 
     /// A client for a member cluster.
     pub(crate) fn member(&self, cluster: &str) -> Result<Client, Error> {
-        self.members.client(cluster).map_err(Error::NotYet)
+        self.members.client(cluster).map_err(|error| Error::NotYet(error.to_string()))
     }
 
     /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.

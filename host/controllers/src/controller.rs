@@ -61,7 +61,7 @@ impl Error {
 }
 
 /// How long to wait after a conflict, so that the newer version has arrived.
-const AFTER_CONFLICT: Duration = Duration::from_millis(20);
+pub(crate) const AFTER_CONFLICT: Duration = Duration::from_millis(20);
 
 /// Whether an API error says that the object is not there.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::{Because, PolicyFault};
 use bulkhead_core::journal::{Decision, Subject};
-use bulkhead_core::model::{BindingSpec, ObjectReference};
+use bulkhead_core::model::{BindingSpec, Component, ObjectReference, ReplicaRequirements};
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
@@ -19,6 +19,7 @@ use crate::context::{Context, HUB, Record, about, input};
 use crate::controller::{self, Action, Error};
 use crate::dynamic;
 use crate::events::EventType;
+use crate::flags::FeatureGate;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -311,13 +312,10 @@ fn describe(
 ) -> Result<(), Error> {
     let object = Arc::new(dynamic::to_value(kind, template));
     let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());
-    let interpreted = context
-        .interpret(NAME, &about, Operation::Replicas { object: &object })
+    let needs = needs(context, &about, &object)
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
-    (spec.replicas, spec.replica_requirements) = match interpreted {
-        Some(Interpretation::Replicas { replicas, requirements }) => (replicas, requirements),
-        _ => (0, None),
-    };
+    (spec.replicas, spec.replica_requirements, spec.components) =
+        (needs.replicas, needs.requirements, needs.components);
     spec.resource = ObjectReference {
         api_version: kind.api_version.clone(),
         kind: kind.kind.clone(),
@@ -340,6 +338,42 @@ fn describe(
     }
     spec.suspension = suspension;
     Ok(())
+}
+
+/// What a template wants to run.
+#[derive(Default)]
+struct Needs {
+    replicas: i32,
+    requirements: Option<ReplicaRequirements>,
+    components: Vec<Value>,
+}
+
+/// Components are asked for where the gate lets them be placed; a template that has some is not asked for replicas.
+/// What nobody can tell is no workload. (Karmada: `pkg/detector/detector.go:applyReplicaInterpretation`.)
+fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
+    if context.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
+        && let Some(Interpretation::Components(components)) =
+            context.interpret(NAME, about, Operation::Components { object })?
+    {
+        let components = components.iter().map(component_value).collect();
+        return Ok(Needs { components, ..Needs::default() });
+    }
+    let Some(Interpretation::Replicas { replicas, mut requirements }) =
+        context.interpret(NAME, about, Operation::Replicas { object })?
+    else {
+        return Ok(Needs::default());
+    };
+    // Pod templates rarely name a namespace; the quota that counts is that of the object's own.
+    if context.flags.gate(FeatureGate::ResourceQuotaEstimate)
+        && let Some(needed) = &mut requirements
+    {
+        needed.rest.entry("namespace".to_owned()).or_insert_with(|| about.namespace.clone().into());
+    }
+    Ok(Needs { replicas, requirements, ..Needs::default() })
+}
+
+fn component_value(component: &Component) -> Value {
+    serde_json::to_value(component).unwrap_or_default()
 }
 
 fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &DynamicObject) {

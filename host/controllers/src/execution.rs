@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, DISPATCHING};
+use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{Condition, ConditionStatus, set_condition};
 use bulkhead_core::names::{self, keys};
+use bulkhead_plugins_builtin::prune;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -20,7 +22,6 @@ use crate::dynamic;
 use crate::events::EventType;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
-use crate::render;
 use crate::store::{Change, Key};
 use crate::write::update_status;
 
@@ -251,6 +252,7 @@ impl Execution {
             )));
         }
         retain(&mut desired, &observed);
+        let desired = self.retained(work, &kind, desired, &observed)?;
         if same_content(&kind, &desired, &observed) {
             return Ok(());
         }
@@ -258,6 +260,28 @@ impl Execution {
         let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
         let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
         self.context.settle(&[record], replaced.map(drop))
+    }
+
+    /// What is to be applied with what the member cluster owns, if somebody knows what that is for this kind. An
+    /// error keeps the object as it is, since applying it anyway could take something from the member.
+    fn retained(
+        &self,
+        work: &Work,
+        kind: &ObjectKind,
+        desired: DynamicObject,
+        observed: &DynamicObject,
+    ) -> Result<DynamicObject, Error> {
+        let cluster = cluster_of(work);
+        let undecided = |why: String| Error::Undecided(format!("what {cluster} retains of {}: {why}", kind.kind));
+        let (ours, theirs) = (Arc::new(dynamic::to_value(kind, &desired)), Arc::new(dynamic::to_value(kind, observed)));
+        let retain = Operation::Retain { desired: &ours, observed: &theirs };
+        match self.context.interpret(NAME, &binding_subject(work), retain) {
+            Ok(Some(Interpretation::Object(retained))) => {
+                serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
+            }
+            Ok(_) => Ok(desired),
+            Err(fault) => Err(undecided(fault.reason().to_string())),
+        }
     }
 
     /// Karmada synchronises namespaces with a controller of its own; here they follow the first object.
@@ -308,11 +332,9 @@ impl Execution {
     }
 
     fn record(&self, work: &Work, cluster: &str, decision: Decision, because: Because, effect: &str) -> u64 {
-        let binding = binding_of(work);
-        let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
         self.context.record(Record {
             controller: NAME,
-            subject: Subject::new(kind, &binding.namespace, &binding.name),
+            subject: binding_subject(work),
             cluster: Some(cluster.to_owned()),
             decision,
             because,
@@ -320,6 +342,13 @@ impl Execution {
             inputs: vec![input(work)],
         })
     }
+}
+
+/// The binding that a Work belongs to, as the subject of a decision.
+pub(crate) fn binding_subject(work: &Work) -> Subject {
+    let binding = binding_of(work);
+    let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
+    Subject::new(kind, &binding.namespace, &binding.name)
 }
 
 /// Kind and key of a manifest.
@@ -357,7 +386,8 @@ fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
 fn same_content(kind: &ObjectKind, desired: &DynamicObject, observed: &DynamicObject) -> bool {
     let pruned = |object: &DynamicObject| {
         let mut value = dynamic::to_value(kind, object);
-        render::prune(&mut value);
+        // What cannot be pruned is compared as it is, which at worst writes the same once more.
+        let _ = prune(&mut value);
         value
     };
     pruned(desired) == pruned(observed)

@@ -1,12 +1,16 @@
 //! Settings with Karmada's names and defaults (Karmada: `cmd/controller-manager/app/options`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use bulkhead_api::admission::AdmissionOptions;
+use bulkhead_core::decide::eviction::{BrakeBy, BrakeSettings, PreCheck, Rate};
 use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
 use bulkhead_core::model::PurgeMode;
+use bulkhead_core::pod::Detail;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
@@ -87,8 +91,22 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
+impl JsonSchema for GoDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "duration"})
+    }
+}
+
 /// The feature gates that exist so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum FeatureGate {
     /// Taint manager and ClusterTaintPolicy controller. Off by default, as in Karmada.
     Failover,
@@ -104,10 +122,14 @@ pub enum FeatureGate {
     SchedulingOvercommitProtection,
     /// Groups of workloads that must or must not run beside each other. Off by default.
     WorkloadAffinity,
+    /// Requirements of replicas tell the priority class and the namespace. Off by default.
+    ResourceQuotaEstimate,
+    /// Taints of effect `PreferNoExecute`, as the proposal "Optimize Cluster Failover" describes them. Off by default.
+    PreferNoExecute,
 }
 
 /// Settings of the controllers. Names, defaults and meaning are Karmada's unless a line says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Flags {
     /// Gates that differ from their default.
@@ -135,6 +157,22 @@ pub struct Flags {
     /// Evictions per second. Unlike Karmada's it is the rate of the whole process, whatever the number of workers;
     /// only evictions count, not items that turn out to need none; and 0 stops eviction.
     pub resource_eviction_rate: f64,
+    /// Not in Karmada: evictions per second from any one cluster, within the rate above. Absent is no limit of its own.
+    pub resource_eviction_rate_per_cluster: Option<f64>,
+    /// Only proposed for Karmada: the rate while too many of many clusters fail.
+    pub secondary_resource_eviction_rate: f64,
+    /// Only proposed for Karmada: the share of clusters that fail, from 0 to 1, above which evictions slow down or
+    /// stop. 1 switches that off; when every cluster fails at once, nothing moves whatever this says.
+    pub unhealthy_cluster_threshold: f64,
+    /// Only proposed for Karmada: with more clusters than this, evictions slow down; with fewer, they stop.
+    pub large_cluster_num_threshold: usize,
+    /// Not in Karmada: which clusters the threshold looks at together.
+    pub eviction_brake_by: BrakeBy,
+    /// Only proposed for Karmada: what must be true of other clusters before a binding is evicted.
+    pub eviction_pre_check: PreCheck,
+    /// Not in Karmada: after how long in the queue an eviction is over age; one slot in four then goes to the oldest.
+    /// 0 is never.
+    pub eviction_aging: GoDuration,
     /// How long an eviction task without its own grace period may last.
     pub graceful_eviction_timeout: GoDuration,
     /// Not in Karmada: what the end of a task's grace period means while no healthy copy replaces the old one.
@@ -178,6 +216,13 @@ impl Default for Flags {
             enable_taint_manager: true,
             no_execute_taint_eviction_purge_mode: PurgeMode::Gracefully,
             resource_eviction_rate: 0.5,
+            resource_eviction_rate_per_cluster: None,
+            secondary_resource_eviction_rate: 0.1,
+            unhealthy_cluster_threshold: 0.55,
+            large_cluster_num_threshold: 10,
+            eviction_brake_by: BrakeBy::Federation,
+            eviction_pre_check: PreCheck::Feasible,
+            eviction_aging: GoDuration::from_secs(600),
             graceful_eviction_timeout: GoDuration::from_secs(600),
             purge_without_replacement: PurgeWithoutReplacement::default(),
             restore_recovered_source: RestoreSource::default(),
@@ -202,7 +247,9 @@ impl Flags {
             | FeatureGate::StatefulFailoverInjection
             | FeatureGate::MultiplePodTemplatesScheduling
             | FeatureGate::SchedulingOvercommitProtection
-            | FeatureGate::WorkloadAffinity => false,
+            | FeatureGate::WorkloadAffinity
+            | FeatureGate::ResourceQuotaEstimate
+            | FeatureGate::PreferNoExecute => false,
         };
         self.feature_gates.get(&gate).copied().unwrap_or(default)
     }
@@ -214,6 +261,22 @@ impl Flags {
             default_not_ready_toleration_seconds: self.default_not_ready_toleration_seconds,
             default_unreachable_toleration_seconds: self.default_unreachable_toleration_seconds,
             allow_never_purging_clusters: self.allow_never_purging_clusters,
+        }
+    }
+
+    /// What interpreters tell of pods.
+    pub fn pod_detail(&self) -> Detail {
+        if self.gate(FeatureGate::ResourceQuotaEstimate) { Detail::PriorityClass } else { Detail::Plain }
+    }
+
+    /// How fast evictions go, and when they slow down.
+    pub fn brake(&self) -> BrakeSettings {
+        BrakeSettings {
+            rate: Rate::per_second(self.resource_eviction_rate),
+            secondary_rate: Rate::per_second(self.secondary_resource_eviction_rate),
+            unhealthy_threshold: self.unhealthy_cluster_threshold,
+            large_number: self.large_cluster_num_threshold,
+            by: self.eviction_brake_by,
         }
     }
 
@@ -231,8 +294,18 @@ impl Flags {
                 return Err(format!("{name}: must be greater than 0"));
             }
         }
-        if !self.resource_eviction_rate.is_finite() || self.resource_eviction_rate < 0.0 {
-            return Err("resource-eviction-rate: must be 0 (stop) or a positive number of evictions per second".into());
+        let rates = [
+            ("resource-eviction-rate", Some(self.resource_eviction_rate)),
+            ("resource-eviction-rate-per-cluster", self.resource_eviction_rate_per_cluster),
+            ("secondary-resource-eviction-rate", Some(self.secondary_resource_eviction_rate)),
+        ];
+        for (name, rate) in rates {
+            if rate.is_some_and(|rate| !rate.is_finite() || rate < 0.0) {
+                return Err(format!("{name}: must be 0 (stop) or a positive number of evictions per second"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.unhealthy_cluster_threshold) {
+            return Err("unhealthy-cluster-threshold: must be a share from 0 to 1".to_owned());
         }
         if self.no_execute_taint_eviction_purge_mode == PurgeMode::Never {
             return Err("no-execute-taint-eviction-purge-mode: must be Gracefully or Directly".to_owned());
@@ -260,6 +333,28 @@ impl Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let check = |change: fn(&mut Flags), flag: Option<&str>| {
+            let mut flags = Flags::default();
+            change(&mut flags);
+            let told = flags.validate().err();
+            assert_eq!(told.as_deref().and_then(|told| told.split(':').next()), flag, "{told:?}");
+        };
+        check(|_| {}, None);
+        check(|flags| flags.resource_eviction_rate = 0.0, None);
+        check(|flags| flags.resource_eviction_rate = -1.0, Some("resource-eviction-rate"));
+        check(|flags| flags.resource_eviction_rate = f64::NAN, Some("resource-eviction-rate"));
+        check(
+            |flags| flags.resource_eviction_rate_per_cluster = Some(-0.1),
+            Some("resource-eviction-rate-per-cluster"),
+        );
+        check(|flags| flags.secondary_resource_eviction_rate = -0.1, Some("secondary-resource-eviction-rate"));
+        check(|flags| flags.unhealthy_cluster_threshold = 1.1, Some("unhealthy-cluster-threshold"));
+        check(|flags| flags.unhealthy_cluster_threshold = f64::NAN, Some("unhealthy-cluster-threshold"));
+        check(|flags| flags.cluster_lease_duration = GoDuration::default(), Some("cluster-lease-duration"));
+    }
 
     #[test]
     fn durations_are_spelled_as_in_go() {

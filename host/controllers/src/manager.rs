@@ -58,6 +58,11 @@ pub struct Manager {
 impl Manager {
     /// Starts the informers and every controller that the context's scope calls for.
     pub fn start(context: Context) -> Self {
+        Self::start_only(context, |_| true)
+    }
+
+    /// Starts the informers, and those of the scope's controllers that `wanted` names.
+    pub fn start_only(context: Context, wanted: impl Fn(&str) -> bool) -> Self {
         let controllers = match context.scope {
             Scope::Push => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
@@ -65,7 +70,7 @@ impl Manager {
         let informers = Tasks::default();
         start_informers(&informers, &context.stores, &context.hub, &context.scope);
         let manager = Self { context, controllers, running: Mutex::default(), tasks: Mutex::default(), informers };
-        for (name, _) in controllers {
+        for (name, _) in controllers.iter().filter(|(name, _)| wanted(name)) {
             manager.start_controller(name);
         }
         manager
@@ -107,6 +112,8 @@ fn start_informers(tasks: &Tasks, stores: &Arc<Stores>, hub: &Client, scope: &Sc
         Scope::Push => {
             tasks.spawn(Arc::clone(&stores.customizations).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.taint_policies).run_informer(Api::all(hub.clone()), everything()));
+            tasks.spawn(Arc::clone(&stores.eviction_pauses).run_informer(Api::all(hub.clone()), everything()));
+            tasks.spawn(Arc::clone(&stores.cluster_drains).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.policies).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.cluster_policies).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.bindings).run_informer(Api::all(hub.clone()), everything()));

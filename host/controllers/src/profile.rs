@@ -2,6 +2,7 @@
 //!
 //! A profile is nothing but flags. Whatever is given beside it overrides it, flag by flag.
 
+use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,6 +68,9 @@ impl Profile {
                 feature_gates: [(FeatureGate::Failover, true)].into(),
                 enable_no_execute_taint_eviction: true,
                 failover_eviction_timeout: GoDuration::from_secs(300),
+                // What came with the proposals is not there yet.
+                unhealthy_cluster_threshold: 1.0,
+                eviction_pre_check: PreCheck::Off,
                 default_not_ready_toleration_seconds: Some(300),
                 default_unreachable_toleration_seconds: Some(300),
                 purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
@@ -75,9 +79,10 @@ impl Profile {
             },
             Self::Configurable => Flags { allow_never_purging_clusters: true, ..Self::Classic.flags() },
             Self::Optimized => Flags {
-                feature_gates: [(FeatureGate::Failover, true)].into(),
+                feature_gates: [(FeatureGate::Failover, true), (FeatureGate::PreferNoExecute, true)].into(),
                 enable_no_execute_taint_eviction: true,
                 allow_no_execute_taint_policy: true,
+                eviction_pre_check: PreCheck::Proposal,
                 purge_without_replacement: PurgeWithoutReplacement::OnlyByPolicy,
                 restore_recovered_source: RestoreSource::WhenUnplaced,
                 ..modern

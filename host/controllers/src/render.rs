@@ -1,19 +1,18 @@
-//! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`,
-//! `pkg/resourceinterpreter/default/native/prune`).
+//! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_api::work::{WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
-use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::{self, keys};
+use bulkhead_core::shape::Malformed;
+use bulkhead_plugins_builtin::{prune, prune_time_to_live};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-/// What the Work of one target cluster is made of.
+/// What every Work of a binding has in common.
 pub(crate) struct Source<'a, B> {
     /// The binding.
     pub(crate) binding: &'a B,
@@ -25,24 +24,25 @@ pub(crate) struct Source<'a, B> {
     pub(crate) preserved_labels: &'a BTreeMap<String, String>,
 }
 
-/// The Work of one target cluster. `existing` is the Work that is there, whose own id the manifest must carry.
+/// The Work of one target cluster. `manifest` is the template with the cluster's replicas in it; `existing` is the Work
+/// that is there, whose own id the manifest must carry. An error means that the manifest cannot be cleaned of what
+/// belongs to the control plane.
 pub(crate) fn work<B: AnyBinding>(
     source: &Source<'_, B>,
+    mut manifest: Value,
     target: &TargetCluster,
     existing: Option<&Work>,
-    interpret: impl Fn(Operation<'_>) -> Result<Option<Interpretation>, PolicyFault>,
-) -> Result<Work, PolicyFault> {
-    let Source { binding, permanent_id, template, preserved_labels } = *source;
+) -> Result<Work, Malformed> {
+    let Source { binding, permanent_id, preserved_labels, .. } = *source;
     let spec = binding.spec();
     let resource = &spec.resource;
-    let revise = Operation::Revise { object: template, replicas: target.replicas };
-    let interpreted = if spec.is_workload() { interpret(revise)? } else { None };
-    let mut manifest = interpreted.and_then(revised).unwrap_or_else(|| Value::clone(template));
-    prune(&mut manifest);
+    let generation = manifest.pointer("/metadata/generation").and_then(Value::as_i64).filter(|g| *g > 0);
+    let conflict = conflict_resolution(&manifest, &spec.conflict_resolution);
+    prune(&mut manifest)?;
+    prune_time_to_live(&mut manifest);
     let mut work = existing.cloned().unwrap_or_default();
     let namespace = names::execution_namespace(&target.name);
     let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
-    let conflict = conflict_resolution(template, &spec.conflict_resolution);
     let mut back_reference = match binding.namespace() {
         Some(namespace) => {
             vec![(keys::RESOURCE_BINDING_NAMESPACE, namespace), (keys::RESOURCE_BINDING_NAME, binding.name_any())]
@@ -57,7 +57,7 @@ pub(crate) fn work<B: AnyBinding>(
         label(&mut manifest, keys::WORK_ID, work_id);
     }
     annotate(&mut manifest, keys::TEMPLATE_UID, &resource.uid);
-    if let Some(generation) = template.pointer("/metadata/generation").and_then(Value::as_i64).filter(|g| *g > 0) {
+    if let Some(generation) = generation {
         annotate(&mut manifest, keys::TEMPLATE_GENERATION, &generation.to_string());
     }
     annotate(&mut manifest, keys::WORK_NAMESPACE, &namespace);
@@ -85,10 +85,6 @@ pub(crate) fn work<B: AnyBinding>(
     Ok(work)
 }
 
-fn revised(interpretation: Interpretation) -> Option<Value> {
-    if let Interpretation::Object(revised) = interpretation { Some(revised) } else { None }
-}
-
 /// The template's word counts if it is one that exists, then the binding's.
 fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
     let annotation = template.pointer("/metadata/annotations").and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
@@ -97,66 +93,6 @@ fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
         Some("abort") => "abort",
         _ if of_binding == "Overwrite" => "overwrite",
         _ => "abort",
-    }
-}
-
-/// Removes what belongs to the control plane's copy only.
-pub(crate) fn prune(manifest: &mut Value) {
-    let Some(object) = manifest.as_object_mut() else { return };
-    object.remove("status");
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in [
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-            "ownerReferences",
-            "finalizers",
-        ] {
-            metadata.remove(field);
-        }
-        if kind == "Deployment"
-            && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
-        {
-            annotations.remove("deployment.kubernetes.io/revision");
-        }
-    }
-    match kind.as_str() {
-        "Service" => prune_service(object),
-        "Job" => prune_job(object),
-        _ => {}
-    }
-}
-
-fn prune_service(object: &mut Map<String, Value>) {
-    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    if spec.get("clusterIP").and_then(Value::as_str) != Some("None") {
-        spec.remove("clusterIP");
-        spec.remove("clusterIPs");
-    }
-}
-
-/// Labels and selector that the Job controller generated would refuse another Job's pods.
-fn prune_job(object: &mut Map<String, Value>) {
-    const GENERATED: [&str; 4] =
-        ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
-    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    spec.remove("ttlSecondsAfterFinished");
-    if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
-        return;
-    }
-    if let Some(labels) = spec.get_mut("selector").and_then(|s| s.get_mut("matchLabels")).and_then(Value::as_object_mut)
-    {
-        labels.retain(|key, _| !GENERATED.contains(&key.as_str()));
-    }
-    let template = spec.get_mut("template").and_then(|template| template.pointer_mut("/metadata/labels"));
-    if let Some(labels) = template.and_then(Value::as_object_mut) {
-        labels.retain(|key, _| !GENERATED.contains(&key.as_str()));
     }
 }
 
@@ -214,7 +150,7 @@ mod tests {
         let target = TargetCluster::new("m2", 0);
         let render = |preserved_labels: &BTreeMap<String, String>, existing: Option<&Work>| {
             let source = Source { binding: &binding, permanent_id: "id", template: &template, preserved_labels };
-            work(&source, &target, existing, |_| Ok(None)).unwrap()
+            work(&source, Value::clone(&template), &target, existing).unwrap()
         };
         let check = |work: &Work, resume: &str, job: Option<&str>| {
             let manifest = &work.spec.workload.manifests[0];

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use bulkhead_core::decide::failover::{self, FailoverOptions};
+use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot};
 use bulkhead_core::decide::finish::{self, FinishOptions, FinishSnapshot};
 use bulkhead_core::model::Binding;
 use bulkhead_core::policy::{Policy, PolicySet};
@@ -67,7 +67,9 @@ fn look_at_application(criterion: &mut Criterion) {
         let binding = binding(size);
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &binding, |bencher, binding| {
-            bencher.iter(|| black_box(failover::decide(black_box(binding), "p", options, Time::from_millis(60_000))));
+            let now = Time::from_millis(60_000);
+            let snapshot = FailoverSnapshot { binding, producer: "p", options, pauses: &[], now };
+            bencher.iter(|| black_box(failover::decide(black_box(snapshot))));
         });
     }
     group.finish();

@@ -71,6 +71,10 @@ pub enum Decision {
     Tolerated,
     /// A binding is evicted from a cluster.
     Evicted,
+    /// An eviction that is due waits, or all evictions from a cluster do.
+    EvictionsWait,
+    /// Evictions from a cluster go on.
+    EvictionsResumed,
     /// The old copy is held.
     Held,
     /// The old copy may go.

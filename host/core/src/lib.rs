@@ -18,6 +18,8 @@ pub mod names;
 pub mod pod;
 pub mod policy;
 pub mod quantity;
+#[cfg(feature = "schema")]
+mod schema;
 pub mod shadow;
 pub mod shape;
 pub mod snapshot;

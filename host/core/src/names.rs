@@ -96,6 +96,10 @@ pub mod keys {
     pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
     /// Finalizer of ClusterResourceBindings.
     pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
+    /// Taint key for a cluster that a `ClusterDrain` empties. Ours, not Karmada's.
+    pub const DRAIN_TAINT: &str = "bulkhead.dev/drain";
+    /// Label on a binding or its template: an integer; of what waits for eviction, the higher number goes first.
+    pub const EVICTION_PRIORITY: &str = "bulkhead.dev/eviction-priority";
     /// Taint key for a cluster whose Ready condition is False.
     pub const NOT_READY_TAINT: &str = "cluster.karmada.io/not-ready";
     /// Taint key for a cluster whose Ready condition is Unknown.

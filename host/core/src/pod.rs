@@ -11,12 +11,22 @@ use crate::shape::{Malformed, field, list, members, text};
 /// Amounts by resource name: thousandths of cpu, units of everything else.
 type Amounts = BTreeMap<String, i128>;
 
-/// What one replica of a pod template needs; `None` when it asks for nothing.
+/// What is told of a pod template besides resources and nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// Its priority class, for estimators that look at quotas (Karmada: gate `ResourceQuotaEstimate`).
+    PriorityClass,
+}
+
+/// What one replica of a pod template needs; `None` when it asks for nothing. A priority class alone is no need.
 /// (Karmada: `pkg/util/helper/binding.go:GenerateReplicaRequirements`, `pkg/util/resource.go`.)
 ///
 /// `template` is an object with a pod's `spec`: a pod template or a pod. Init containers count with their
 /// maximum, restartable ones too, as in Karmada; pod-level resources are ignored as there.
-pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>, Malformed> {
+pub fn requirements(template: &Value, detail: Detail) -> Result<Option<ReplicaRequirements>, Malformed> {
     let mut needed = Amounts::new();
     for container in list(template, &["spec", "containers"])? {
         for (name, amount) in container_requests(container)? {
@@ -46,7 +56,12 @@ pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>, Mal
     if resource_request.is_empty() && claim.is_none() {
         return Ok(None);
     }
-    let rest = claim.into_iter().map(|claim| ("nodeClaim".to_owned(), Value::Object(claim))).collect();
+    let claim = claim.map(|claim| ("nodeClaim".to_owned(), Value::Object(claim)));
+    let mut rest: BTreeMap<_, _> = claim.into_iter().collect();
+    let priority_class = text(template, &["spec", "priorityClassName"])?;
+    if detail == Detail::PriorityClass && !priority_class.is_empty() {
+        rest.insert("priorityClassName".to_owned(), priority_class.into());
+    }
     Ok(Some(ReplicaRequirements { resource_request, rest }))
 }
 
@@ -187,7 +202,7 @@ mod tests {
     use super::*;
 
     fn check(spec: Value, expected: Value) {
-        let told = match requirements(&json!({"spec": spec})) {
+        let told = match requirements(&json!({"spec": spec}), Detail::Plain) {
             Ok(needed) => serde_json::to_value(needed).unwrap(),
             Err(error) => json!(error.to_string()),
         };
@@ -229,6 +244,19 @@ mod tests {
         let hard = json!({"nodeClaim": {"hardNodeAffinity": {"nodeSelectorTerms": []}}});
         check(affinity("requiredDuringSchedulingIgnoredDuringExecution"), hard);
         check(affinity("preferredDuringSchedulingIgnoredDuringExecution"), Value::Null);
+    }
+
+    #[test]
+    fn the_priority_class_is_told_where_it_is_asked_for() {
+        let check = |spec: Value, expected: Option<&str>| {
+            let needed = requirements(&json!({"spec": spec}), Detail::PriorityClass).unwrap().unwrap_or_default();
+            let told = needed.rest.get("priorityClassName").and_then(Value::as_str);
+            assert_eq!(told, expected, "{spec}");
+        };
+        let containers = json!([container(json!({"cpu": 1}), json!({}))]);
+        check(json!({"containers": containers, "priorityClassName": "high"}), Some("high"));
+        check(json!({"containers": containers}), None);
+        check(json!({"priorityClassName": "high"}), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
-use bulkhead_core::decide::failover::{self, FailoverOptions, HEALTH_MEMORY};
+use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::finish::{
     self, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, RestoreSource, ScheduleResult, result,
 };
@@ -309,7 +309,7 @@ proptest! {
             binding.status.aggregated_status = serde_json::from_value(items).unwrap();
             for _ in 0..lasts {
                 // Looked at every second, with a copy that knows nothing but what is on the binding.
-                let plan = failover::decide(&binding, "p", options, at(now));
+                let plan = failover::decide(FailoverSnapshot { binding: &binding, producer: "p", options, pauses: &[], now: at(now) });
                 if let Some(spec) = plan.spec {
                     prop_assert_eq!(health, "Unhealthy");
                     prop_assert!(ill_s > tolerated, "{ill_s} s of illness, {tolerated} s are tolerated");

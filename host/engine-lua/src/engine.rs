@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{
     Description, Engine, Entry, EntryPoint, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
@@ -17,12 +18,14 @@ use crate::pool::Pool;
 pub struct Options {
     /// Longest script, in bytes. Compiling is not metered, its cost grows with the length.
     pub script_bytes_max: usize,
+    /// What `kube.accuratePodRequirements` tells besides resources and nodes.
+    pub pod_detail: Detail,
 }
 
 impl Default for Options {
     /// 1 MiB, which is more than an object in the API can hold.
     fn default() -> Self {
-        Self { script_bytes_max: 1 << 20 }
+        Self { script_bytes_max: 1 << 20, pod_detail: Detail::Plain }
     }
 }
 
@@ -37,7 +40,7 @@ impl LuaEngine {
     /// An engine. It holds no Lua state; every plugin that it loads has its own.
     pub fn new(options: Options) -> Self {
         let compiler = Compiler::new().set_optimization_level(1).set_debug_level(1);
-        let library = Arc::new(Library::compile(&compiler));
+        let library = Arc::new(Library::compile(&compiler, options.pod_detail));
         Self { options, compiler, library }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Each is given the function that fills tables of the host's first, then what the script passes.
 
-use bulkhead_core::pod;
+use bulkhead_core::pod::{self, Detail};
 use bulkhead_core::quantity::Quantity;
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
 use serde_json::Value;
@@ -30,14 +30,16 @@ struct Arguments {
     fill: Function,
     /// What a table may amount to.
     bytes_max: usize,
+    /// What is told of pods.
+    detail: Detail,
 }
 
 /// The raw functions by name.
-pub(crate) fn functions(lua: &Lua, bytes_max: usize) -> mlua::Result<Table> {
+pub(crate) fn functions(lua: &Lua, bytes_max: usize, detail: Detail) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let add = |name: &str, function: fn(&Arguments) -> Outcome| {
         let function = lua.create_function(move |lua, (fill, values): (Function, MultiValue)| {
-            match function(&Arguments { values, fill, bytes_max }) {
+            match function(&Arguments { values, fill, bytes_max, detail }) {
                 Ok(value) => (true, decode(lua, &value)?).into_lua_multi(lua),
                 Err((message, level)) => (false, message, level).into_lua_multi(lua),
             }
@@ -67,7 +69,7 @@ fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
         return Err(("getPodRequirements only accepts one argument".to_owned(), CALLER));
     }
     let template = template(arguments, "accuratePodRequirements")?;
-    let needed = pod::requirements(&template).map_err(|error| not_a_template(&error))?;
+    let needed = pod::requirements(&template, arguments.detail).map_err(|error| not_a_template(&error))?;
     serde_json::to_value(needed).map_err(|error| (error.to_string(), CALLER))
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use bulkhead_core::pod::Detail;
 use bulkhead_core::time::Time;
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{Function, Lua, Table};
@@ -36,6 +37,7 @@ const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
 /// The part of the library that is written in Lua, compiled.
 pub(crate) struct Library {
     bytecode: Vec<u8>,
+    detail: Detail,
 }
 
 /// What the library gives to the state that it was put into.
@@ -48,9 +50,9 @@ pub(crate) struct Opened {
 }
 
 impl Library {
-    pub(crate) fn compile(compiler: &Compiler) -> Self {
+    pub(crate) fn compile(compiler: &Compiler, detail: Detail) -> Self {
         let bytecode = compiler.compile(include_str!("library.luau"));
-        Self { bytecode: bytecode.expect("the library compiles, as its tests show") }
+        Self { bytecode: bytecode.expect("the library compiles, as its tests show"), detail }
     }
 
     /// Puts the library into a new state, for good. `bytes_max` bounds what a table may amount to when it
@@ -60,7 +62,7 @@ impl Library {
         let refused = lua.create_table()?;
         refused.raw_set("_G", unsupported(lua, &UNSUPPORTED)?)?;
         refused.raw_set("string", unsupported(lua, &UNSUPPORTED_IN_STRING)?)?;
-        let kube = kube::functions(lua, bytes_max)?;
+        let kube = kube::functions(lua, bytes_max, self.detail)?;
         let (fresh, incomplete) = open.call((now(lua, Arc::clone(clock))?, require(lua)?, kube, refused))?;
         Ok(Opened { fresh, incomplete })
     }

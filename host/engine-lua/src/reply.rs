@@ -90,6 +90,7 @@ fn taint_change(change: &Value) -> Result<TaintChange, String> {
         Some("NoSchedule") => Ok(TaintEffect::NoSchedule),
         Some("PreferNoSchedule") => Ok(TaintEffect::PreferNoSchedule),
         Some("NoExecute") => Ok(TaintEffect::NoExecute),
+        Some("PreferNoExecute") => Ok(TaintEffect::PreferNoExecute),
         _ => Err("a taint without a known effect".to_owned()),
     };
     let key = |taint: &Value| match text(taint, "key")? {

@@ -1,6 +1,7 @@
 //! What a component may import and must export, by name.
 
 use crate::outline::Outline;
+use crate::wasi;
 
 /// The package that plugins are written against.
 const PACKAGE: &str = "bulkhead:policy";
@@ -42,14 +43,16 @@ pub(crate) fn objection(outline: &Outline) -> Option<String> {
 
 /// Why a component with these imports gets none of them, if so.
 pub(crate) fn import_objection<'a>(mut imports: impl Iterator<Item = &'a str>) -> Option<String> {
-    let refused = imports.find(|name| !OFFERED.into_iter().any(|offered| *name == interface(offered)))?;
+    let offered = |name: &str| OFFERED.into_iter().any(|offered| name == interface(offered)) || wasi::offers(name);
+    let refused = imports.find(|name| !offered(name))?;
     let name = shown(refused);
     Some(if other_version(refused) {
         format!("imports {name}, and this host speaks {PACKAGE}@{VERSION}")
     } else {
         let offered = OFFERED.join(", ");
         format!(
-            "imports {name}, which no plugin gets; a plugin may import {offered} of {PACKAGE}@{VERSION} and nothing else"
+            "imports {name}, which no plugin gets; a plugin may import {offered} of {PACKAGE}@{VERSION}, the basic \
+             interfaces of WASI 0.2, which lead nowhere, and nothing else"
         )
     })
 }
@@ -81,7 +84,8 @@ mod tests {
         let plugin = "bulkhead:policy/plugin@0.1.0";
         let score = "bulkhead:policy/score@0.1.0";
         check(&["bulkhead:policy/log@0.1.0"], &[plugin, score], None);
-        check(&["wasi:clocks/wall-clock@0.2.6"], &[plugin, score], Some("imports wasi:clocks/wall-clock@0.2.6, which"));
+        check(&["wasi:clocks/wall-clock@0.2.6"], &[plugin, score], None);
+        check(&["wasi:http/types@0.2.6"], &[plugin, score], Some("imports wasi:http/types@0.2.6, which"));
         check(&["bulkhead:policy/log@0.2.0"], &[plugin, score], Some("log@0.2.0, and this host speaks"));
         check(&["bulkhead:policy/secrets@0.1.0"], &[plugin, score], Some("which no plugin gets"));
         check(&[], &[score], Some("does not export bulkhead:policy/plugin@0.1.0"));

@@ -19,7 +19,7 @@ use crate::pool::{self, Allocation, Started};
 use crate::session::{Code, Exports, Session};
 use crate::slots::Slots;
 use crate::ticker::Ticker;
-use crate::{contract, metadata};
+use crate::{contract, metadata, wasi};
 
 /// How the engine runs.
 #[derive(Clone)]
@@ -86,6 +86,7 @@ impl WasmEngine {
         let Started { engine, allocation, problem } = started.map_err(StartError::Wasmtime)?;
         let mut linker = Linker::new(&engine);
         EveryKind::add_to_linker::<_, HasSelf<_>>(&mut linker, |host: &mut Host| host).map_err(StartError::Wasmtime)?;
+        wasi::add_to_linker(&mut linker).map_err(StartError::Wasmtime)?;
         let ticker = Arc::new(Ticker::start(engine.clone())?);
         let slots = Arc::new(Slots::new(options.instances_max, Arc::clone(&ticker)));
         let cache = options.cache.clone().map(Cache::open);
@@ -171,7 +172,7 @@ impl Engine for WasmEngine {
         let mut session =
             Session::new(&code, about).map_err(|fault| at.error(LoadStage::Configured, fault.to_string()))?;
         let configured = configure(&mut session);
-        session.store.data_mut().lines.flush(self.options.log.as_ref(), &id);
+        session.store.data_mut().flush(self.options.log.as_ref(), &id);
         configured.map_err(|fault| at.error(stage(&fault), fault.to_string()))?;
         let capabilities = metadata::capabilities(&code.exports, &object_kinds);
         let log = self.options.log.clone();

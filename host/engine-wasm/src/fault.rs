@@ -8,6 +8,7 @@ use wasmtime::{Error, Trap};
 use crate::bindings::bulkhead::policy::types::PolicyError;
 use crate::limits::Limits;
 use crate::log::plain;
+use crate::wasi::Refusal;
 
 /// Longest text of a guest's own error, in characters.
 const GUEST_ERROR_CHARS_MAX: usize = 1024;
@@ -22,6 +23,10 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         // A guest that is refused memory traps or gives up; the refusal is the cause.
         _ if limits.hit => FaultKind::Memory,
         Some(_) => FaultKind::Trap,
+        None if let Some(refusal) = error.downcast_ref::<Refusal>() => match refusal {
+            Refusal::Exit(_) => FaultKind::Trap,
+            Refusal::Denied(_) => FaultKind::Denied,
+        },
         None if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => FaultKind::Memory,
         // wasmtime checks every handle of a guest, so one that is not in the table is our own mistake.
         None if error.downcast_ref::<ResourceTableError>().is_some() => FaultKind::HostBug,

@@ -7,7 +7,7 @@
 //! fuel does not count; memory, stack and replies have limits.
 //!
 //! Instances have slots whose memory is reserved beforehand, and calls wait for one. Compiled code is kept on disk if
-//! the operator names a folder. There is no WASI for guests whose toolchain insists on it.
+//! the operator names a folder. Guests whose toolchain insists on WASI get one that leads nowhere.
 //!
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 
@@ -30,6 +30,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 mod ticker;
+mod wasi;
 
 pub use cache::{CacheOptions, CacheReport};
 pub use engine::{Options, StartError, WasmEngine};

@@ -49,7 +49,7 @@ impl Policy for WasmPolicy {
         let about = About { now_ms: call.now().as_millis(), seed: seed(call), plugin_name: self.id.name.clone() };
         let mut session = Session::new(&self.code, about)?;
         let outcome = answer(&mut session, call);
-        session.store.data_mut().lines.flush(self.log.as_ref(), &self.id);
+        session.store.data_mut().flush(self.log.as_ref(), &self.id);
         self.meter.note(&session);
         if outcome.as_ref().err().is_none_or(|fault| fault.kind == FaultKind::Unsupported) {
             session.end_well();

@@ -1,4 +1,4 @@
-//! The example plugins as WebAssembly components.
+//! The guest programs as WebAssembly components: example plugins, and guests of the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,38 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use wit_component::ComponentEncoder;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+/// Workspaces of guest programs, with the Rust target that each is built for.
+const WORKSPACES: [(&str, &str); 2] =
+    [("examples/plugins", "wasm32-unknown-unknown"), ("tests/guests/wasip2", "wasm32-wasip2")];
 
-/// Builds every crate of `examples/plugins` and writes it as a component to `target/guests/<crate>.wasm`. Files
-/// whose content would not change are left alone. Returns the components, in order of name.
+/// Builds every crate of the workspaces and writes it as a component to `target/guests/<crate>.wasm`. Files whose
+/// content would not change are left alone. Returns the components, in order of workspace and name.
 pub(crate) fn build(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    ensure_target()?;
-    let (workspace, out) = (root.join("examples/plugins"), root.join("target/guests"));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--target", TARGET])
-        .current_dir(&workspace)
-        .env("CARGO_TARGET_DIR", &out)
-        .status()
-        .context("starting cargo build in examples/plugins")?;
-    if !status.success() {
-        bail!("building the example plugins failed ({status})");
-    }
+    let out = root.join("target/guests");
     let mut components = Vec::new();
-    for name in guest_names(&workspace)? {
-        let module = out.join(TARGET).join("release").join(format!("{}.wasm", name.replace('-', "_")));
-        components.push(componentize(&module, &out.join(format!("{name}.wasm")))?);
+    for (workspace, target) in WORKSPACES {
+        ensure_target(target)?;
+        compile(root, workspace, target, &out)?;
+        for name in guest_names(&root.join(workspace))? {
+            let built = out.join(target).join("release").join(format!("{}.wasm", name.replace('-', "_")));
+            components.push(componentize(&built, &out.join(format!("{name}.wasm")))?);
+        }
     }
     Ok(components)
+}
+
+fn compile(root: &Path, workspace: &str, target: &str, out: &Path) -> anyhow::Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--target", target])
+        .current_dir(root.join(workspace))
+        .env("CARGO_TARGET_DIR", out)
+        .status()
+        .with_context(|| format!("starting cargo build in {workspace}"))?;
+    if !status.success() {
+        bail!("building the guests in {workspace} failed ({status})");
+    }
+    Ok(())
 }
 
 fn guest_names(workspace: &Path) -> anyhow::Result<Vec<String>> {
@@ -44,30 +53,36 @@ fn guest_names(workspace: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn componentize(module: &Path, component: &Path) -> anyhow::Result<PathBuf> {
-    let bytes = fs::read(module).with_context(|| format!("reading {}", module.display()))?;
-    let encoded = ComponentEncoder::default().validate(true).module(&bytes).and_then(|encoder| encoder.encode());
-    let encoded = encoded.with_context(|| format!("turning {} into a component", module.display()))?;
+/// The linker of some targets makes components by itself; what it made otherwise becomes one here.
+fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+    let bytes = fs::read(built).with_context(|| format!("reading {}", built.display()))?;
+    let encoded = if bytes.starts_with(COMPONENT) {
+        bytes
+    } else {
+        let encoded = ComponentEncoder::default().validate(true).module(&bytes).and_then(|encoder| encoder.encode());
+        encoded.with_context(|| format!("turning {} into a component", built.display()))?
+    };
     if fs::read(component).ok().as_deref() != Some(&encoded) {
         fs::write(component, encoded).with_context(|| format!("writing {}", component.display()))?;
     }
     Ok(component.to_path_buf())
 }
 
-/// Asks rustup for the target unless it is there.
-fn ensure_target() -> anyhow::Result<()> {
+/// Asks rustup for a target unless it is there.
+fn ensure_target(target: &str) -> anyhow::Result<()> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let printed = Command::new(rustc).args(["--print", "sysroot"]).output().context("asking rustc for its sysroot")?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim());
-    if sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+    if sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
         return Ok(());
     }
-    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
+    let added = Command::new("rustup").args(["target", "add", target]).status();
     if added.is_ok_and(|status| status.success()) {
         return Ok(());
     }
     bail!(
-        "the example plugins need the Rust target {TARGET}, and rustup could not add it; install it with \
-         `rustup target add {TARGET}`, or with your distribution's package for it"
+        "the guests need the Rust target {target}, and rustup could not add it; install it with `rustup target add \
+         {target}`, or with your distribution's package for it"
     )
 }

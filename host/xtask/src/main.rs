@@ -28,7 +28,13 @@ enum Task {
     },
     /// Run everything that must pass.
     Test,
-    /// Build the example plugins as WebAssembly components into target/guests.
+    /// Run Bulkhead on real Kubernetes control planes; needs Go and kubectl.
+    E2e {
+        /// `run [NAME]` for the scenarios with such a name, or `bench`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
     Guests,
     /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
     Vectors {
@@ -64,12 +70,22 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let program = root.join("target/debug/bulkhead");
             let example = ["examples/nginx-divided/scenario.yaml".to_owned()];
             let arguments = if simulate.is_empty() { &example[..] } else { &simulate[..] };
-            sh::exit_code(&root, &program, "simulate", arguments)
+            let all: Vec<_> = std::iter::once("simulate".to_owned()).chain(arguments.iter().cloned()).collect();
+            sh::exit_code(&root, &program, &all)
         }
         Task::Test => {
             guests::build(&root)?;
             sh::cargo(&root, &["test", "--workspace"])?;
             Ok(ExitCode::SUCCESS)
+        }
+        Task::E2e { arguments } => {
+            sh::cargo(&root, &["build", "--package", "bulkhead", "--package", "bulkhead-e2e"])?;
+            let path = |path: &Path| path.display().to_string();
+            let program = path(&root.join("target/debug/bulkhead"));
+            let fixed = ["--program".to_owned(), program, "--root".to_owned(), path(&root)];
+            let given = if arguments.is_empty() { vec!["run".to_owned()] } else { arguments };
+            let all: Vec<_> = fixed.into_iter().chain(given).collect();
+            sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }
         Task::Vectors { subject, file } => vectors::run(subject, &file),
     }

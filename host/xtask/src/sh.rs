@@ -18,8 +18,8 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Runs a program and passes its exit code on.
-pub(crate) fn exit_code(root: &Path, program: &Path, command: &str, arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let status = Command::new(program).arg(command).args(arguments).current_dir(root).status();
+pub(crate) fn exit_code(root: &Path, program: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let status = Command::new(program).args(arguments).current_dir(root).status();
     let status = status.with_context(|| format!("starting {}", program.display()))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))

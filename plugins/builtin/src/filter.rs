@@ -63,7 +63,7 @@ fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
         .spec
         .taints
         .iter()
-        .filter(|taint| matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute))
+        .filter(|taint| taint.effect != TaintEffect::PreferNoSchedule)
         .find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)));
     match untolerated {
         Some(taint) => unfit("UntoleratedTaint", format!("cluster(s) had untolerated taint {{{taint}}}")),

@@ -10,25 +10,30 @@ mod aggregate;
 mod aggregate_job;
 mod aggregate_load_balancer;
 mod aggregate_pod;
+mod dependencies;
 mod failover_eviction;
 mod filter;
 mod native_health;
 mod native_interpreter;
+mod prune;
 mod ready_condition;
 mod reflect;
 mod replicas;
 mod resource_health;
+mod retain;
 mod scheduling;
 mod taint_policies;
 
 use std::sync::Arc;
 
 use bulkhead_core::call::Call;
+use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
 
 pub use failover_eviction::FailoverEviction;
 pub use native_health::NativeHealth;
 pub use native_interpreter::NativeInterpreter;
+pub use prune::{prune, prune_time_to_live};
 pub use ready_condition::ReadyCondition;
 pub use resource_health::ResourceHealth;
 pub use scheduling::SchedulingPolicy;
@@ -39,6 +44,11 @@ pub use taint_policies::ClusterTaintPolicies;
 /// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicies`], which is made
 /// anew from the objects in the API.
 pub fn all() -> Vec<Arc<dyn Policy>> {
+    all_with(Detail::Plain)
+}
+
+/// The same, telling as much about pods.
+pub fn all_with(detail: Detail) -> Vec<Arc<dyn Policy>> {
     vec![
         Arc::new(SchedulingPolicy::api_enablement()),
         Arc::new(SchedulingPolicy::taint_toleration()),
@@ -51,7 +61,7 @@ pub fn all() -> Vec<Arc<dyn Policy>> {
         Arc::new(SchedulingPolicy::cluster_locality()),
         Arc::new(ResourceHealth::default()),
         Arc::new(NativeHealth::default()),
-        Arc::new(NativeInterpreter::default()),
+        Arc::new(NativeInterpreter::new(detail)),
         Arc::new(ReadyCondition::default()),
     ]
 }

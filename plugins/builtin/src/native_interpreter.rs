@@ -2,11 +2,12 @@
 
 use bulkhead_core::call::{Call, CallKind, Interpretation, Operation, Reply};
 use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use serde_json::Value;
 
 use crate::aggregate::{self, Aggregated};
-use crate::{not_asked, reflect, replicas};
+use crate::{dependencies, not_asked, reflect, replicas, retain};
 use bulkhead_core::shape::Malformed;
 
 /// Karmada's native rules. (Karmada: `pkg/resourceinterpreter/default/native`.)
@@ -16,11 +17,20 @@ use bulkhead_core::shape::Malformed;
 pub struct NativeInterpreter {
     id: PolicyId,
     capabilities: Vec<Capability>,
+    detail: Detail,
+}
+
+impl NativeInterpreter {
+    /// The rules, with as much detail about pods.
+    pub fn new(detail: Detail) -> Self {
+        let capabilities = vec![Capability::any(CallKind::Interpret)];
+        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities, detail }
+    }
 }
 
 impl Default for NativeInterpreter {
     fn default() -> Self {
-        Self { id: PolicyId::builtin("NativeInterpreter"), capabilities: vec![Capability::any(CallKind::Interpret)] }
+        Self::new(Detail::Plain)
     }
 }
 
@@ -38,14 +48,18 @@ impl Policy for NativeInterpreter {
         let operation = &interpret.operation;
         let kind = kind_of(operation.object());
         let interpretation = match *operation {
-            Operation::Replicas { object } => replicas::interpret(kind, object),
+            Operation::Replicas { object } => replicas::interpret(kind, object, self.detail),
             Operation::Revise { object, replicas } => replicas::revise(kind, object, replicas).map(as_object),
             Operation::ReflectStatus { object } => {
                 reflect::status(kind, object).map(|status| Some(Interpretation::Status(status)))
             }
             Operation::AggregateStatus { object, items } => aggregate_status(kind, object, items).map(as_object),
-            // Karmada has native rules for these too; they are not here yet, and nothing but a plugin answers.
-            Operation::Components { .. } | Operation::Retain { .. } | Operation::Dependencies { .. } => Ok(None),
+            Operation::Retain { desired, observed } => retain::retain(kind, desired, observed).map(as_object),
+            Operation::Dependencies { object } => {
+                dependencies::dependencies(kind, object).map(|found| found.map(Interpretation::Dependencies))
+            }
+            // No kind that Karmada knows by itself has several pod templates.
+            Operation::Components { .. } => Ok(None),
         };
         let fault = |error: Malformed| Fault::new(FaultKind::GuestError, format!("{}: {error}", operation.name()));
         interpretation.map(Reply::Interpret).map_err(fault)

@@ -8,7 +8,11 @@ use bulkhead_core::shape::{Malformed, count, field, integer};
 
 /// Replicas and requirements; `None` for kinds without a rule.
 /// (Karmada: `pkg/resourceinterpreter/default/native/replica.go`.)
-pub(crate) fn interpret(kind: (&str, &str), object: &Value) -> Result<Option<Interpretation>, Malformed> {
+pub(crate) fn interpret(
+    kind: (&str, &str),
+    object: &Value,
+    detail: pod::Detail,
+) -> Result<Option<Interpretation>, Malformed> {
     let replicas = match kind {
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => count(object, &["spec", "replicas"])?,
         ("batch/v1", "Job") => {
@@ -21,8 +25,8 @@ pub(crate) fn interpret(kind: (&str, &str), object: &Value) -> Result<Option<Int
     let replicas = i32::try_from(replicas).map_err(|_| Malformed::new(format!("{replicas} replicas are too many")))?;
     // A pod is its own template.
     let requirements = match (kind, field(object, &["spec", "template"])?) {
-        (("v1", "Pod"), _) => pod::requirements(object)?,
-        (_, Some(template)) => pod::requirements(template)?,
+        (("v1", "Pod"), _) => pod::requirements(object, detail)?,
+        (_, Some(template)) => pod::requirements(template, detail)?,
         (_, None) => None,
     };
     Ok(Some(Interpretation::Replicas { replicas, requirements }))
@@ -58,7 +62,7 @@ mod tests {
     #[test]
     fn replicas_follow_karmada() {
         let check = |kind: (&str, &str), spec: Value, expected: Result<Option<i32>, &str>| {
-            let told = interpret(kind, &json!({"spec": spec}));
+            let told = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
             let told = told.map(|interpretation| match interpretation {
                 Some(Interpretation::Replicas { replicas, .. }) => Some(replicas),
                 _ => None,
@@ -85,7 +89,7 @@ mod tests {
     #[test]
     fn requirements_come_from_the_template_or_the_pod_itself() {
         let check = |kind: (&str, &str), spec: Value| {
-            let told = interpret(kind, &json!({"spec": spec}));
+            let told = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
             let Ok(Some(Interpretation::Replicas { requirements: Some(needed), .. })) = told else {
                 panic!("{told:?}");
             };

@@ -30,6 +30,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("bulkhead-sdk", &[]),
+    ("bulkhead-e2e", &["bulkhead-api", "bulkhead-core"]),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
     ("bulkhead-vectors", &["bulkhead-api", "bulkhead-core", "bulkhead-plugins-builtin"]),

@@ -107,6 +107,8 @@ impl Loader<'_> {
                 self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
             }
             "ClusterTaintPolicy" => self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value),
+            "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, kind, value),
+            "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, kind, value),
             _ => {}
         }
     }

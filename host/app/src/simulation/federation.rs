@@ -9,7 +9,7 @@ use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, ObjectKind, Scope, Stores, Tasks,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, ObjectKind, Scope, Stores, Tasks,
     controller_names,
 };
 use bulkhead_controlplane as controlplane;
@@ -67,8 +67,9 @@ struct SimulatedMember {
 struct MemberClients(BTreeMap<String, Client>);
 
 impl Members for MemberClients {
-    fn client(&self, cluster: &str) -> Result<Client, String> {
-        self.0.get(cluster).cloned().ok_or_else(|| format!("there is no member cluster {cluster}"))
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        let found = self.0.get(cluster).cloned();
+        found.ok_or_else(|| MemberError::Broken(format!("there is no member cluster {cluster}")))
     }
 }
 
@@ -147,6 +148,7 @@ impl Federation {
             flags: Arc::new(scenario.flags.clone()),
             events: emitter,
             failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
         };
@@ -363,7 +365,7 @@ impl Federation {
 }
 
 fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
-    let mut policies = bulkhead_plugins_builtin::all();
+    let mut policies = bulkhead_plugins_builtin::all_with(scenario.flags.pod_detail());
     let timeout_s = scenario.flags.failover_eviction_timeout.as_secs();
     if timeout_s > 0 && scenario.flags.gate(bulkhead_controllers::flags::FeatureGate::Failover) {
         policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));

@@ -118,6 +118,8 @@ fn describe(decision: Decision, effect: &str) -> (&'static str, Tone) {
         Decision::Untainted => ("untainted", Tone::Good),
         Decision::Tolerated => ("tolerates for now", Tone::Waiting),
         Decision::Evicted => ("evicted", Tone::Bad),
+        Decision::EvictionsWait => ("eviction waits", Tone::Waiting),
+        Decision::EvictionsResumed => ("evictions resume", Tone::Neutral),
         Decision::Held => ("held", Tone::Waiting),
         Decision::Released => ("released", Tone::Good),
         Decision::CalledOff => ("eviction called off", Tone::Good),

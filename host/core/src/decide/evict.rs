@@ -1,14 +1,20 @@
 //! Whether a binding must leave a tainted cluster, and the edit that makes it leave.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
 use crate::combine::Because;
 use crate::model::{
-    Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, Taint, TaintEffect, Toleration,
+    Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint, TaintEffect, Toleration,
 };
 use crate::names::keys;
 use crate::time::Time;
 
 /// Reason of tasks made because of a taint.
 pub const REASON_TAINT_UNTOLERATED: &str = "TaintUntolerated";
+/// Reason of tasks made because a cluster is being drained.
+pub const REASON_DRAINED: &str = "ClusterDrained";
 /// Producer of tasks made because of a taint.
 pub const PRODUCER_TAINT_MANAGER: &str = "TaintManager";
 
@@ -31,15 +37,21 @@ pub enum Tolerance {
 /// Karmada's toleration arithmetic (`pkg/util/helper/taint.go`): for each taint the *first* matching toleration
 /// is used; the earliest expiry over all pairs of a used toleration and a taint it matches counts; a taint
 /// without `timeAdded` never expires anything.
+///
+/// Seconds below 0 count as run out, as in Kubernetes; an operator that nobody knows never matches.
 pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tolerance {
     let taints: Vec<_> = taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).collect();
+    tolerance_of(&taints, &tolerations.iter().collect::<Vec<_>>(), now)
+}
+
+fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> Tolerance {
     if taints.is_empty() {
         return Tolerance::Untainted;
     }
-    let mut used = Vec::new();
-    for taint in &taints {
+    let mut used = Vec::with_capacity(taints.len());
+    for taint in taints {
         match tolerations.iter().find(|toleration| toleration.tolerates(taint)) {
-            Some(toleration) => used.push(toleration),
+            Some(toleration) => used.push(*toleration),
             None => return Tolerance::Not((*taint).clone()),
         }
     }
@@ -53,6 +65,137 @@ pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tol
     triggers
         .min()
         .map_or(Tolerance::Forever, |trigger| Tolerance::For { remaining_ms: trigger.millis_since(now).max(0) })
+}
+
+/// Which taints evict, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvictOptions {
+    /// Whether `NoExecute` taints do. The taint of a drain always does: that is a person's word, not a cluster's
+    /// health.
+    pub no_execute: bool,
+    /// Whether `PreferNoExecute` taints do, where the policy has `failover.cluster`.
+    pub prefer_no_execute: bool,
+    /// What happens to old copies where the policy does not say.
+    pub default_purge_mode: PurgeMode,
+}
+
+/// Seconds that a `PreferNoExecute` taint is put up with where the policy does not say (the proposal's default).
+const PREFERRED_TOLERATION_S: i32 = 300;
+
+impl EvictOptions {
+    /// Whether a taint can evict anything at all.
+    pub fn evicts(self, taint: &Taint) -> bool {
+        match taint.effect {
+            TaintEffect::NoExecute => self.no_execute || taint.key == keys::DRAIN_TAINT,
+            TaintEffect::PreferNoExecute => self.prefer_no_execute,
+            TaintEffect::NoSchedule | TaintEffect::PreferNoSchedule => false,
+        }
+    }
+}
+
+/// A binding as far as the decision to evict looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Evictable<'a> {
+    /// Its spec.
+    pub spec: &'a BindingSpec,
+    /// Its annotations, among them the applied placement.
+    pub annotations: &'a BTreeMap<String, String>,
+    /// Whether it is being deleted.
+    pub is_terminating: bool,
+}
+
+impl<'a> From<&'a Binding> for Evictable<'a> {
+    fn from(binding: &'a Binding) -> Self {
+        let Binding { spec, annotations, deletion_timestamp, .. } = binding;
+        Self { spec, annotations, is_terminating: deletion_timestamp.is_some() }
+    }
+}
+
+/// When a binding must leave a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Not at all, unless something changes.
+    Never,
+    /// After so many milliseconds, more than 0.
+    In {
+        /// What is left.
+        remaining_ms: i64,
+    },
+    /// Now.
+    Now(Because),
+}
+
+impl Due {
+    /// The more urgent of two.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Now(because), _) | (_, Self::Now(because)) => Self::Now(because),
+            (Self::Never, due) | (due, Self::Never) => due,
+            (Self::In { remaining_ms }, Self::In { remaining_ms: other }) => {
+                Self::In { remaining_ms: remaining_ms.min(other) }
+            }
+        }
+    }
+}
+
+/// When a binding must leave a tainted cluster (Karmada: `taint_manager.go:needEvictionWithCurrentTime`). The
+/// tolerations are those that the scheduler last applied, not those of the live placement.
+///
+/// `PreferNoExecute` does not look at tolerations but at `failover.cluster`; without a `timeAdded` nobody knows for
+/// how long it has been there, and nothing is evicted on a doubt. A drain looks only at tolerations that name it:
+/// one that tolerates everything was not written with a drain in mind.
+pub fn due(
+    binding: Evictable<'_>,
+    cluster: &Cluster,
+    options: EvictOptions,
+    now: Time,
+) -> Result<Due, NoAppliedPlacement> {
+    if binding.is_terminating || !binding.spec.targets(&cluster.name) {
+        return Ok(Due::Never);
+    }
+    let (mut drains, mut hard) = (Vec::new(), Vec::new());
+    for taint in &cluster.spec.taints {
+        if taint.effect == TaintEffect::NoExecute && options.evicts(taint) {
+            if taint.key == keys::DRAIN_TAINT { drains.push(taint) } else { hard.push(taint) }
+        }
+    }
+    let preferred = if options.prefer_no_execute { due_by_preference(binding.spec, cluster, now) } else { Due::Never };
+    if drains.is_empty() && hard.is_empty() {
+        return Ok(preferred);
+    }
+    let tolerations = applied_tolerations(binding)?;
+    let all: Vec<_> = tolerations.iter().collect();
+    let naming: Vec<_> = all.iter().copied().filter(|toleration| toleration.key == keys::DRAIN_TAINT).collect();
+    let by_taint = due_by(tolerance_of(&hard, &all, now), REASON_TAINT_UNTOLERATED);
+    Ok(due_by(tolerance_of(&drains, &naming, now), REASON_DRAINED).or(by_taint).or(preferred))
+}
+
+fn due_by(tolerance: Tolerance, reason: &str) -> Due {
+    match tolerance {
+        Tolerance::Untainted | Tolerance::Forever => Due::Never,
+        Tolerance::For { remaining_ms } if remaining_ms > 0 => Due::In { remaining_ms },
+        Tolerance::For { .. } => Due::Now(Because::rule(reason, "the toleration of the taint has run out")),
+        Tolerance::Not(taint) => Due::Now(Because::rule(reason, format!("the taint {taint} is not tolerated"))),
+    }
+}
+
+fn due_by_preference(spec: &BindingSpec, cluster: &Cluster, now: Time) -> Due {
+    let Some(failover) = spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref()) else {
+        return Due::Never;
+    };
+    let tolerated_s = i64::from(failover.toleration_seconds.unwrap_or(PREFERRED_TOLERATION_S));
+    let preferred = cluster.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::PreferNoExecute);
+    let first = preferred
+        .filter_map(|taint| Some((taint.time_added?.plus_seconds(tolerated_s), taint)))
+        .min_by_key(|(at, _)| *at);
+    match first {
+        None => Due::Never,
+        Some((at, _)) if at > now => Due::In { remaining_ms: at.millis_since(now) },
+        Some((_, taint)) => {
+            let message = format!("the taint {taint} has been there for {tolerated_s} s, as failover.cluster allows");
+            Due::Now(Because::rule(REASON_TAINT_UNTOLERATED, message))
+        }
+    }
 }
 
 /// What to do about one binding on one cluster.
@@ -78,50 +221,71 @@ pub enum EvictPlan {
 
 /// The placement annotation cannot be read, so nobody knows what the binding tolerates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("binding {binding}: annotation {} is missing or not a placement", keys::APPLIED_PLACEMENT)]
+#[error("binding of {resource}: annotation {} is missing or not a placement", keys::APPLIED_PLACEMENT)]
 pub struct NoAppliedPlacement {
-    /// `namespace/name` of the binding.
-    pub binding: String,
+    /// The resource template of the binding.
+    pub resource: String,
 }
 
 /// The placement that a binding was last scheduled with.
 pub fn applied_placement(binding: &Binding) -> Option<Placement> {
-    Placement::from_json(binding.annotations.get(keys::APPLIED_PLACEMENT)?).ok()
+    placement_in(&binding.annotations)
 }
 
-/// Decides about one binding on one cluster (Karmada: `taint_manager.go:syncBindingEviction`). The tolerations
-/// are those that the scheduler last applied, not those of the live placement. `cluster` is absent when it is gone.
+/// The same from a binding's annotations.
+pub fn placement_in(annotations: &BTreeMap<String, String>) -> Option<Placement> {
+    Placement::from_json(annotations.get(keys::APPLIED_PLACEMENT)?).ok()
+}
+
+/// Only the tolerations of the applied placement: reading the rest would be most of the decision's cost.
+fn applied_tolerations(binding: Evictable<'_>) -> Result<List<Toleration>, NoAppliedPlacement> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tolerations {
+        #[serde(default)]
+        cluster_tolerations: List<Toleration>,
+    }
+    let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
+    let text = binding.annotations.get(keys::APPLIED_PLACEMENT).ok_or_else(resource)?;
+    // An object with null in it takes the long way, which reads it as Go would.
+    match serde_json::from_str::<Tolerations>(text) {
+        Ok(read) => Ok(read.cluster_tolerations),
+        Err(_) => Placement::from_json(text).map(|placement| placement.cluster_tolerations).map_err(|_| resource()),
+    }
+}
+
+/// Decides about one binding on one cluster (Karmada: `taint_manager.go:syncBindingEviction`). `cluster` is absent
+/// when it is gone.
 pub fn decide(
-    binding: &Binding,
+    binding: Evictable<'_>,
     cluster: Option<&Cluster>,
-    default_purge_mode: PurgeMode,
+    options: EvictOptions,
     now: Time,
 ) -> Result<EvictPlan, NoAppliedPlacement> {
     let Some(cluster) = cluster else { return Ok(EvictPlan::Keep) };
-    if binding.deletion_timestamp.is_some() || !binding.spec.targets(&cluster.name) {
-        return Ok(EvictPlan::Keep);
-    }
-    let taints = &cluster.spec.taints;
-    if tolerance(taints, &[], now) == Tolerance::Untainted {
-        return Ok(EvictPlan::Keep);
-    }
-    let placement = applied_placement(binding).ok_or_else(|| NoAppliedPlacement { binding: binding.key() })?;
-    let because = match tolerance(taints, &placement.cluster_tolerations, now) {
-        Tolerance::Untainted | Tolerance::Forever => return Ok(EvictPlan::Keep),
-        Tolerance::For { remaining_ms } if remaining_ms > 0 => return Ok(EvictPlan::KeepFor { remaining_ms }),
-        Tolerance::For { .. } => Because::rule(REASON_TAINT_UNTOLERATED, "the toleration of the taint has run out"),
-        Tolerance::Not(taint) => Because::rule(REASON_TAINT_UNTOLERATED, format!("the taint {taint} is not tolerated")),
+    let because = match due(binding, cluster, options, now)? {
+        Due::Never => return Ok(EvictPlan::Keep),
+        Due::In { remaining_ms } => return Ok(EvictPlan::KeepFor { remaining_ms }),
+        Due::Now(because) => because,
     };
-    let failover = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
     let mut spec = binding.spec.clone();
-    let task = GracefulEvictionTask {
-        purge_mode: Some(failover.map_or(default_purge_mode, |failover| failover.purge_mode)),
-        reason: REASON_TAINT_UNTOLERATED.to_owned(),
-        producer: PRODUCER_TAINT_MANAGER.to_owned(),
-        ..GracefulEvictionTask::default()
-    };
-    let task = graceful_evict(&mut spec, &cluster.name, task);
+    let task = graceful_evict(&mut spec, &cluster.name, new_task(binding.spec, &because, options, now));
     Ok(EvictPlan::Evict { spec: Box::new(spec), task: Box::new(task), because })
+}
+
+fn new_task(spec: &BindingSpec, because: &Because, options: EvictOptions, now: Time) -> GracefulEvictionTask {
+    let failover = spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
+    let purge_mode = failover.map_or(options.default_purge_mode, |failover| failover.purge_mode);
+    let grace_period_seconds = failover.and_then(|failover| failover.grace_period_seconds);
+    GracefulEvictionTask {
+        purge_mode: Some(purge_mode),
+        reason: because.reason.code.clone(),
+        producer: PRODUCER_TAINT_MANAGER.to_owned(),
+        grace_period_seconds: grace_period_seconds.filter(|_| purge_mode == PurgeMode::Gracefully),
+        suppress_deletion: (purge_mode == PurgeMode::Never).then_some(true),
+        creation_timestamp: Some(now.truncated()),
+        ..GracefulEvictionTask::default()
+    }
 }
 
 /// Moves a cluster from the scheduling result to the eviction tasks: the one edit that failover consists of
@@ -141,64 +305,4 @@ pub fn graceful_evict(spec: &mut BindingSpec, cluster: &str, mut task: GracefulE
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::TargetCluster;
-
-    fn taint(key: &str, added_s: Option<i64>) -> Taint {
-        Taint {
-            key: key.to_owned(),
-            value: String::new(),
-            effect: TaintEffect::NoExecute,
-            time_added: added_s.map(|seconds| Time::from_millis(seconds * 1000)),
-        }
-    }
-
-    fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {
-        Toleration {
-            key: key.to_owned(),
-            operator: "Exists".to_owned(),
-            toleration_seconds: seconds,
-            ..Toleration::default()
-        }
-    }
-
-    #[test]
-    fn tolerations_follow_karmada() {
-        let now = Time::from_millis(100_000);
-        let check = |taints: &[Taint], tolerations: &[Toleration], expected: Tolerance| {
-            assert_eq!(tolerance(taints, tolerations, now), expected, "{taints:?} {tolerations:?}");
-        };
-        let for_ms = |remaining_ms| Tolerance::For { remaining_ms };
-        check(&[], &[], Tolerance::Untainted);
-        check(&[taint("a", Some(90))], &[], Tolerance::Not(taint("a", Some(90))));
-        check(&[taint("a", Some(90))], &[tolerates("a", None)], Tolerance::Forever);
-        check(&[taint("a", Some(90))], &[tolerates("a", Some(30))], for_ms(20_000));
-        check(&[taint("a", Some(90))], &[tolerates("a", Some(5))], for_ms(0));
-        // The first matching toleration is the one that is used.
-        check(&[taint("a", Some(90))], &[tolerates("", None), tolerates("a", Some(5))], Tolerance::Forever);
-        // A used toleration counts for every taint it matches.
-        check(
-            &[taint("a", Some(90)), taint("b", Some(80))],
-            &[tolerates("a", None), tolerates("", Some(30))],
-            for_ms(10_000),
-        );
-        check(&[taint("a", None)], &[tolerates("a", Some(5))], Tolerance::Forever);
-    }
-
-    #[test]
-    fn the_entry_goes_even_if_a_task_is_there() {
-        let mut spec = BindingSpec {
-            clusters: vec![TargetCluster::new("member1", 1), TargetCluster::new("member2", 2)],
-            ..BindingSpec::default()
-        };
-        graceful_evict(&mut spec, "member2", GracefulEvictionTask::default());
-        assert_eq!(spec.clusters, [TargetCluster::new("member1", 1)]);
-        assert_eq!(spec.graceful_eviction_tasks[0].replicas, Some(2));
-        spec.clusters.push(TargetCluster::new("member2", 3));
-        graceful_evict(&mut spec, "member2", GracefulEvictionTask::default());
-        assert_eq!((spec.clusters.len(), spec.graceful_eviction_tasks.len()), (1, 1));
-        graceful_evict(&mut spec, "member9", GracefulEvictionTask::default());
-        assert_eq!(spec.graceful_eviction_tasks.len(), 1);
-    }
-}
+mod tests;

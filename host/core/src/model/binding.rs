@@ -9,6 +9,7 @@ use crate::time::Time;
 
 /// A `ResourceBinding` (with a namespace) or a `ClusterResourceBinding` (without), as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
     /// Namespace; absent for a `ClusterResourceBinding`.
@@ -49,6 +50,7 @@ impl Binding {
 
 /// `spec` of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSpec {
     /// The resource template.
@@ -169,6 +171,7 @@ impl BindingSpec {
 
 /// A reference to the resource template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
     /// `group/version`, or `v1`.
@@ -201,6 +204,7 @@ impl fmt::Display for ObjectReference {
 
 /// What one replica needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
     /// Requests by resource name, as Kubernetes quantities.
@@ -213,6 +217,7 @@ pub struct ReplicaRequirements {
 
 /// One entry of a scheduling result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
     /// Name of the member cluster.
@@ -237,6 +242,7 @@ impl TargetCluster {
 /// Tasks may come from other programs, so nothing is required on reading, and what is not understood is written
 /// back as it came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", remote = "Self")]
 pub struct GracefulEvictionTask {
     /// The cluster it leaves.
@@ -266,7 +272,8 @@ pub struct GracefulEvictionTask {
     /// Labels for the new copy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
-    /// When the grace period began; stamped by the graceful eviction controller, not by the evictor.
+    /// When the grace period began. Karmada's evictors leave it to the graceful eviction controller, which costs a
+    /// second write; ours stamp it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
     /// Where the workload ran before.
@@ -308,6 +315,7 @@ impl<'de> Deserialize<'de> for GracefulEvictionTask {
 
 /// `status` of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
     /// Generation that the scheduler has seen through.
@@ -333,6 +341,7 @@ fn is_zero_i64(value: &i64) -> bool {
 
 /// What one member cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
     /// Name of the member cluster.
@@ -384,6 +393,7 @@ impl<'a> Reports<'a> {
 
 /// Health of an object in a member cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Health {
     /// It does its work.
     Healthy,

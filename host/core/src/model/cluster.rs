@@ -7,6 +7,7 @@ use crate::time::Time;
 
 /// A member cluster as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// Name, a DNS label of at most 48 characters.
@@ -59,6 +60,7 @@ impl Cluster {
 
 /// Who talks to whom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SyncMode {
     /// The control plane calls the member cluster.
     #[default]
@@ -69,6 +71,7 @@ pub enum SyncMode {
 
 /// `spec` of a `Cluster`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
     /// Unique id of the member cluster.
@@ -107,6 +110,7 @@ pub struct ClusterSpec {
 
 /// `status` of a `Cluster`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
     /// `gitVersion` of the member.
@@ -131,6 +135,7 @@ pub struct ClusterStatus {
 
 /// The kinds a member serves in one group version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApiEnablement {
     /// `group/version`, or `v1`.
@@ -142,6 +147,7 @@ pub struct ApiEnablement {
 
 /// One kind a member serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApiResource {
     /// Plural name.
     pub name: String,
@@ -151,6 +157,7 @@ pub struct ApiResource {
 
 /// Counts of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSummary {
     /// All nodes.
@@ -163,6 +170,7 @@ pub struct NodeSummary {
 
 /// Sums of resources by name, as Kubernetes quantities.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSummary {
     /// What all nodes offer.

@@ -4,6 +4,7 @@ use crate::time::Time;
 
 /// `metav1.ConditionStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ConditionStatus {
     /// The condition holds.
     True,
@@ -26,6 +27,7 @@ impl ConditionStatus {
 
 /// `metav1.Condition`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// The kind of condition, for example `Ready`.

@@ -4,6 +4,11 @@ use super::Health;
 
 /// What happens to the old copy when a workload leaves a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("enum" = ["Directly", "Immediately", "Gracefully", "Graciously", "Never"]))
+)]
 pub enum PurgeMode {
     /// Deleted first, then created elsewhere. Reads the old spelling `Immediately` too.
     #[serde(alias = "Immediately")]
@@ -18,6 +23,7 @@ pub enum PurgeMode {
 
 /// `spec.failover` of a policy and of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverBehavior {
     /// Application failover; absent is off.
@@ -30,6 +36,7 @@ pub struct FailoverBehavior {
 
 /// `spec.failover.application`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailover {
     /// What must have happened before failover is considered at all; in no release of Karmada.
@@ -54,6 +61,7 @@ pub struct ApplicationFailover {
 
 /// `spec.failover.application.decisionConditions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionConditions {
     /// How long an application may be unhealthy, in seconds; 300 when absent.
@@ -66,6 +74,7 @@ pub struct DecisionConditions {
 
 /// `spec.failover.application.preConditions`: all of them must hold, each on its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PreConditions {
     /// For how long after its status was first collected an application is left alone, in seconds.
@@ -78,11 +87,20 @@ pub struct PreConditions {
 
 /// `spec.failover.cluster`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
     /// What happens to the old copy.
     #[serde(default)]
     pub purge_mode: PurgeMode,
+    /// How long a `PreferNoExecute` taint is put up with, in seconds; 300 when absent. `NoExecute` taints go by the
+    /// placement's tolerations instead. In no release of Karmada.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i32>,
+    /// How long a `Gracefully` purge waits for the new copy, in seconds; absent leaves it to the controller's flag.
+    /// In no release of Karmada.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_period_seconds: Option<i32>,
     /// What to carry over from the old copy's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
@@ -90,6 +108,7 @@ pub struct ClusterFailover {
 
 /// Which parts of the old copy's status become labels of the new copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservation {
     /// One label per rule.
@@ -98,6 +117,7 @@ pub struct StatePreservation {
 
 /// One rule of a [`StatePreservation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservationRule {
     /// Name of the label.

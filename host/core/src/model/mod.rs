@@ -5,7 +5,9 @@
 
 mod binding;
 mod cluster;
+mod cluster_drain;
 mod condition;
+mod eviction_pause;
 mod failover;
 mod interpretation;
 mod list;
@@ -21,7 +23,9 @@ pub use binding::{
 pub use cluster::{
     ApiEnablement, ApiResource, Cluster, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
 };
+pub use cluster_drain::{ClusterDrainSpec, ClusterDrainStatus, DrainPhase};
 pub use condition::{Condition, ConditionStatus, set_condition};
+pub use eviction_pause::{EvictionPauseSpec, PausedWorkload};
 pub use failover::{
     ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PreConditions, PurgeMode,
     StatePreservation, StatePreservationRule,

@@ -7,6 +7,7 @@ use super::{LabelSelector, List, SelectorRequirement, Toleration};
 ///
 /// Comparison is structural; Karmada compares the decoded annotation with the live value the same way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
     /// One filter over clusters; excludes `cluster_affinities`.
@@ -59,6 +60,7 @@ fn drop_nulls(value: &mut Value) {
 
 /// A filter over clusters; all parts must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAffinity {
     /// On the cluster's labels.
@@ -77,6 +79,7 @@ pub struct ClusterAffinity {
 
 /// Requirements on `provider`, `region` and `zone`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FieldSelector {
     /// All must hold.
@@ -86,6 +89,7 @@ pub struct FieldSelector {
 
 /// One group of `clusterAffinities`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAffinityTerm {
     /// Name of the group, unique in the placement.
@@ -108,6 +112,7 @@ impl ClusterAffinityTerm {
 
 /// A spread constraint. `maxGroups` 0 means none at all, not "no limit", as in Karmada.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SpreadConstraint {
     /// `cluster`, `region`, `zone` or `provider`.
@@ -130,6 +135,7 @@ fn is_zero(value: &i64) -> bool {
 
 /// How replicas are divided over the target clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaScheduling {
     /// Every cluster gets all replicas, or they are divided. The CRD's default is Divided.
@@ -145,6 +151,7 @@ pub struct ReplicaScheduling {
 
 /// Duplicated or Divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReplicaSchedulingType {
     /// Every target cluster gets all replicas.
     Duplicated,
@@ -155,6 +162,7 @@ pub enum ReplicaSchedulingType {
 
 /// How replicas are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReplicaDivisionPreference {
     /// Over as few clusters as have room.
     Aggregated,
@@ -182,6 +190,7 @@ fn empty_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Re
 
 /// Weights of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterPreferences {
     /// Fixed weights; a cluster matched by several rules gets the largest.
@@ -194,6 +203,7 @@ pub struct ClusterPreferences {
 
 /// One rule of a static weight list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StaticWeight {
     /// Which clusters.

@@ -36,6 +36,7 @@ impl fmt::Display for SelectorOperator {
 
 /// One requirement of a label or field selector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SelectorRequirement {
     /// Label key, or the field `provider`, `region` or `zone`.
@@ -73,6 +74,7 @@ impl SelectorRequirement {
 
 /// `metav1.LabelSelector`; the empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must be present with exactly these values.

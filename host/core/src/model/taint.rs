@@ -6,6 +6,7 @@ use crate::time::Time;
 
 /// Effect of a taint on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TaintEffect {
     /// Nothing new is scheduled there unless it tolerates the taint.
     NoSchedule,
@@ -13,6 +14,9 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// Nothing new is scheduled there, and what runs there and does not tolerate the taint is evicted.
     NoExecute,
+    /// What runs there is evicted if its policy has `failover.cluster`, whatever it tolerates. In no release of
+    /// Karmada; behind a gate.
+    PreferNoExecute,
 }
 
 impl TaintEffect {
@@ -22,12 +26,14 @@ impl TaintEffect {
             Self::NoSchedule => "NoSchedule",
             Self::PreferNoSchedule => "PreferNoSchedule",
             Self::NoExecute => "NoExecute",
+            Self::PreferNoExecute => "PreferNoExecute",
         }
     }
 }
 
 /// A taint on a cluster. Its identity is (key, effect); the value is never part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// Qualified name.
@@ -62,6 +68,7 @@ impl fmt::Display for Taint {
 
 /// `core/v1` toleration as policies carry it in `placement.clusterTolerations`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {
     /// Key to match; empty matches every key.

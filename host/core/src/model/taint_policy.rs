@@ -4,6 +4,7 @@ use super::{ClusterAffinity, TaintEffect};
 
 /// `spec` of a `ClusterTaintPolicy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterTaintPolicySpec {
     /// Which clusters; absent is every cluster.
@@ -21,6 +22,7 @@ pub struct ClusterTaintPolicySpec {
 
 /// One requirement on a cluster's conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MatchCondition {
     /// Type of the condition; a cluster without such a condition never matches.
@@ -34,6 +36,7 @@ pub struct MatchCondition {
 
 /// A taint as a policy declares it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyTaint {
     /// Qualified name.

@@ -82,7 +82,7 @@ fn remember<T>(known: &mut Vec<Arc<T>>, item: &Arc<T>) {
 
 impl Row {
     pub(super) fn parse(cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Self> {
-        let blocks = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let blocks = |effect| effect != TaintEffect::PreferNoSchedule;
         let summary = cluster.status.resource_summary.as_ref();
         let grades = interned.grades(&cluster.spec.resource_models);
         let modelings = summary.map_or(&[][..], |summary| &summary.allocatable_modelings);

@@ -22,7 +22,11 @@ fn pool(scripts: &[&str]) -> Pool {
         let bytecode = compiler.compile(code).unwrap_or_else(|error| panic!("{error}: {code}"));
         Script { origin: format!("{index}.lua"), bytecode, mentioned: Mentioned::read(code.as_bytes()) }
     };
-    Pool::new(Arc::new(Library::compile(&compiler)), scripts.iter().enumerate().map(script).collect(), budget())
+    Pool::new(
+        Arc::new(Library::compile(&compiler, Default::default())),
+        scripts.iter().enumerate().map(script).collect(),
+        budget(),
+    )
 }
 
 /// What the script's function `f` returns.

@@ -38,7 +38,7 @@ fn the_top_level_runs_under_the_budget() {
 
 #[test]
 fn long_scripts_and_scripts_for_nothing_are_refused() {
-    let engine = LuaEngine::new(Options { script_bytes_max: 10 });
+    let engine = LuaEngine::new(Options { script_bytes_max: 10, ..Options::default() });
     let error = engine.load(&source("function InterpretHealth() end", &[EntryPoint::Health])).err().unwrap();
     assert_eq!(error.message, "the script has 30 bytes, at most 10 are allowed");
     let error = LuaEngine::default().load(&source("", &[])).err().unwrap();

@@ -39,11 +39,13 @@ fn condition(condition: &Condition) -> cluster::Condition {
     }
 }
 
-fn effect(effect: TaintEffect) -> types::TaintEffect {
+/// None for an effect that the contract has no word for; such a taint is in the cluster's document only.
+fn effect(effect: TaintEffect) -> Option<types::TaintEffect> {
     match effect {
-        TaintEffect::NoSchedule => types::TaintEffect::NoSchedule,
-        TaintEffect::PreferNoSchedule => types::TaintEffect::PreferNoSchedule,
-        TaintEffect::NoExecute => types::TaintEffect::NoExecute,
+        TaintEffect::NoSchedule => Some(types::TaintEffect::NoSchedule),
+        TaintEffect::PreferNoSchedule => Some(types::TaintEffect::PreferNoSchedule),
+        TaintEffect::NoExecute => Some(types::TaintEffect::NoExecute),
+        TaintEffect::PreferNoExecute => None,
     }
 }
 
@@ -71,11 +73,13 @@ impl cluster::HostCluster for Host {
     }
 
     fn taints(&mut self, this: Resource<LentCluster>) -> Result<Vec<cluster::Taint>> {
-        let taints = self.table.get(&this)?.0.spec.taints.iter().map(|taint| cluster::Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone(),
-            effect: effect(taint.effect),
-            time_added_s: taint.time_added.map(seconds),
+        let taints = self.table.get(&this)?.0.spec.taints.iter().filter_map(|taint| {
+            Some(cluster::Taint {
+                key: taint.key.clone(),
+                value: taint.value.clone(),
+                effect: effect(taint.effect)?,
+                time_added_s: taint.time_added.map(seconds),
+            })
         });
         Ok(taints.collect())
     }

@@ -9,6 +9,7 @@ mod clusters;
 mod document;
 mod observations;
 
+use bulkhead_core::policy::PolicyId;
 use wasmtime::Result;
 use wasmtime::component::ResourceTable;
 
@@ -23,7 +24,8 @@ pub use self::{
 
 use crate::bindings::bulkhead::policy::{context, log, types};
 use crate::limits::Limits;
-use crate::log::{Level, Lines};
+use crate::log::{Level, Lines, LogSink};
+use crate::wasi::{Chance, Console};
 
 /// What a guest may know about its call.
 #[derive(Clone, Debug, Default)]
@@ -42,12 +44,24 @@ pub(crate) struct Host {
     pub(crate) limits: Limits,
     pub(crate) lines: Lines,
     pub(crate) about: About,
+    /// What a guest of WASI wrote and did not end with a new line.
+    pub(crate) console: Console,
+    /// Random numbers for guests of WASI.
+    pub(crate) chance: Chance,
 }
 
 impl Host {
     /// A host for one call.
     pub(crate) fn new(memory_bytes_max: usize, about: About) -> Self {
-        Self { table: ResourceTable::new(), limits: Limits::new(memory_bytes_max), lines: Lines::default(), about }
+        let chance = Chance::new(about.seed);
+        let (table, limits) = (ResourceTable::new(), Limits::new(memory_bytes_max));
+        Self { table, limits, lines: Lines::default(), about, console: Console::default(), chance }
+    }
+
+    /// Hands over what was logged and written so far.
+    pub(crate) fn flush(&mut self, sink: Option<&LogSink>, id: &PolicyId) {
+        self.console.finish(&mut self.lines);
+        self.lines.flush(sink, id);
     }
 }
 
@@ -57,6 +71,8 @@ impl Host {
         self.table = ResourceTable::new();
         self.limits.hit = false;
         self.lines = Lines::default();
+        self.console = Console::default();
+        self.chance = Chance::new(about.seed);
         self.about = about;
     }
 }

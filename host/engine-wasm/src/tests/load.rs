@@ -34,8 +34,10 @@ fn another_version_of_the_contract_is_refused_by_name() {
 #[test]
 fn an_import_that_nobody_gets_is_refused_by_name() {
     let asks = |import: &str| with("(import \"bulkhead:policy/log", &format!("{import} (import \"bulkhead:policy/log"));
-    let clock = asks("(import \"wasi:clocks/wall-clock@0.2.6\" (instance))");
-    check(&clock, LoadStage::Inspected, &["imports wasi:clocks/wall-clock@0.2.6", "object, cluster, clusters"]);
+    let http = asks("(import \"wasi:http/types@0.2.6\" (instance))");
+    check(&http, LoadStage::Inspected, &["imports wasi:http/types@0.2.6", "object, cluster, clusters"]);
+    let unknown = asks("(import \"wasi:cli/environment@0.2.6\" (instance (export \"set-environment\" (func))))");
+    check(&unknown, LoadStage::Inspected, &["wasi:cli/environment@0.2.6", "set-environment"]);
     check(&asks("(import \"shout\" (func))"), LoadStage::Inspected, &["imports shout"]);
 }
 

@@ -5,6 +5,7 @@
 mod application_failover;
 mod bad_input;
 mod conformance;
+mod eviction;
 mod examples;
 mod faults;
 mod reload;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
 pub use self::preserve::PreserveError;
 use super::evict::graceful_evict;
+use super::eviction::{self, EvictionPause, PauseScope};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Because;
 use crate::model::{
@@ -48,6 +49,21 @@ pub enum Blocked {
     Preserve(#[from] PreserveError),
 }
 
+/// What a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct FailoverSnapshot<'a> {
+    /// The binding with what is reported of its application.
+    pub binding: &'a Binding,
+    /// The name that its tasks carry.
+    pub producer: &'a str,
+    /// Gates.
+    pub options: FailoverOptions,
+    /// Pauses of evictions.
+    pub pauses: &'a [EvictionPause],
+    /// The time to reason with.
+    pub now: Time,
+}
+
 /// What to do about one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailoverPlan {
@@ -59,14 +75,17 @@ pub struct FailoverPlan {
     pub evicted: Vec<(GracefulEvictionTask, Because)>,
     /// Clusters whose clock starts to run with this decision, each with why.
     pub counting: Vec<(String, Because)>,
+    /// Clusters that the application should leave and may not, because a person paused evictions.
+    pub paused: Vec<(String, Because)>,
     /// Why nothing leaves although something should.
     pub blocked: Option<Blocked>,
     /// When to decide again if nothing changes before, in milliseconds.
     pub again_after_ms: Option<i64>,
 }
 
-/// Decides about one binding. `producer` is the name that its tasks carry.
-pub fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: Time) -> FailoverPlan {
+/// Decides about one binding.
+pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
+    let FailoverSnapshot { binding, producer, options, pauses, now } = snapshot;
     let remembered = memory::read(binding);
     let Some(application) = in_force(binding) else {
         let memory = binding.annotations.contains_key(HEALTH_MEMORY).then(HealthMemory::new);
@@ -95,12 +114,21 @@ pub fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: 
         match step {
             Step::Rest => {}
             Step::Wait { left_ms, because } => {
-                plan.again_after_ms = Some(plan.again_after_ms.map_or(left_ms, |earlier: i64| earlier.min(left_ms)));
+                plan.again_after_ms = plan.again_after_ms.into_iter().chain([left_ms]).min();
                 if before.is_none_or(|before| before.unhealthy_since.is_none()) {
                     plan.counting.extend(because.map(|because| (cluster.clone(), because)));
                 }
             }
-            Step::Leave(because) => failed.push((cluster.clone(), because)),
+            Step::Leave(because) => {
+                match eviction::paused(pauses, PauseScope { cluster, workload: &binding.spec.resource }, now) {
+                    None => failed.push((cluster.clone(), because)),
+                    Some(paused) => {
+                        let left_ms = paused.until.map(|until| until.millis_since(now).max(0) + 1);
+                        plan.again_after_ms = plan.again_after_ms.into_iter().chain(left_ms).min();
+                        plan.paused.push((cluster.clone(), paused.because()));
+                    }
+                }
+            }
         }
         memory.insert(cluster.clone(), seen);
     }

@@ -7,6 +7,10 @@ use super::*;
 const ON: FailoverOptions = FailoverOptions { graceful_eviction: true, preserve_state: true };
 const PRODUCER: &str = "resource-binding-application-failover-controller";
 
+fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: Time) -> FailoverPlan {
+    super::decide(FailoverSnapshot { binding, producer, options, pauses: &[], now })
+}
+
 fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1000)
 }
@@ -166,6 +170,25 @@ fn a_cluster_that_is_being_left_is_not_left_again() {
     let plan = decide(&binding, PRODUCER, ON, at(0));
     apply(&mut binding, &plan);
     assert_eq!(decide(&binding, PRODUCER, ON, at(1000)).spec, None);
+}
+
+#[test]
+fn a_pause_stops_an_application_from_leaving_until_it_ends() {
+    let mut binding = binding(&["m1"], json!({}));
+    report(&mut binding, &[("m1", "Unhealthy")]);
+    let plan = decide(&binding, PRODUCER, ON, at(0));
+    apply(&mut binding, &plan);
+    let pause = |spec: Value| EvictionPause { name: "freeze".to_owned(), spec: serde_json::from_value(spec).unwrap() };
+    let decide_at = |pauses: &[EvictionPause], now| {
+        super::decide(FailoverSnapshot { binding: &binding, producer: PRODUCER, options: ON, pauses, now })
+    };
+    let plan = decide_at(&[pause(json!({"until": at(100)}))], at(61));
+    assert_eq!((plan.spec, plan.again_after_ms), (None, Some(39_001)));
+    assert_eq!(plan.paused[0].1.reason.code, "EvictionPaused");
+    assert!(decide_at(&[pause(json!({"until": at(100)}))], at(101)).spec.is_some());
+    assert!(decide_at(&[pause(json!({"clusters": ["m9"]}))], at(61)).spec.is_some());
+    let plan = decide_at(&[pause(json!({}))], at(61));
+    assert_eq!((plan.spec, plan.again_after_ms), (None, None));
 }
 
 #[test]

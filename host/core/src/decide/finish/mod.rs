@@ -26,6 +26,7 @@ const CLOCK_SKEW_S: i64 = 60;
 
 /// What ends a task whose grace period is over although no healthy copy replaces the old one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PurgeWithoutReplacement {
     /// The old copy goes if the workload is placed elsewhere, healthy or not; it stays if it is placed nowhere.

@@ -11,7 +11,7 @@ use super::FinishSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
 use crate::combine::Because;
 use crate::decide::affinity;
-use crate::decide::evict::{self, REASON_TAINT_UNTOLERATED, Tolerance};
+use crate::decide::evict::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
 use crate::decide::failover::REASON_APPLICATION_FAILURE;
 use crate::decide::schedule::blocked_until;
 use crate::model::{
@@ -21,6 +21,7 @@ use crate::time::Time;
 
 /// Whether an eviction is called off when its cluster is well again before anything replaces the old copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreSource {
     /// When the workload, or a part of it, found no other place. An eviction that is placed elsewhere goes on.
@@ -84,7 +85,7 @@ fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
 fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
     match task.reason.as_str() {
-        REASON_TAINT_UNTOLERATED => true,
+        REASON_TAINT_UNTOLERATED | REASON_DRAINED => true,
         REASON_APPLICATION_FAILURE => reported().is_some_and(|item| item.health == Some(Health::Healthy)),
         _ => false,
     }

@@ -1,6 +1,9 @@
 //! Components that misbehave are contained, and those that do not load say why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod hostile;
+mod wasi;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,13 +132,8 @@ fn what_does_not_load_says_at_which_stage_and_why() {
     check(b"no wasm".to_vec(), Value::Null, LoadStage::Inspected, &["no WebAssembly", "test.wasm"]);
     check(text("(module)"), Value::Null, LoadStage::Inspected, &["core module", "component"]);
     check(text("(component)"), Value::Null, LoadStage::Inspected, &["does not export bulkhead:policy/plugin@0.1.0"]);
-    let wasi = r#"(component (import "wasi:cli/environment@0.2.0" (instance)))"#;
-    check(
-        text(wasi),
-        Value::Null,
-        LoadStage::Inspected,
-        &["imports wasi:cli/environment@0.2.0", "bulkhead:policy@0.1.0"],
-    );
+    let wasi = r#"(component (import "wasi:http/types@0.2.0" (instance)))"#;
+    check(text(wasi), Value::Null, LoadStage::Inspected, &["imports wasi:http/types@0.2.0", "bulkhead:policy@0.1.0"]);
     let newer = r#"(component (import "bulkhead:policy/object@0.9.0" (instance)))"#;
     check(text(newer), Value::Null, LoadStage::Inspected, &["imports bulkhead:policy/object@0.9.0"]);
     let config = json!({"namespace": "default"});

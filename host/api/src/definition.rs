@@ -1,0 +1,224 @@
+//! The definitions (CRDs) of the kinds in [`REGISTERED`], for a control plane that does not serve them yet.
+//!
+//! The schemas are those of the Rust types. Where a type keeps fields that it does not read, the schema lets them
+//! through, so that an object written by Karmada loses nothing.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use crate::kinds::{KindInfo, REGISTERED};
+use crate::{
+    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
+};
+
+/// The schemas of a kind.
+pub(crate) struct Schemas {
+    pub(crate) description: String,
+    pub(crate) spec: Schema,
+    pub(crate) status: Option<Schema>,
+}
+
+/// A kind that has a definition.
+pub(crate) trait Described: kube::Resource<DynamicType = ()> {
+    fn schemas(generator: &mut SchemaGenerator) -> Schemas;
+}
+
+/// The definitions of all registered kinds, in the order of [`REGISTERED`].
+///
+/// `Cluster` is among them: without Karmada's aggregated API server it is a custom resource like the others.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    REGISTERED.iter().filter_map(definition).collect()
+}
+
+fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
+    let schemas: fn(&mut SchemaGenerator) -> Schemas = match info.kind {
+        "Cluster" => Cluster::schemas,
+        "PropagationPolicy" => PropagationPolicy::schemas,
+        "ClusterPropagationPolicy" => ClusterPropagationPolicy::schemas,
+        "ClusterTaintPolicy" => ClusterTaintPolicy::schemas,
+        "ResourceBinding" => ResourceBinding::schemas,
+        "ClusterResourceBinding" => ClusterResourceBinding::schemas,
+        "Work" => Work::schemas,
+        "ResourceInterpreterCustomization" => ResourceInterpreterCustomization::schemas,
+        "EvictionPause" => EvictionPause::schemas,
+        "ClusterDrain" => ClusterDrain::schemas,
+        _ => return None,
+    };
+    let settings = SchemaSettings::openapi3().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut generator = settings
+        .with_transform(StructuralSchemaRewriter)
+        .with_transform(OptionalEnum)
+        .with_transform(OptionalIntOrString)
+        .with_transform(AnyValue)
+        .into_generator();
+    let schemas = schemas(&mut generator);
+    let mut properties = json!({
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": untitled(schemas.spec),
+    });
+    if let Some(status) = schemas.status {
+        properties["status"] = untitled(status);
+    }
+    let definition = json!({
+        "metadata": {
+            "name": format!("{}.{}", info.plural, info.group),
+        },
+        "spec": {
+            "group": info.group,
+            "names": {
+                "kind": info.kind,
+                "listKind": format!("{}List", info.kind),
+                "plural": info.plural,
+                "singular": info.singular,
+                "shortNames": info.short_names,
+                "categories": info.categories,
+            },
+            "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{
+                "name": info.version,
+                "served": true,
+                "storage": true,
+                "subresources": if info.status_subresource { json!({"status": {}}) } else { Value::Null },
+                "additionalPrinterColumns": columns(info.kind),
+                "schema": {"openAPIV3Schema": {
+                    "description": schemas.description,
+                    "type": "object",
+                    "required": ["spec"],
+                    "properties": properties,
+                }},
+            }],
+        },
+    });
+    serde_json::from_value(definition).ok()
+}
+
+fn untitled(mut schema: Schema) -> Value {
+    schema.remove("title");
+    schema.to_value()
+}
+
+/// What `kubectl get` shows.
+fn columns(kind: &str) -> Vec<Value> {
+    let condition = |type_: &str| format!(".status.conditions[?(@.type==\"{type_}\")].status");
+    let text = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
+    let wide = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path, "priority": 1});
+    let mut columns = match kind {
+        "Cluster" => vec![
+            text("Version", ".status.kubernetesVersion"),
+            text("Mode", ".spec.syncMode"),
+            text("Ready", &condition("Ready")),
+            wide("Zones", ".spec.zones"),
+            wide("Region", ".spec.region"),
+            wide("Provider", ".spec.provider"),
+            wide("APIEndpoint", ".spec.apiEndpoint"),
+        ],
+        "PropagationPolicy" | "ClusterPropagationPolicy" => vec![
+            text("Conflict-Resolution", ".spec.conflictResolution"),
+            json!({"name": "Priority", "type": "integer", "jsonPath": ".spec.priority"}),
+        ],
+        "ResourceBinding" | "ClusterResourceBinding" => {
+            vec![text("Scheduled", &condition("Scheduled")), text("FullyApplied", &condition("FullyApplied"))]
+        }
+        "Work" => vec![
+            text("Workload-Kind", ".spec.workload.manifests[*].kind"),
+            text("Workload-Name", ".spec.workload.manifests[*].metadata.name"),
+            text("Applied", &condition("Applied")),
+        ],
+        "ResourceInterpreterCustomization" => {
+            vec![text("Target-API-Version", ".spec.target.apiVersion"), text("Target-Kind", ".spec.target.kind")]
+        }
+        "EvictionPause" => vec![text("Until", ".spec.until"), text("Reason", ".spec.reason")],
+        "ClusterDrain" => vec![
+            text("Cluster", ".spec.clusterName"),
+            text("Phase", ".status.phase"),
+            json!({"name": "Bindings-Left", "type": "integer", "jsonPath": ".status.bindingsLeft"}),
+            json!({"name": "Copies-Left", "type": "integer", "jsonPath": ".status.copiesLeft"}),
+        ],
+        _ => Vec::new(),
+    };
+    columns.push(json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}));
+    columns
+}
+
+/// Says "any value" as a structural schema has to.
+#[derive(Clone)]
+struct AnyValue;
+
+impl Transform for AnyValue {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let says = |key: &str| schema.get(key).is_some();
+        let closed = ["type", "properties", "enum", "anyOf", "oneOf", "allOf", "x-kubernetes-int-or-string"];
+        if schema.as_bool() == Some(true) || !closed.into_iter().any(says) {
+            schema.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(kind: &str) -> Value {
+        let definitions = definitions();
+        let definition = definitions.iter().find(|definition| definition.spec.names.kind == kind).unwrap();
+        serde_json::to_value(&definition.spec.versions[0].schema).unwrap()["openAPIV3Schema"].clone()
+    }
+
+    #[test]
+    fn every_registered_kind_has_a_definition() {
+        let names: Vec<_> = definitions().into_iter().map(|definition| definition.spec.names.kind).collect();
+        let registered: Vec<_> = REGISTERED.iter().map(|info| info.kind.to_owned()).collect();
+        assert_eq!(names, registered, "definition() does not know every kind of kinds.rs");
+    }
+
+    #[test]
+    fn schemas_are_structural() {
+        fn check(schema: &Value, path: &str) {
+            let has = |key: &str| schema.get(key).is_some();
+            let open = has("x-kubernetes-preserve-unknown-fields") || has("x-kubernetes-int-or-string");
+            assert!(schema["type"].is_string() || open, "{path}: a type is missing: {schema}");
+            for key in ["$ref", "anyOf", "oneOf", "allOf", "const"] {
+                assert!(!has(key), "{path}: {key} is not structural: {schema}");
+            }
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                check(property, &format!("{path}.{name}"));
+            }
+            for inner in ["items", "additionalProperties"] {
+                if has(inner) {
+                    check(&schema[inner], &format!("{path}.{inner}"));
+                }
+            }
+        }
+        for info in REGISTERED {
+            check(&schema(info.kind), info.kind);
+        }
+    }
+
+    #[test]
+    fn fields_that_we_do_not_read_survive() {
+        for (kind, pointer) in [("Cluster", "/properties/spec"), ("ResourceBinding", "/properties/spec")] {
+            let schema = schema(kind);
+            let kept = &schema.pointer(pointer).unwrap()["x-kubernetes-preserve-unknown-fields"];
+            assert_eq!(kept, true, "{kind}{pointer}");
+        }
+    }
+
+    #[test]
+    fn both_spellings_of_a_purge_mode_are_accepted() {
+        let schema = schema("PropagationPolicy");
+        let modes = &schema.pointer("/properties/spec/properties/failover/properties/cluster/properties/purgeMode");
+        let modes = modes.unwrap()["enum"].as_array().unwrap();
+        assert!(modes.contains(&json!("Immediately")) && modes.contains(&json!("Graciously")), "{modes:?}");
+    }
+}

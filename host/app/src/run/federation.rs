@@ -1,0 +1,123 @@
+//! What runs on the control plane: stores, plugins, clients of members, controllers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bulkhead_controllers::flags::{FeatureGate, Flags};
+use bulkhead_controllers::{
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberClients, Scope, Stores, Tasks, WritePermit, events,
+};
+use bulkhead_core::journal::Journal;
+use bulkhead_core::time::Time;
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::{Directory, Layer, Plugins, Registry, Watch};
+use bulkhead_plugins_builtin::FailoverEviction;
+
+use super::endpoint::State;
+use super::hub::Hub;
+use super::say;
+
+/// Most decisions that are kept in memory.
+const JOURNAL_RECORDS_MAX: usize = 20_000;
+
+/// Everything but the controllers, which start when this process is elected.
+pub(super) struct Federation {
+    context: Context,
+    members: Arc<MemberClients>,
+    tasks: Tasks,
+    _plugins: Option<Watch>,
+}
+
+/// Running controllers. They stop when this is dropped.
+pub(super) struct Running {
+    manager: Manager,
+    _federation: Federation,
+}
+
+impl Federation {
+    /// Loads the plugins and prepares the rest.
+    pub(super) fn start(
+        hub: &Hub,
+        flags: Flags,
+        plugins: Option<&Path>,
+        permit: &WritePermit,
+        state: &State,
+    ) -> anyhow::Result<Self> {
+        let registry = Arc::new(Registry::new(vec![
+            Arc::new(LuaEngine::new(Default::default())),
+            Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
+        ]));
+        registry.replace(Layer::Builtins, builtins(&flags));
+        let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
+        let clock = Clock::new(|| Time::new(k8s_openapi::jiff::Timestamp::now()));
+        let (emitter, writer) = events::events(hub.client.clone(), clock.clone());
+        let tasks = Tasks::default();
+        tasks.spawn(writer.run());
+        let stores = Arc::new(Stores::default());
+        let members = MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit.clone());
+        let context = Context {
+            hub: hub.client.clone(),
+            stores,
+            kinds: Arc::new(Kinds::new(hub.client.clone())),
+            members: Arc::clone(&members) as _,
+            scope: Scope::Push,
+            clock,
+            registry,
+            journal: Arc::new(Journal::new(JOURNAL_RECORDS_MAX)),
+            flags: Arc::new(flags),
+            events: emitter,
+            failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+        };
+        state.observe(context.clone());
+        Ok(Self { context, members, tasks, _plugins: plugins })
+    }
+
+    /// Starts the controllers that are wanted.
+    pub(super) fn run(self, wanted: impl Fn(&str) -> bool) -> Running {
+        self.tasks.spawn(Arc::clone(&self.members).run());
+        let manager = Manager::start_only(self.context.clone(), wanted);
+        Running { manager, _federation: self }
+    }
+}
+
+impl Running {
+    /// Stops the controllers at their next await.
+    pub(super) async fn stop(self) {
+        drop(self.manager);
+        tokio::task::yield_now().await;
+    }
+}
+
+fn builtins(flags: &Flags) -> Vec<Arc<dyn bulkhead_core::policy::Policy>> {
+    let mut policies = bulkhead_plugins_builtin::all();
+    let timeout_s = flags.failover_eviction_timeout.as_secs();
+    if timeout_s > 0 && flags.gate(FeatureGate::Failover) {
+        policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
+    }
+    policies
+}
+
+/// Loads the plugins of a directory and keeps them fresh. One that does not load is said and left out.
+fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
+    let plugins = Plugins::new(Arc::clone(registry), Box::new(Directory::new(path)), Some(smoke_test()));
+    plugins.refresh();
+    if let Some(error) = plugins.list_error() {
+        anyhow::bail!("{error}");
+    }
+    for status in plugins.status() {
+        match &status.refused {
+            None => say(&format!("plugin {} is active", status.name)),
+            Some(refused) => say(&format!("plugin {} was refused: {refused:?}", status.name)),
+        }
+    }
+    Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL)?)
+}
+
+fn smoke_test() -> bulkhead_plugin::SmokeTest {
+    Box::new(|policy| bulkhead_conformance::smoke(policy).map_err(|error| error.to_string()))
+}

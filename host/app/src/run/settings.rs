@@ -1,0 +1,200 @@
+//! The settings of the controllers as arguments: one per field of [`Flags`], with its name, meaning and default.
+//! A setting that is added there is an argument from then on.
+
+use bulkhead_controllers::flags::Flags;
+use clap::builder::{StyledStr, ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use serde_json::{Map, Value};
+
+/// Settings that were given on the command line, as data in the shape of [`Flags`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings(Map<String, Value>);
+
+impl Settings {
+    /// The settings over those of a configuration file, and the defaults below both.
+    ///
+    /// # Errors
+    ///
+    /// The name of a setting that is unknown or out of range, and what would be right.
+    pub(crate) fn over(&self, file: &Map<String, Value>) -> anyhow::Result<Flags> {
+        let mut merged = file.clone();
+        merged.extend(self.0.clone());
+        let flags: Flags = serde_json::from_value(Value::Object(merged))?;
+        flags.validate().map_err(anyhow::Error::msg)?;
+        Ok(flags)
+    }
+}
+
+/// A setting as its schema describes it.
+struct Setting {
+    name: String,
+    meaning: String,
+    type_: String,
+    default: Value,
+}
+
+fn settings() -> Vec<Setting> {
+    let schema = schemars::schema_for!(Flags).to_value();
+    let defaults = serde_json::to_value(Flags::default()).unwrap_or_default();
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let setting = |(name, property): (String, Value)| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        // What may be absent has a list of types, with its own first.
+        let type_ = property["type"].as_array().and_then(|types| types.first()).unwrap_or(&property["type"]);
+        Setting { meaning: text(&property["description"]), type_: text(type_), default: defaults[&name].clone(), name }
+    };
+    properties.into_iter().map(setting).collect()
+}
+
+impl Setting {
+    fn argument(self) -> Arg {
+        let default = shown(&self.default);
+        let help =
+            if default.is_empty() { self.meaning.clone() } else { format!("{} [default: {default}]", self.meaning) };
+        let argument = Arg::new(self.name.clone())
+            .long(self.name.clone())
+            .help(StyledStr::from(help.replace('\n', " ")))
+            .help_heading("Settings of the controllers")
+            .action(ArgAction::Set);
+        let type_ = self.type_;
+        let argument = match type_.as_str() {
+            "boolean" => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+            _ => argument,
+        };
+        let argument = argument.value_name(match type_.as_str() {
+            "boolean" => "true|false",
+            "number" | "integer" => "NUMBER",
+            "array" => "A,B",
+            "object" => "KEY=VALUE,...",
+            _ => "VALUE",
+        });
+        argument.value_parser(ValueParser::new(move |text: &str| parse(text, &type_)))
+    }
+}
+
+/// A value as one would write it as an argument.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(","),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(",")
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn parse(text: &str, type_: &str) -> Result<Value, String> {
+    match type_ {
+        "boolean" => text.parse().map(Value::Bool).map_err(|_| "must be true or false".to_owned()),
+        "number" | "integer" => serde_json::from_str::<serde_json::Number>(text)
+            .map(Value::Number)
+            .map_err(|_| "must be a number".to_owned()),
+        "array" => Ok(text.split(',').filter(|item| !item.is_empty()).map(|item| Value::from(item.trim())).collect()),
+        "object" => text
+            .split(',')
+            .filter(|pair| !pair.is_empty())
+            .map(pair)
+            .collect::<Result<Map<_, _>, _>>()
+            .map(Value::Object),
+        _ => Ok(Value::from(text)),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} must be KEY=VALUE"))?;
+    let value = value.trim();
+    let value = value.parse().map_or_else(|_| Value::from(value), Value::Bool);
+    Ok((key.trim().to_owned(), value))
+}
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        settings().into_iter().fold(command, |command, setting| command.arg(setting.argument()))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut given = Self::default();
+        given.update_from_arg_matches(matches)?;
+        Ok(given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for Setting { name, .. } in settings() {
+            if let Some(value) = matches.get_one::<Value>(&name) {
+                self.0.insert(name, value.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_controllers::flags::{FeatureGate, GoDuration};
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    fn flags(arguments: &[&str]) -> Result<Flags, String> {
+        let arguments = ["program"].iter().chain(arguments);
+        let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
+        program.settings.over(&Map::new()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn settings_are_given_as_to_karmada() {
+        assert_eq!(flags(&[]), Ok(Flags::default()));
+        let given = flags(&[
+            "--feature-gates=Failover=true,WorkloadAffinity=true",
+            "--cluster-failure-threshold=10s",
+            "--resource-eviction-rate",
+            "2.5",
+            "--enable-no-execute-taint-eviction",
+            "--enable-taint-manager=false",
+            "--plugins=*,-ClusterLocality",
+        ]);
+        let given = given.unwrap();
+        assert!(given.gate(FeatureGate::Failover) && given.gate(FeatureGate::WorkloadAffinity));
+        assert_eq!(given.cluster_failure_threshold, GoDuration::from_secs(10));
+        assert_eq!(given.resource_eviction_rate, 2.5);
+        assert!(given.enable_no_execute_taint_eviction && !given.enable_taint_manager);
+        assert_eq!(given.plugins, ["*", "-ClusterLocality"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_name() {
+        let check = |arguments: &[&str], expected: &str| {
+            let error = flags(arguments).unwrap_err();
+            assert!(error.contains(expected), "{arguments:?} says: {error}");
+        };
+        check(&["--resource-eviction-rate=fast"], "must be a number");
+        check(&["--resource-eviction-rate=-1"], "resource-eviction-rate: must be 0");
+        check(&["--enable-taint-manager=perhaps"], "must be true or false");
+        check(&["--cluster-monitor-period=10"], "is not a duration");
+        check(&["--feature-gates=Failover"], "must be KEY=VALUE");
+        check(&["--no-such-setting=1"], "--no-such-setting");
+    }
+
+    #[test]
+    fn a_file_gives_way_to_the_command_line() {
+        let file = serde_json::json!({"cluster-failure-threshold": "20s", "resource-eviction-rate": 3.0});
+        let given = Program::try_parse_from(["program", "--resource-eviction-rate=4"]).unwrap();
+        let flags = given.settings.over(file.as_object().unwrap()).unwrap();
+        assert_eq!(flags.cluster_failure_threshold, GoDuration::from_secs(20));
+        assert_eq!(flags.resource_eviction_rate, 4.0);
+    }
+}

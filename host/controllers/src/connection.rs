@@ -1,0 +1,150 @@
+//! Connections to real API servers: limits on how long one may keep us waiting, and the permit that writes need.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::{Either, Ready, ready};
+use http::{Method, Request};
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
+use tokio::time::Instant;
+use tower::timeout::TimeoutLayer;
+use tower::{BoxError, Layer, Service};
+
+/// How long an API server may take to accept a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long it may take to begin its answer; what follows, such as a watch, may take as long as it likes.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Until when this process may write. Every client made with [`connect`] looks at it before each write, so that a
+/// process that was paused, or that lost its lease, changes nothing.
+#[derive(Clone, Debug)]
+pub struct WritePermit(Arc<Mutex<Until>>);
+
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Never,
+    For(Instant),
+    Ever,
+}
+
+/// A write that was not sent.
+#[derive(Debug, thiserror::Error)]
+#[error("this process may not write: {0}")]
+pub struct WriteRefused(&'static str);
+
+impl WritePermit {
+    /// For a process that is alone.
+    pub fn unlimited() -> Self {
+        Self(Arc::new(Mutex::new(Until::Ever)))
+    }
+
+    /// For a process that only looks, or has not been elected yet.
+    pub fn none() -> Self {
+        Self(Arc::new(Mutex::new(Until::Never)))
+    }
+
+    /// Writes are allowed until then, and no longer unless the permit is extended.
+    pub fn extend(&self, until: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Until::For(until);
+    }
+
+    /// Writes are not allowed any more.
+    pub fn revoke(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Until::Never;
+    }
+
+    fn check(&self) -> Result<(), WriteRefused> {
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Until::Ever => Ok(()),
+            Until::Never => Err(WriteRefused("it was not elected, or only looks")),
+            Until::For(until) if Instant::now() < until => Ok(()),
+            Until::For(_) => Err(WriteRefused("its lease ran out")),
+        }
+    }
+}
+
+/// A client whose requests are bounded in time and whose writes need the permit.
+///
+/// # Errors
+///
+/// When the configuration cannot be used, for example because of a certificate that does not parse.
+pub fn connect(mut config: Config, permit: &WritePermit) -> kube::Result<Client> {
+    config.connect_timeout = Some(CONNECT_TIME_MAX);
+    let stack = ClientBuilder::try_from(config)?;
+    Ok(stack.with_layer(&TimeoutLayer::new(ANSWER_TIME_MAX)).with_layer(&Permitted(permit.clone())).build())
+}
+
+/// Puts [`PermittedService`] around a service.
+struct Permitted(WritePermit);
+
+struct PermittedService<S> {
+    inner: S,
+    permit: WritePermit,
+}
+
+impl<S> Layer<S> for Permitted {
+    type Service = PermittedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        PermittedService { inner, permit: self.0.clone() }
+    }
+}
+
+impl<S> Service<Request<Body>> for PermittedService<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<S::Future, Ready<Result<S::Response, BoxError>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        match self.permit.check() {
+            Err(refused) if !reads => Either::Right(ready(Err(refused.into()))),
+            _ => Either::Left(self.inner.call(request)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    async fn answered(permit: &WritePermit, method: Method) -> bool {
+        let server = service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(())) });
+        let request = Request::builder().method(method).body(Body::empty()).unwrap();
+        Permitted(permit.clone()).layer(server).oneshot(request).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn writes_end_with_the_permit_and_reads_do_not() {
+        let permit = WritePermit::none();
+        assert!(!answered(&permit, Method::PATCH).await);
+        assert!(answered(&permit, Method::GET).await);
+        permit.extend(Instant::now() + Duration::from_secs(10));
+        assert!(answered(&permit, Method::PATCH).await);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            assert!(!answered(&permit, method).await);
+        }
+        assert!(answered(&permit, Method::GET).await);
+    }
+
+    #[tokio::test]
+    async fn a_revoked_permit_is_worth_nothing() {
+        let permit = WritePermit::unlimited();
+        assert!(answered(&permit, Method::DELETE).await);
+        permit.revoke();
+        assert!(!answered(&permit, Method::DELETE).await);
+    }
+}

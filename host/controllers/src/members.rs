@@ -1,0 +1,176 @@
+//! Clients of Push members, made of what their Cluster objects and Secrets say
+//! (Karmada: `pkg/util/membercluster_client.go`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bulkhead_api::Cluster;
+use bulkhead_core::model::SyncMode;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, Config, ResourceExt};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use serde_json::Value;
+
+use crate::connection::{WritePermit, connect};
+use crate::context::{MemberError, Members};
+use crate::controller::{self, Action, Error};
+use crate::queue::WorkQueue;
+use crate::store::{Key, Store};
+
+/// Clusters whose credentials are read at the same time.
+const WORKERS: usize = 5;
+/// How often a Secret is read again: tokens are replaced without a change of the Cluster.
+const SECRET_REFRESH: Duration = Duration::from_secs(30);
+/// How soon after something was missing.
+const SECRET_RETRY: Duration = Duration::from_secs(5);
+/// The clients of all Push members. Each has connections of its own, so that a member that hangs delays no other.
+pub struct MemberClients {
+    hub: Client,
+    clusters: Arc<Store<Cluster>>,
+    known: Mutex<BTreeMap<String, Known>>,
+    permit: WritePermit,
+}
+
+/// A client, or why there is none, with what it was made of.
+struct Known {
+    made_of: Source,
+    client: Result<Client, String>,
+}
+
+/// What a client depends on.
+#[derive(Clone, Debug, PartialEq)]
+struct Source {
+    endpoint: String,
+    insecure: bool,
+    proxy: String,
+    secret: Result<Credentials, String>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Credentials {
+    token: String,
+    ca_bundle: Vec<u8>,
+}
+
+/// Never the token.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("ca_bundle_bytes", &self.ca_bundle.len()).finish_non_exhaustive()
+    }
+}
+
+impl MemberClients {
+    /// No clients yet; [`run`](Self::run) makes them.
+    pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit) -> Arc<Self> {
+        Arc::new(Self { hub, clusters, known: Mutex::default(), permit })
+    }
+
+    /// Keeps the clients in step with Clusters and Secrets, for ever.
+    pub async fn run(self: Arc<Self>) {
+        let queue: Arc<WorkQueue<Key>> = Arc::default();
+        let changed = Arc::clone(&queue);
+        let _clusters = self.clusters.subscribe(move |change| {
+            if change.is_generation_change() {
+                changed.add(Key::of(change.object()));
+            }
+        });
+        let reconcile = move |key: Key| {
+            let clients = Arc::clone(&self);
+            async move { clients.refresh(&key).await }
+        };
+        // What is wrong is in the Cluster's Ready condition; there is nobody else to tell.
+        controller::run(queue, WORKERS, reconcile, |_, _| {}).await;
+    }
+
+    async fn refresh(&self, key: &Key) -> Result<Action, Error> {
+        let cluster = self.clusters.get(key).filter(|cluster| cluster.spec.sync_mode == SyncMode::Push);
+        let Some(cluster) = cluster else {
+            self.lock().remove(&key.name);
+            return Ok(Action::Wait);
+        };
+        let source = Source {
+            endpoint: cluster.spec.api_endpoint.clone(),
+            insecure: cluster.spec.rest.get("insecureSkipTLSVerification").and_then(Value::as_bool).unwrap_or(false),
+            proxy: cluster.spec.rest.get("proxyURL").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            secret: self.credentials(&cluster).await?,
+        };
+        let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
+        if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
+            let client = source.connect(&self.permit);
+            self.lock().insert(key.name.clone(), Known { made_of: source, client });
+        }
+        Ok(Action::After(again))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the Secret holds; the inner error is for the Cluster's condition, the outer one means that the control
+    /// plane did not answer, which says nothing about the member.
+    async fn credentials(&self, cluster: &Cluster) -> Result<Result<Credentials, String>, Error> {
+        let name = cluster.name_any();
+        let reference = |field| cluster.spec.secret_ref.as_ref()?.get(field)?.as_str().filter(|text| !text.is_empty());
+        let (Some(namespace), Some(secret_name)) = (reference("namespace"), reference("name")) else {
+            return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef wants namespace and name")));
+        };
+        let api: Api<Secret> = Api::namespaced(self.hub.clone(), namespace);
+        let secret = api.get_opt(secret_name).await;
+        let secret = secret.map_err(Error::api(format!("reading the Secret {namespace}/{secret_name}")))?;
+        let Some(secret) = secret else {
+            return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} does not exist")));
+        };
+        let data = secret.data.unwrap_or_default();
+        let token = data.get("token").and_then(|token| std::str::from_utf8(&token.0).ok()).unwrap_or_default().trim();
+        if token.is_empty() {
+            return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} has no token")));
+        }
+        let ca_bundle = data.get("caBundle").map(|bundle| bundle.0.clone()).unwrap_or_default();
+        Ok(Ok(Credentials { token: token.to_owned(), ca_bundle }))
+    }
+}
+
+impl Source {
+    fn connect(&self, permit: &WritePermit) -> Result<Client, String> {
+        let credentials = self.secret.as_ref().map_err(String::clone)?;
+        if self.endpoint.is_empty() {
+            return Err("spec.apiEndpoint is empty".to_owned());
+        }
+        let endpoint = self.endpoint.parse().map_err(|error| format!("spec.apiEndpoint {}: {error}", self.endpoint))?;
+        let mut config = Config::new(endpoint);
+        config.auth_info.token = Some(credentials.token.clone().into());
+        if self.insecure {
+            config.accept_invalid_certs = true;
+        } else {
+            config.root_cert = Some(certificates(&credentials.ca_bundle)?);
+        }
+        if !self.proxy.is_empty() {
+            let proxy = self.proxy.parse().map_err(|error| format!("spec.proxyURL {}: {error}", self.proxy))?;
+            config.proxy_url = Some(proxy);
+        }
+        connect(config, permit).map_err(|error| error.to_string())
+    }
+}
+
+/// The certificates of a PEM bundle.
+fn certificates(bundle: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
+    let found = found.map_err(|error| format!("caBundle of the Secret is not PEM: {error}"))?;
+    if found.is_empty() {
+        return Err("caBundle of the Secret has no certificate; the alternative is \
+            spec.insecureSkipTLSVerification"
+            .to_owned());
+    }
+    Ok(found.into_iter().map(|certificate| certificate.to_vec()).collect())
+}
+
+impl Members for MemberClients {
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        match self.lock().get(cluster) {
+            Some(known) => known.client.clone().map_err(MemberError::Broken),
+            None => Err(MemberError::NotYet(format!("the credentials of cluster {cluster} are not read yet"))),
+        }
+    }
+}

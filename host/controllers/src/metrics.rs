@@ -1,0 +1,215 @@
+//! Numbers about what goes on, with the names that Karmada gives them, and those that the proposal "Optimize Cluster
+//! Failover" gives them where Karmada has none.
+//!
+//! Nothing is decided from a metric. [`Metrics::text`] is what a scrape gets.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// A queue: Karmada has one for each kind of binding.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct QueueLabels {
+    pub(crate) name: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ResultLabels {
+    pub(crate) name: &'static str,
+    pub(crate) result: &'static str,
+}
+
+/// Karmada's words for a cluster and a kind of binding.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct MemberKindLabels {
+    pub(crate) member_cluster: String,
+    pub(crate) resource_kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct MemberLabels {
+    pub(crate) member_cluster: String,
+}
+
+/// The proposal's word for a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ClusterLabels {
+    pub(crate) cluster_name: String,
+}
+
+/// The proposal's words for a cluster and a kind of resource, which is its API version and kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ClusterKindLabels {
+    pub(crate) cluster_name: String,
+    pub(crate) resource_kind: String,
+}
+
+type Float = Gauge<f64, AtomicU64>;
+
+/// The metrics of one process.
+pub struct Metrics {
+    registry: Registry,
+    /// Karmada's metrics of the eviction queue.
+    pub(crate) queue_depth: Family<QueueLabels, Gauge>,
+    pub(crate) kind_total: Family<MemberKindLabels, Gauge>,
+    pub(crate) processing_latency: Family<QueueLabels, Histogram>,
+    pub(crate) processing: Family<ResultLabels, Counter>,
+    /// The proposal's metrics of the eviction queue.
+    pub(crate) evict_total: Family<ClusterLabels, Gauge>,
+    pub(crate) evict_kind_total: Family<ClusterKindLabels, Gauge>,
+    pub(crate) evict_rate: Family<ClusterLabels, Float>,
+    pub(crate) evict_processing_latency: Family<ClusterLabels, Histogram>,
+    pub(crate) evict_success_rate: Family<ClusterLabels, Float>,
+    pub(crate) cluster_fault_num: Gauge,
+    pub(crate) cluster_fault_rate: Float,
+    /// Karmada's metrics of clusters.
+    pub(crate) cluster_ready: Family<MemberLabels, Gauge>,
+    pub(crate) cluster_nodes: Family<MemberLabels, Gauge>,
+    pub(crate) cluster_ready_nodes: Family<MemberLabels, Gauge>,
+}
+
+/// From a millisecond to 16 s, as Karmada has them.
+fn short() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 15))
+}
+
+/// From a second to nine hours: how long an eviction waits for its turn.
+fn long() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 16))
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            queue_depth: Family::default(),
+            kind_total: Family::default(),
+            processing_latency: Family::new_with_constructor(short),
+            processing: Family::default(),
+            evict_total: Family::default(),
+            evict_kind_total: Family::default(),
+            evict_rate: Family::default(),
+            evict_processing_latency: Family::new_with_constructor(long),
+            evict_success_rate: Family::default(),
+            cluster_fault_num: Gauge::default(),
+            cluster_fault_rate: Float::default(),
+            cluster_ready: Family::default(),
+            cluster_nodes: Family::default(),
+            cluster_ready_nodes: Family::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    /// The help texts end without a full stop, because the encoder adds one.
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        let mut gauge =
+            |name: &str, help: &str, family: Family<QueueLabels, Gauge>| registry.register(name, help, family);
+        gauge("eviction_queue_depth", "Evictions that could be looked at now", self.queue_depth.clone());
+        registry.register("eviction_kind_total", "Bindings that wait to leave a cluster", self.kind_total.clone());
+        registry.register(
+            "eviction_processing_latency_seconds",
+            "How long it took to decide about an eviction and to write it",
+            self.processing_latency.clone(),
+        );
+        // The encoder adds `_total` to the name of a counter.
+        registry.register("eviction_processing", "Evictions that were processed, by result", self.processing.clone());
+        registry.register("evict_total", "Resources that wait to leave a cluster", self.evict_total.clone());
+        registry.register("evict_kind_total", "The same by kind of resource", self.evict_kind_total.clone());
+        registry.register("evict_rate", "Evictions per second from a cluster, over a minute", self.evict_rate.clone());
+        registry.register(
+            "evict_processing_latency_seconds",
+            "How long a resource waited from the moment it was due until it was evicted",
+            self.evict_processing_latency.clone(),
+        );
+        let success = "Share of the eviction attempts on a cluster that succeeded";
+        registry.register("evict_success_rate", success, self.evict_success_rate.clone());
+        registry.register("cluster_fault_num", "Clusters that are not ready", self.cluster_fault_num.clone());
+        registry.register("cluster_fault_rate", "The same as a share of all", self.cluster_fault_rate.clone());
+        registry.register("cluster_ready_state", "1 if the cluster is ready", self.cluster_ready.clone());
+        registry.register("cluster_node_number", "Nodes of the cluster", self.cluster_nodes.clone());
+        let ready_nodes = "Nodes of the cluster that are ready";
+        registry.register("cluster_ready_node_number", ready_nodes, self.cluster_ready_nodes.clone());
+    }
+
+    /// Everything, in the text format that Prometheus scrapes.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Forgets a cluster that is gone, so that its last numbers do not look current.
+    pub(crate) fn forget_cluster(&self, name: &str) {
+        let labels = MemberLabels { member_cluster: name.to_owned() };
+        self.cluster_ready.remove(&labels);
+        self.cluster_nodes.remove(&labels);
+        self.cluster_ready_nodes.remove(&labels);
+        let labels = ClusterLabels { cluster_name: name.to_owned() };
+        self.evict_total.remove(&labels);
+        self.evict_rate.remove(&labels);
+        self.evict_processing_latency.remove(&labels);
+        self.evict_success_rate.remove(&labels);
+    }
+
+    /// So many clusters are not ready, which is that share of all.
+    pub(crate) fn faults(&self, failed: usize, share: f64) {
+        self.cluster_fault_num.set(i64::try_from(failed).unwrap_or(i64::MAX));
+        self.cluster_fault_rate.set(share);
+    }
+
+    /// So many evictions of a queue could be looked at now.
+    pub(crate) fn depth(&self, queue: &'static str, ready: i64) {
+        self.queue_depth.get_or_create(&QueueLabels { name: queue }).set(ready);
+    }
+
+    /// Notes that an eviction was attempted.
+    pub(crate) fn processed(&self, queue: &'static str, took: Duration, succeeded: bool) {
+        let result = if succeeded { "success" } else { "error" };
+        self.processing.get_or_create(&ResultLabels { name: queue, result }).inc();
+        self.processing_latency.get_or_create(&QueueLabels { name: queue }).observe(took.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_labels_are_those_of_karmada_and_of_the_proposal() {
+        let metrics = Metrics::default();
+        metrics.queue_depth.get_or_create(&QueueLabels { name: "binding-eviction" }).set(3);
+        metrics.processed("binding-eviction", Duration::from_millis(2), true);
+        let cluster = || ClusterLabels { cluster_name: "member1".to_owned() };
+        metrics.evict_total.get_or_create(&cluster()).set(7);
+        metrics.evict_success_rate.get_or_create(&cluster()).set(0.5);
+        metrics.cluster_ready.get_or_create(&MemberLabels { member_cluster: "member1".to_owned() }).set(1);
+        metrics.cluster_fault_num.set(2);
+        let text = metrics.text();
+        for line in [
+            r#"eviction_queue_depth{name="binding-eviction"} 3"#,
+            r#"eviction_processing_total{name="binding-eviction",result="success"} 1"#,
+            r#"eviction_processing_latency_seconds_bucket{le="0.002",name="binding-eviction"} 1"#,
+            r#"evict_total{cluster_name="member1"} 7"#,
+            r#"evict_success_rate{cluster_name="member1"} 0.5"#,
+            r#"cluster_ready_state{member_cluster="member1"} 1"#,
+            "cluster_fault_num 2",
+        ] {
+            assert!(text.lines().any(|there| there == line), "no {line:?} in:\n{text}");
+        }
+        metrics.forget_cluster("member1");
+        let text = metrics.text();
+        assert!(!text.lines().any(|line| !line.starts_with('#') && line.contains("member1")), "{text}");
+    }
+}

@@ -1,0 +1,152 @@
+//! What the taint manager knows of all clusters: their models, the brake, the rates of drains.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bulkhead_api::{Cluster, ClusterDrain};
+use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
+use bulkhead_core::model;
+use kube::ResourceExt;
+
+use crate::store::Change;
+
+/// Kept in step with the stores, so that a decision reads it without parsing anything.
+pub(super) struct Clusters {
+    settings: BrakeSettings,
+    rate_per_cluster: Option<f64>,
+    known: RwLock<Known>,
+}
+
+struct Known {
+    clusters: BTreeMap<String, Arc<model::Cluster>>,
+    brake: Brake,
+    /// Rates of drains by name of drain: cluster and evictions per second.
+    drains: BTreeMap<String, (String, f64)>,
+}
+
+impl Clusters {
+    pub(super) fn new(settings: BrakeSettings, rate_per_cluster: Option<f64>) -> Self {
+        let known = Known { clusters: BTreeMap::new(), brake: Brake::assess([], settings), drains: BTreeMap::new() };
+        Self { settings, rate_per_cluster, known: RwLock::new(known) }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Known) -> T) -> T {
+        read(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn apply(&self, change: &Change<'_, Cluster>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let name = change.object().name_any();
+        if matches!(change, Change::Deleted(_)) {
+            known.clusters.remove(&name);
+        } else {
+            known.clusters.insert(name, Arc::new(change.object().to_model()));
+        }
+        known.brake = Brake::assess(known.clusters.values().map(AsRef::as_ref), self.settings);
+    }
+
+    pub(super) fn apply_drain(&self, change: &Change<'_, ClusterDrain>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let (name, spec) = (change.object().name_any(), &change.object().spec);
+        known.drains.remove(&name);
+        if let (Some(rate), false) = (spec.evictions_per_second, matches!(change, Change::Deleted(_))) {
+            known.drains.insert(name, (spec.cluster_name.clone(), rate));
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Arc<model::Cluster>> {
+        self.read(|known| known.clusters.get(name).cloned())
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<model::Cluster>> {
+        self.read(|known| known.clusters.values().cloned().collect())
+    }
+
+    pub(super) fn failed(&self) -> usize {
+        self.read(|known| known.brake.failed())
+    }
+
+    pub(super) fn failed_share(&self) -> f64 {
+        self.read(|known| known.brake.failed_share())
+    }
+
+    /// What the brake does to evictions from a cluster, and why; none if the cluster is gone.
+    pub(super) fn brake(&self, name: &str) -> Option<(BrakeState, String)> {
+        self.read(|known| {
+            let group = known.brake.group_of(known.clusters.get(name)?);
+            Some((known.brake.state(&group), known.brake.describe(&group)))
+        })
+    }
+
+    /// The rates that an eviction from a cluster has to keep. One that is gone has nothing to evict from.
+    pub(super) fn limit(&self, name: &str) -> Limit {
+        self.read(|known| {
+            let group = known.clusters.get(name).map(|cluster| known.brake.group_of(cluster)).unwrap_or_default();
+            let braked = known.brake.state(&group) != BrakeState::Open;
+            let drains = known.drains.values().filter(|(cluster, _)| cluster == name).map(|(_, rate)| *rate);
+            let cluster = drains.chain(self.rate_per_cluster).map(Rate::per_second);
+            let slowest = cluster.reduce(|slowest, rate| if rate < slowest { rate } else { slowest });
+            let rate = known.brake.rate(&group);
+            Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::decide::eviction::BrakeBy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn clusters(per_cluster: Option<f64>, ready: &[bool]) -> Clusters {
+        let settings = BrakeSettings {
+            rate: Rate::per_second(0.5),
+            secondary_rate: Rate::per_second(0.1),
+            unhealthy_threshold: 0.55,
+            large_number: 2,
+            by: BrakeBy::Federation,
+        };
+        let clusters = Clusters::new(settings, per_cluster);
+        for (index, ready) in ready.iter().enumerate() {
+            let status = if *ready { "True" } else { "False" };
+            let cluster: Cluster = serde_json::from_value(json!({
+                "metadata": {"name": format!("m{index}")}, "spec": {"syncMode": "Push"},
+                "status": {"conditions": [{"type": "Ready", "status": status}]},
+            }))
+            .unwrap();
+            clusters.apply(&Change::Added(&Arc::new(cluster)));
+        }
+        clusters
+    }
+
+    fn drain(name: &str, cluster: &str, rate: Option<f64>) -> Arc<ClusterDrain> {
+        let spec = model::ClusterDrainSpec { cluster_name: cluster.to_owned(), evictions_per_second: rate };
+        Arc::new(ClusterDrain::new(name, spec))
+    }
+
+    #[test]
+    fn the_slowest_of_all_rates_for_a_cluster_counts() {
+        let rate = |clusters: &Clusters| clusters.limit("m0").cluster.map(Rate::as_f64);
+        let known = clusters(None, &[true, true]);
+        assert_eq!(rate(&known), None);
+        known.apply_drain(&Change::Added(&drain("d", "m0", Some(0.2))));
+        known.apply_drain(&Change::Added(&drain("e", "m0", Some(0.1))));
+        known.apply_drain(&Change::Added(&drain("f", "m1", Some(0.0))));
+        known.apply_drain(&Change::Added(&drain("g", "m0", None)));
+        assert_eq!(rate(&known), Some(0.1));
+        known.apply_drain(&Change::Deleted(&drain("e", "m0", Some(0.1))));
+        assert_eq!(rate(&known), Some(0.2));
+        let known = clusters(Some(0.05), &[true, true]);
+        known.apply_drain(&Change::Added(&drain("d", "m0", Some(0.2))));
+        assert_eq!(rate(&known), Some(0.05));
+    }
+
+    #[test]
+    fn a_braked_group_has_a_rate_of_its_own() {
+        let group = |ready: &[bool]| clusters(None, ready).limit("m0").group.map(|(_, rate)| rate.as_f64());
+        assert_eq!(group(&[false, true, true]), None);
+        assert_eq!(group(&[false, false, true]), Some(0.1));
+        assert_eq!(group(&[false, false, false]), Some(0.0));
+    }
+}

@@ -1,0 +1,373 @@
+//! Taints that evict → evictions (Karmada: `pkg/controllers/cluster/taint_manager.go`, `eviction_worker.go`).
+//!
+//! Three things differ on purpose. There is one queue and one pace for the whole process: Karmada paces each of six
+//! workers, so that a configured 0.5 per second is 3 per second in the worst case. Only real evictions are charged.
+//! And rate 0 stops, instead of letting one item per worker through every half hour.
+//!
+//! [`scan`](TaintManager::scan) puts what is due into the queue, [`pump`](TaintManager::pump) takes it out when its
+//! slot opens, and looks again before it acts: the cluster may have recovered, or the binding moved, meanwhile.
+
+mod clusters;
+mod count;
+mod evict;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
+use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Slot, Waiting};
+use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::model::Cluster;
+use bulkhead_core::names::keys;
+use kube::ResourceExt;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use self::clusters::Clusters;
+use self::count::Counts;
+use self::evict::Judged;
+use crate::binding_kind::Binding;
+use crate::context::{Context, HUB, Record};
+use crate::controller::{self, AFTER_CONFLICT, Action, Error};
+use crate::flags::FeatureGate;
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::store::Key;
+
+const NAME: &str = "taint-manager";
+/// Evictions that are being written at the same time. How many changes how long a storm takes, not its rate.
+const WRITES_MAX: usize = 8;
+/// How often a tainted cluster is looked at again (Karmada: `ClusterTaintEvictionRetryFrequency`).
+const RESCAN: Duration = Duration::from_secs(10);
+
+/// One binding on one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Eviction {
+    cluster: String,
+    /// Without a namespace it is a ClusterResourceBinding.
+    binding: Key,
+}
+
+impl Eviction {
+    /// Karmada's name of the queue that it would be in.
+    fn queue_name(&self) -> &'static str {
+        if self.binding.namespace.is_empty() { "cluster-binding-eviction" } else { "binding-eviction" }
+    }
+
+    fn binding_kind(&self) -> &'static str {
+        if self.binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" }
+    }
+}
+
+struct TaintManager {
+    context: Context,
+    options: EvictOptions,
+    clusters: Clusters,
+    queue: Mutex<EvictionQueue<Eviction>>,
+    changed: Notify,
+    /// Why evictions wait, so that the journal says so once and not at every look.
+    waits: Mutex<BTreeMap<Eviction, String>>,
+    /// The same for clusters whose evictions the brake holds up.
+    braked: Mutex<BTreeMap<String, BrakeState>>,
+    counts: Mutex<Counts>,
+    start: Instant,
+}
+
+/// Which taints evict. Without the gate nothing moves because of a cluster's health, whoever set the taint; a drain
+/// is a person's word and works all the same.
+fn options(context: &Context) -> EvictOptions {
+    let flags = &context.flags;
+    let failover = flags.gate(FeatureGate::Failover) && flags.enable_taint_manager;
+    EvictOptions {
+        no_execute: failover && flags.enable_no_execute_taint_eviction,
+        prefer_no_execute: failover && flags.gate(FeatureGate::PreferNoExecute),
+        default_purge_mode: flags.no_execute_taint_eviction_purge_mode,
+    }
+}
+
+/// Runs the taint manager, for ever.
+pub(crate) async fn run(context: Context) {
+    let aging = context.flags.eviction_aging.0;
+    let manager = Arc::new(TaintManager {
+        options: options(&context),
+        clusters: Clusters::new(context.flags.brake(), context.flags.resource_eviction_rate_per_cluster),
+        queue: Mutex::new(EvictionQueue::new((!aging.is_zero()).then_some(aging))),
+        changed: Notify::new(),
+        waits: Mutex::default(),
+        braked: Mutex::default(),
+        counts: Mutex::default(),
+        start: Instant::now(),
+        context: context.clone(),
+    });
+    let scans: Arc<WorkQueue<Key>> = Arc::default();
+    let (changed, watching) = (Arc::clone(&scans), Arc::clone(&manager));
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        watching.clusters.apply(change);
+        watching.context.metrics.faults(watching.clusters.failed(), watching.clusters.failed_share());
+        changed.add(Key::of(change.object()));
+        watching.changed.notify_one();
+    });
+    let watching = Arc::clone(&manager);
+    let _drains = context.stores.cluster_drains.subscribe(move |change| {
+        watching.clusters.apply_drain(change);
+        watching.changed.notify_one();
+    });
+    let watching = Arc::clone(&manager);
+    let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
+        let now = watching.now();
+        watching.queue().wake(now);
+        watching.changed.notify_one();
+    });
+    let scan = {
+        let manager = Arc::clone(&manager);
+        move |key: Key| std::future::ready(Ok(manager.scan(&key.name)))
+    };
+    let scanning = controller::run(scans, 1, scan, context.failed(NAME));
+    futures::join!(scanning, manager.pump());
+}
+
+impl TaintManager {
+    /// Time that only moves forward, which rates go by.
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, EvictionQueue<Eviction>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts every binding that has to leave the cluster into the queue, with a delay if it tolerates the taint for a
+    /// time, and comes back later. A cluster that need not be left any more has nothing to wait for.
+    fn scan(&self, name: &str) -> Action {
+        let cluster = self.clusters.get(name);
+        let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
+        let action = if let Some(cluster) = tainted {
+            self.enqueue::<bulkhead_api::ResourceBinding>(&cluster);
+            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster);
+            self.note_brake(name);
+            self.changed.notify_one();
+            Action::After(RESCAN)
+        } else {
+            let dropped = self.queue().drop_cluster(name);
+            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            waits.retain(|eviction, _| !dropped.contains(eviction));
+            self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            Action::Wait
+        };
+        self.count(name);
+        action
+    }
+
+    fn enqueue<B: Binding>(&self, cluster: &Cluster) {
+        let (wall, now) = (self.context.clock.now(), self.now());
+        for binding in B::store(&self.context.stores).by_index(&cluster.name) {
+            let delay = match due(evictable(&*binding), cluster, self.options, wall) {
+                Ok(Due::Never) => continue,
+                Ok(Due::In { remaining_ms }) => millis(remaining_ms),
+                // Whoever takes it out reports what cannot be read, and tries again.
+                Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
+            };
+            let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding) };
+            let waiting = Waiting {
+                cluster: cluster.name.clone(),
+                priority: self.priority(&*binding),
+                not_before: now.saturating_add(delay),
+            };
+            self.queue().put(eviction, waiting, now);
+        }
+    }
+
+    /// A label on the binding, or on its template, or else the value of the priority class that the binding carries.
+    /// A label that is no number counts as none.
+    fn priority<B: Binding>(&self, binding: &B) -> i32 {
+        let spec = binding.spec();
+        let labelled = |labels: &BTreeMap<String, String>| labels.get(keys::EVICTION_PRIORITY)?.parse().ok();
+        let template = || {
+            let kind = ObjectKind::new(&spec.resource.api_version, &spec.resource.kind);
+            let key = Key::new(&spec.resource.namespace, &spec.resource.name);
+            labelled(self.context.templates.get(HUB, &kind, &key)?.labels())
+        };
+        labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority())
+    }
+
+    /// Says once that the brake holds up evictions from a cluster, and once that it let go.
+    fn note_brake(&self, name: &str) {
+        let Some((state, message)) = self.clusters.brake(name) else { return };
+        let mut braked = self.braked.lock().unwrap_or_else(PoisonError::into_inner);
+        if braked.get(name).copied().unwrap_or(BrakeState::Open) == state {
+            return;
+        }
+        braked.insert(name.to_owned(), state);
+        let waiting = self.queue().items().filter(|(_, from)| *from == name).count();
+        let (decision, effect) = match state {
+            BrakeState::Open => (Decision::EvictionsResumed, format!("{waiting} evictions go on")),
+            BrakeState::Slowed => (Decision::EvictionsWait, format!("{waiting} evictions go on at the secondary rate")),
+            BrakeState::Stopped | BrakeState::Held => (Decision::EvictionsWait, format!("{waiting} evictions wait")),
+        };
+        self.context.record(Record {
+            controller: NAME,
+            subject: Subject::new("Cluster", "", name),
+            cluster: Some(name.to_owned()),
+            decision,
+            because: Because::rule(state.code(), message),
+            effect,
+            inputs: Vec::new(),
+        });
+    }
+
+    /// Takes evictions out of the queue, for ever, each when its slot opens.
+    async fn pump(self: &Arc<Self>) {
+        let mut writing = JoinSet::new();
+        loop {
+            let now = self.now();
+            let next = if writing.len() < WRITES_MAX {
+                self.queue().next(now, |cluster| self.clusters.limit(cluster))
+            } else {
+                Next::Idle
+            };
+            let wake_at = match next {
+                Next::Take(eviction) => {
+                    self.take(eviction, now, &mut writing);
+                    // A long queue must not keep the others from their turn.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Next::WaitUntil(at) => Some(self.start + at),
+                Next::Idle => None,
+            };
+            let alarm = async {
+                match wake_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(written) = writing.join_next() => match written {
+                    Ok(attempt) => self.finish(attempt),
+                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                    Err(_) => {}
+                },
+                () = self.changed.notified() => {}
+                () = alarm => {}
+            }
+        }
+    }
+
+    /// Decides about an eviction whose slot is open, and starts to write it if it is still needed.
+    fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut JoinSet<Attempt>) {
+        let judged = if eviction.binding.namespace.is_empty() {
+            self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction)
+        } else {
+            self.judge::<bulkhead_api::ResourceBinding>(&eviction)
+        };
+        if !matches!(judged, Judged::Wait { .. }) {
+            self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&eviction);
+        }
+        let finished = match judged {
+            Judged::Unneeded => Finished::Done,
+            Judged::Later(after) => Finished::Later(after),
+            Judged::Wait { because, after } => {
+                self.note_wait(&eviction, because);
+                Finished::Later(after)
+            }
+            Judged::Undecided(error) => {
+                self.context.failures.count(NAME, &error);
+                Finished::Failed
+            }
+            Judged::Evict(write) => {
+                let slot = self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+                writing.spawn(async move { Attempt { result: write.await, eviction, slot, since: now } });
+                return;
+            }
+        };
+        self.queue().finish(&eviction, finished, now);
+    }
+
+    fn note_wait(&self, eviction: &Eviction, because: Because) {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if waits.insert(eviction.clone(), because.reason.code.clone()).as_ref() == Some(&because.reason.code) {
+            return;
+        }
+        let Key { namespace, name } = &eviction.binding;
+        self.context.record(Record {
+            controller: NAME,
+            subject: Subject::new(eviction.binding_kind(), namespace, name),
+            cluster: Some(eviction.cluster.clone()),
+            decision: Decision::EvictionsWait,
+            because,
+            effect: "it stays where it is".to_owned(),
+            inputs: Vec::new(),
+        });
+    }
+
+    fn finish(&self, attempt: Attempt) {
+        let Attempt { eviction, slot, since, result } = attempt;
+        let now = self.now();
+        let waited = self.queue().waited(&eviction, now).unwrap_or_default();
+        let finished = match &result {
+            Ok(()) => Finished::Done,
+            Err(error) => {
+                self.queue().give_back(&slot);
+                self.context.failures.count(NAME, error);
+                // Whoever lost a race has only to look again.
+                if error.is_conflict() { Finished::Later(AFTER_CONFLICT) } else { Finished::Failed }
+            }
+        };
+        self.queue().finish(&eviction, finished, now);
+        self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), result.is_ok());
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.attempted(&self.context.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
+    }
+
+    /// Brings the metrics of a cluster's evictions up to date.
+    fn count(&self, name: &str) {
+        let waiting: Vec<_> =
+            self.queue().items().filter(|(_, from)| *from == name).map(|(eviction, _)| eviction.clone()).collect();
+        let resource_kind = |eviction: &Eviction| {
+            let stores = &self.context.stores;
+            let resource = if eviction.binding.namespace.is_empty() {
+                stores.cluster_bindings.get(&eviction.binding)?.spec.resource.clone()
+            } else {
+                stores.bindings.get(&eviction.binding)?.spec.resource.clone()
+            };
+            Some(format!("{}/{}", resource.api_version, resource.kind))
+        };
+        let mut kinds = BTreeMap::<_, i64>::new();
+        let mut resources = BTreeMap::<String, i64>::new();
+        for eviction in &waiting {
+            *kinds.entry((eviction.binding_kind(), eviction.queue_name())).or_default() += 1;
+            if let Some(kind) = resource_kind(eviction) {
+                *resources.entry(kind).or_default() += 1;
+            }
+        }
+        let (ready, now) = (self.queue().ready(), self.now());
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.waiting(&self.context.metrics, name, &kinds, &resources, now);
+        for queue in ["binding-eviction", "cluster-binding-eviction"] {
+            let depth = ready.iter().filter(|eviction| eviction.queue_name() == queue).count();
+            self.context.metrics.depth(queue, i64::try_from(depth).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+/// A write that ended.
+struct Attempt {
+    eviction: Eviction,
+    slot: Slot,
+    /// When the slot was taken.
+    since: Duration,
+    result: Result<(), Error>,
+}
+
+fn evictable<B: Binding>(binding: &B) -> Evictable<'_> {
+    let is_terminating = binding.meta().deletion_timestamp.is_some();
+    Evictable { spec: binding.spec(), annotations: binding.annotations(), is_terminating }
+}
+
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}

@@ -1,0 +1,272 @@
+//! How much of the eviction rate is left when many clusters fail at once.
+//!
+//! The proposal "Optimize Cluster Failover" judges the federation as a whole. Kubernetes' node lifecycle controller,
+//! from which the proposal takes the rule, judges each zone; [`BrakeBy`] offers both.
+
+use std::collections::BTreeMap;
+
+use super::bucket::Rate;
+use crate::model::Cluster;
+
+/// Which clusters are judged together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BrakeBy {
+    /// All of them, as in the proposal.
+    #[default]
+    Federation,
+    /// Those of one provider and region. A region that is lost as a whole is no reason to slow down.
+    Region,
+    /// Those in the same zones of one provider and region.
+    Zone,
+}
+
+impl BrakeBy {
+    /// The group that a cluster is judged in; empty for the whole federation.
+    pub fn group_of(self, cluster: &Cluster) -> String {
+        let spec = &cluster.spec;
+        match self {
+            Self::Federation => String::new(),
+            Self::Region => format!("{}/{}", spec.provider, spec.region),
+            Self::Zone => {
+                let mut zones: Vec<_> = spec.zones.iter().map(String::as_str).collect();
+                zones.sort_unstable();
+                format!("{}/{}/{}", spec.provider, spec.region, zones.join(","))
+            }
+        }
+    }
+}
+
+/// The rates and when they apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BrakeSettings {
+    /// The normal rate.
+    pub rate: Rate,
+    /// The rate of a large group of which too many fail.
+    pub secondary_rate: Rate,
+    /// The share of failed clusters, from 0 to 1, above which a group is unhealthy. With 1 the brake is off.
+    pub unhealthy_threshold: f64,
+    /// A group of more clusters than this is large. A small one that is unhealthy stops.
+    pub large_number: usize,
+    /// Which clusters are judged together.
+    pub by: BrakeBy,
+}
+
+/// What the brake does to evictions from a group of clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrakeState {
+    /// Nothing: the normal rate.
+    Open,
+    /// Too many of many clusters fail: the secondary rate.
+    Slowed,
+    /// Too many of few clusters fail: nothing moves.
+    Stopped,
+    /// Every cluster looks dead at once. It is likelier that the fault is ours, so nothing moves.
+    Held,
+}
+
+impl BrakeState {
+    /// One `CamelCase` word for reasons and metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Open => "BrakeOpen",
+            Self::Slowed => "TooManyClustersFailed",
+            Self::Stopped => "TooManyOfFewClustersFailed",
+            Self::Held => "EveryClusterLooksDead",
+        }
+    }
+
+    fn rate(self, settings: &BrakeSettings) -> Rate {
+        match self {
+            Self::Open => settings.rate,
+            // A secondary rate above the normal one would turn the brake into an accelerator.
+            Self::Slowed if settings.secondary_rate > settings.rate => settings.rate,
+            Self::Slowed => settings.secondary_rate,
+            Self::Stopped | Self::Held => Rate::STOP,
+        }
+    }
+}
+
+/// How many clusters of a group fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    failed: usize,
+    total: usize,
+}
+
+impl Count {
+    fn all_failed(self) -> bool {
+        self.total > 0 && self.failed == self.total
+    }
+
+    fn share(self) -> f64 {
+        if self.total == 0 { 0.0 } else { self.failed as f64 / self.total as f64 }
+    }
+}
+
+/// The verdict on all clusters at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brake {
+    settings: BrakeSettings,
+    all: Count,
+    groups: BTreeMap<String, Count>,
+}
+
+impl Brake {
+    /// Judges clusters. One whose Ready condition is not True, or missing, counts as failed; one that is being
+    /// removed does not count at all.
+    pub fn assess<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, settings: BrakeSettings) -> Self {
+        let (mut all, mut groups) = (Count::default(), BTreeMap::<String, Count>::new());
+        for cluster in clusters.into_iter().filter(|cluster| !cluster.is_terminating()) {
+            let failed = usize::from(!cluster.is_ready());
+            let group = groups.entry(settings.by.group_of(cluster)).or_default();
+            for count in [&mut all, group] {
+                count.failed += failed;
+                count.total += 1;
+            }
+        }
+        Self { settings, all, groups }
+    }
+
+    /// What it does to evictions from a group (see [`BrakeBy::group_of`]).
+    pub fn state(&self, group: &str) -> BrakeState {
+        if self.all.all_failed() {
+            return BrakeState::Held;
+        }
+        let count = self.groups.get(group).copied().unwrap_or_default();
+        // A group that is lost as a whole while others live is what failover is for.
+        let lost_as_a_whole = self.settings.by != BrakeBy::Federation && count.all_failed();
+        if lost_as_a_whole || count.share() <= self.settings.unhealthy_threshold {
+            BrakeState::Open
+        } else if count.total > self.settings.large_number {
+            BrakeState::Slowed
+        } else {
+            BrakeState::Stopped
+        }
+    }
+
+    /// The rate that is left for evictions from a group.
+    pub fn rate(&self, group: &str) -> Rate {
+        self.state(group).rate(&self.settings)
+    }
+
+    /// The group of a cluster.
+    pub fn group_of(&self, cluster: &Cluster) -> String {
+        self.settings.by.group_of(cluster)
+    }
+
+    /// Number of failed clusters.
+    pub fn failed(&self) -> usize {
+        self.all.failed
+    }
+
+    /// Failed clusters as a share of all, from 0 to 1.
+    pub fn failed_share(&self) -> f64 {
+        self.all.share()
+    }
+
+    /// What is wrong, for people.
+    pub fn describe(&self, group: &str) -> String {
+        let count = self.groups.get(group).copied().unwrap_or_default();
+        let of = if group.is_empty() { String::new() } else { format!(" in {group}") };
+        format!("{} of {} clusters{of} are not ready", count.failed, count.total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::{Condition, ConditionStatus};
+    use crate::time::Time;
+
+    fn cluster(index: usize, region: &str, ready: bool) -> Cluster {
+        let status = if ready { ConditionStatus::True } else { ConditionStatus::False };
+        let mut cluster = Cluster { name: format!("m{index}"), ..Cluster::default() };
+        region.clone_into(&mut cluster.spec.region);
+        cluster.status.conditions.push(Condition::new("Ready", status, "R", "m", Time::from_millis(0)));
+        cluster
+    }
+
+    fn settings(by: BrakeBy) -> BrakeSettings {
+        let (rate, secondary_rate) = (Rate::per_second(0.5), Rate::per_second(0.1));
+        BrakeSettings { rate, secondary_rate, unhealthy_threshold: 0.55, large_number: 10, by }
+    }
+
+    fn some(failed: usize, total: usize) -> Vec<Cluster> {
+        (0..total).map(|index| cluster(index, "", index >= failed)).collect()
+    }
+
+    #[test]
+    fn a_small_federation_stops_and_a_large_one_slows_down() {
+        let check = |failed, total, expected| {
+            let brake = Brake::assess(&some(failed, total), settings(BrakeBy::Federation));
+            assert_eq!(brake.state(""), expected, "{failed} of {total}");
+        };
+        check(0, 3, BrakeState::Open);
+        check(1, 2, BrakeState::Open);
+        check(2, 3, BrakeState::Stopped);
+        check(5, 10, BrakeState::Open);
+        check(6, 10, BrakeState::Stopped);
+        check(6, 11, BrakeState::Open);
+        check(7, 11, BrakeState::Slowed);
+        // Exactly at the threshold is not above it.
+        check(11, 20, BrakeState::Open);
+        check(12, 20, BrakeState::Slowed);
+        check(1, 1, BrakeState::Held);
+        check(20, 20, BrakeState::Held);
+        check(0, 0, BrakeState::Open);
+    }
+
+    #[test]
+    fn a_cluster_that_is_being_removed_does_not_count() {
+        let mut clusters = some(2, 4);
+        clusters[0].deletion_timestamp = Some(Time::from_millis(0));
+        let brake = Brake::assess(&clusters, settings(BrakeBy::Federation));
+        assert_eq!((brake.failed(), brake.describe("")), (1, "1 of 3 clusters are not ready".to_owned()));
+    }
+
+    #[test]
+    fn a_region_that_is_lost_as_a_whole_is_evacuated_and_a_half_lost_one_is_not() {
+        let region = |name: &'static str, failed: usize, total: usize| {
+            (0..total).map(move |index| cluster(index, name, index >= failed))
+        };
+        let check = |clusters: Vec<Cluster>, by, east, west| {
+            let brake = Brake::assess(&clusters, settings(by));
+            assert_eq!((brake.state("/east"), brake.state("/west")), (east, west), "{by:?}");
+        };
+        let (open, stopped, held) = (BrakeState::Open, BrakeState::Stopped, BrakeState::Held);
+        check(region("east", 3, 3).chain(region("west", 0, 2)).collect(), BrakeBy::Region, open, open);
+        check(region("east", 2, 3).chain(region("west", 0, 9)).collect(), BrakeBy::Region, stopped, open);
+        check(region("east", 3, 3).chain(region("west", 2, 2)).collect(), BrakeBy::Region, held, held);
+    }
+
+    #[test]
+    fn zones_are_told_apart_within_a_region() {
+        let mut clusters: Vec<_> = (0..4).map(|index| cluster(index, "east", index > 1)).collect();
+        for (index, cluster) in clusters.iter_mut().enumerate() {
+            cluster.spec.zones = vec![format!("z{}", index / 2)];
+        }
+        let brake = Brake::assess(&clusters, settings(BrakeBy::Zone));
+        assert_eq!(brake.group_of(&clusters[0]), "/east/z0");
+        assert_eq!(brake.state("/east/z0"), BrakeState::Open, "the zone is lost as a whole");
+    }
+
+    #[test]
+    fn a_secondary_rate_above_the_normal_one_does_not_speed_things_up() {
+        let settings = BrakeSettings { secondary_rate: Rate::per_second(9.0), ..settings(BrakeBy::Federation) };
+        assert_eq!(Brake::assess(&some(12, 20), settings).rate(""), Rate::per_second(0.5));
+    }
+
+    proptest! {
+        /// Another dead cluster never makes evictions faster, unless it completes the loss of a region.
+        #[test]
+        fn more_failures_never_speed_up_a_federation(failed in 0_usize..40, total in 1_usize..40) {
+            let failed = failed.min(total - 1);
+            let rate = |failed| Brake::assess(&some(failed, total), settings(BrakeBy::Federation)).rate("");
+            prop_assert!(rate(failed + 1) <= rate(failed));
+        }
+    }
+}

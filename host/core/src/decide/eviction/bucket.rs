@@ -1,0 +1,127 @@
+//! A rate that holds in any window.
+
+use std::time::Duration;
+
+/// Longest pause between two slots of a rate that is not 0.
+const INTERVAL_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Evictions per second: 0 stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Rate(f64);
+
+impl Rate {
+    /// Nothing gets through.
+    pub const STOP: Self = Self(0.0);
+
+    /// A rate. What is not a positive number is [`Rate::STOP`]: a mistake must not open the gate.
+    pub fn per_second(rate: f64) -> Self {
+        if rate.is_nan() || rate <= 0.0 { Self::STOP } else { Self(rate) }
+    }
+
+    /// The number of evictions per second.
+    pub fn as_f64(self) -> f64 {
+        self.0
+    }
+
+    /// The least time between two slots, rounded up to whole nanoseconds; none when nothing gets through.
+    pub fn interval(self) -> Option<Duration> {
+        if self == Self::STOP {
+            return None;
+        }
+        let nanos = (1e9 / self.0).ceil();
+        Some(if nanos < INTERVAL_MAX.as_nanos() as f64 { Duration::from_nanos(nanos as u64) } else { INTERVAL_MAX })
+    }
+}
+
+/// A token bucket of one token: two slots are never closer than `1 / rate`, so a window of `w` seconds never has
+/// more than `ceil(w * rate)` of them, wherever it begins.
+///
+/// A larger bucket would let a burst through after every quiet time, which is when a storm begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    last: Option<Duration>,
+    before_last: Option<Duration>,
+}
+
+impl Bucket {
+    /// When the next slot opens; none at a rate of 0.
+    pub fn opens_at(&self, rate: Rate) -> Option<Duration> {
+        let interval = rate.interval()?;
+        Some(self.last.map_or(Duration::ZERO, |last| last.saturating_add(interval)))
+    }
+
+    /// Uses a slot now.
+    pub fn charge(&mut self, now: Duration) {
+        self.before_last = self.last;
+        self.last = Some(now);
+    }
+
+    /// Gives back the slot that was used at `at`, unless another one was used since: it is better to lose a slot
+    /// than to have two of them too close together.
+    pub fn give_back(&mut self, at: Duration) {
+        if self.last == Some(at) {
+            self.last = self.before_last;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_that_is_no_positive_number_stops() {
+        let check = |rate: f64, interval_ms: Option<u64>| {
+            assert_eq!(Rate::per_second(rate).interval(), interval_ms.map(Duration::from_millis), "{rate}");
+        };
+        check(0.5, Some(2_000));
+        check(0.1, Some(10_000));
+        check(50.0, Some(20));
+        check(0.0, None);
+        check(-1.0, None);
+        check(f64::NAN, None);
+        assert_eq!(Rate::per_second(f64::MIN_POSITIVE).interval(), Some(INTERVAL_MAX));
+        assert_eq!(Rate::per_second(f64::INFINITY).interval(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_slot_that_was_given_back_is_used_again_and_a_later_one_is_not_moved() {
+        let (mut bucket, rate) = (Bucket::default(), Rate::per_second(1.0));
+        let at = Duration::from_secs;
+        bucket.charge(at(1));
+        bucket.charge(at(5));
+        bucket.give_back(at(5));
+        assert_eq!(bucket.opens_at(rate), Some(at(2)));
+        bucket.charge(at(6));
+        bucket.give_back(at(1));
+        assert_eq!(bucket.opens_at(rate), Some(at(7)));
+    }
+
+    proptest! {
+        /// Whoever asks when, and whatever is given back: no window has more slots than its rate allows.
+        #[test]
+        fn the_rate_holds_in_any_window(
+            rate in 0.05_f64..200.0,
+            steps in prop::collection::vec((0_u64..3_000, prop::bool::weighted(0.2)), 1..200),
+        ) {
+            let (mut bucket, rate) = (Bucket::default(), Rate::per_second(rate));
+            let (mut now, mut used) = (Duration::ZERO, Vec::new());
+            for (pause_ms, unused) in steps {
+                now += Duration::from_millis(pause_ms);
+                if bucket.opens_at(rate).is_some_and(|opens| opens <= now) {
+                    bucket.charge(now);
+                    if unused { bucket.give_back(now); } else { used.push(now); }
+                }
+            }
+            for (first, start) in used.iter().enumerate() {
+                for (last, end) in used.iter().enumerate().skip(first) {
+                    // The window is half open: it begins with one slot and ends just before the next one would.
+                    let allowed = ((*end - *start).as_secs_f64() * rate.as_f64() + 1e-6).floor() as usize + 1;
+                    prop_assert!(last - first < allowed, "{} slots in {:?}", last - first + 1, *end - *start);
+                }
+            }
+        }
+    }
+}

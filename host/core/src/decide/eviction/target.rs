@@ -1,0 +1,176 @@
+//! Whether there is anywhere to go: an eviction without a target only takes a copy away.
+//!
+//! This is a cheap look before the scheduler's full one, which also knows capacity, spread over regions and filter
+//! plugins. It errs on the side of evicting: what it refuses could not be scheduled, what it lets through may still
+//! fail to be.
+
+use std::borrow::Borrow;
+
+use crate::decide::affinity;
+use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
+
+/// What must be true before a binding is evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum PreCheck {
+    /// Some other cluster that is ready, selected and tolerated: as many as a spread constraint asks for.
+    #[default]
+    Feasible,
+    /// The rule of the proposal "Optimize Cluster Failover": Duplicated needs a spread constraint whose minimum the
+    /// other selected clusters satisfy, Divided a selected cluster outside of the previous result.
+    Proposal,
+    /// Nothing, as in Karmada.
+    Off,
+}
+
+/// Whether a binding that leaves `source` has somewhere to go. `clusters` are all there are.
+pub fn has_target<C: Borrow<Cluster>>(
+    check: PreCheck,
+    spec: &BindingSpec,
+    placement: &Placement,
+    source: &str,
+    clusters: &[C],
+) -> bool {
+    let others = || clusters.iter().map(Borrow::borrow).filter(|cluster| cluster.name != source);
+    match check {
+        PreCheck::Off => true,
+        PreCheck::Feasible => {
+            let needed = fewest_clusters(placement).unwrap_or(1).max(1);
+            others().filter(|cluster| could_run(cluster, spec, placement)).take(needed).count() == needed
+        }
+        PreCheck::Proposal => {
+            let selected = others().filter(|cluster| is_selected(cluster, placement));
+            if placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated {
+                fewest_clusters(placement).is_some_and(|fewest| fewest <= selected.count())
+            } else {
+                selected.into_iter().any(|cluster| !spec.targets(&cluster.name))
+            }
+        }
+    }
+}
+
+/// The least number of clusters that a spread constraint asks for; none if there is no such constraint.
+fn fewest_clusters(placement: &Placement) -> Option<usize> {
+    let by_cluster = placement.spread_constraints.iter().find(|constraint| {
+        constraint.spread_by_label.is_empty() && matches!(constraint.spread_by_field.as_str(), "" | "cluster")
+    })?;
+    Some(usize::try_from(by_cluster.min_groups).unwrap_or(0))
+}
+
+/// Any group of affinities will do: which one the scheduler is at may change with this very eviction.
+fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
+    let one = placement.cluster_affinity.as_ref();
+    let groups = placement.cluster_affinities.as_deref().unwrap_or_default();
+    if one.is_none() && groups.is_empty() {
+        return true;
+    }
+    one.is_some_and(|affinity| affinity::matches(affinity, cluster))
+        || groups.iter().any(|group| {
+            affinity::matches(&group.affinity, cluster)
+                || group.overflow().iter().any(|overflow| affinity::matches(&overflow.affinity, cluster))
+        })
+}
+
+/// As the scheduler's filters see it: a cluster that is a target already keeps what it has unless it must be left.
+fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bool {
+    let stays = spec.targets(&cluster.name);
+    let blocks = |effect: TaintEffect| match effect {
+        TaintEffect::NoExecute => true,
+        TaintEffect::NoSchedule | TaintEffect::PreferNoExecute => !stays,
+        TaintEffect::PreferNoSchedule => false,
+    };
+    let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(taint.effect));
+    cluster.is_ready()
+        && !cluster.is_terminating()
+        && !spec.is_evicting(&cluster.name)
+        && is_selected(cluster, placement)
+        && blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Three clusters; member1 is to be left.
+    fn check(change: Value, spec: Value, placement: Value, feasible: bool, proposal: bool) {
+        let clusters: Vec<Cluster> = ["member1", "member2", "member3"]
+            .iter()
+            .map(|name| {
+                let mut cluster = json!({
+                    "name": name, "spec": {"syncMode": "Push"},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                });
+                if let (Some(changes), Some(object)) = (change[*name].as_object(), cluster.as_object_mut()) {
+                    object.extend(changes.clone());
+                }
+                serde_json::from_value(cluster).unwrap()
+            })
+            .collect();
+        let mut object = json!({"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}});
+        if let (Some(object), Some(more)) = (object.as_object_mut(), spec.as_object()) {
+            object.extend(more.clone());
+        }
+        let (spec, read): (BindingSpec, Placement) =
+            (serde_json::from_value(object).unwrap(), serde_json::from_value(placement.clone()).unwrap());
+        let found = |check| has_target(check, &spec, &read, "member1", &clusters);
+        assert_eq!(
+            (found(PreCheck::Feasible), found(PreCheck::Proposal)),
+            (feasible, proposal),
+            "{change} {placement}"
+        );
+        assert!(found(PreCheck::Off));
+    }
+
+    fn divided(names: &[&str]) -> Value {
+        json!({"clusterAffinity": {"clusterNames": names}, "replicaScheduling": {"replicaSchedulingType": "Divided"}})
+    }
+
+    fn duplicated(names: &[&str], fewest: Option<i64>) -> Value {
+        let constraints: Vec<_> = fewest.iter().map(|n| json!({"spreadByField": "cluster", "minGroups": n})).collect();
+        json!({"clusterAffinity": {"clusterNames": names}, "spreadConstraints": constraints})
+    }
+
+    fn on(names: &[&str]) -> Value {
+        json!({"clusters": names.iter().map(|name| json!({"name": name, "replicas": 1})).collect::<Vec<_>>()})
+    }
+
+    /// Karmada issue 5150: a workload that names its only cluster was taken away from it when the cluster was lost,
+    /// and deleted there when it came back.
+    #[test]
+    fn karmada_5150_a_workload_with_nowhere_to_go_stays() {
+        check(json!({}), on(&["member1"]), divided(&["member1"]), false, false);
+        check(json!({}), on(&["member1"]), duplicated(&["member1"], None), false, false);
+    }
+
+    #[test]
+    fn a_cluster_that_is_selected_ready_and_tolerated_is_a_target() {
+        let all = ["member1", "member2", "member3"];
+        let tainted = json!({"spec": {"syncMode": "Push", "taints": [{"key": "k", "effect": "NoSchedule"}]}});
+        let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+        check(json!({}), on(&["member1"]), divided(&["member1", "member2"]), true, true);
+        check(json!({"member2": lost}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
+        check(json!({"member2": tainted}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
+        // Nothing new is scheduled there, but what is there stays and can grow.
+        check(json!({"member2": tainted}), on(&["member1", "member2"]), divided(&["member1", "member2"]), true, false);
+        check(json!({"member2": lost, "member3": tainted}), on(&["member1"]), divided(&all), false, true);
+        check(json!({}), on(&["member1"]), json!({}), true, false);
+    }
+
+    #[test]
+    fn a_spread_constraint_asks_for_as_many_targets() {
+        let all = ["member1", "member2", "member3"];
+        check(json!({}), on(&["member1", "member2"]), duplicated(&all, Some(2)), true, true);
+        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], Some(2)), false, false);
+        check(json!({}), on(&["member1", "member2"]), duplicated(&["member1", "member2"], None), true, false);
+    }
+
+    #[test]
+    fn a_cluster_that_the_binding_is_leaving_is_no_target() {
+        let mut spec = on(&["member1"]);
+        spec["gracefulEvictionTasks"] = json!([{"fromCluster": "member2", "reason": "r", "producer": "p"}]);
+        check(json!({}), spec, divided(&["member1", "member2"]), false, true);
+    }
+}

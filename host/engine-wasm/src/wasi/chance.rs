@@ -1,0 +1,84 @@
+//! Random numbers that follow from the seed of the call.
+
+use wasmtime::Result;
+use wasmtime::component::Linker;
+
+use super::{denied, interface};
+use crate::host::Host;
+
+/// Most random bytes that a guest gets at once.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// The random numbers of one call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chance {
+    state: u64,
+}
+
+impl Chance {
+    /// The sequence that belongs to a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number, by SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>> {
+        let length = usize::try_from(length.min(BYTES_MAX + 1))?;
+        if length > BYTES_MAX as usize {
+            return Err(denied("get-random-bytes for more than 64 KiB"));
+        }
+        let mut bytes: Vec<u8> = Vec::with_capacity(length + 8);
+        while bytes.len() < length {
+            bytes.extend(self.next().to_le_bytes());
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+}
+
+/// `random`, `insecure` and `insecure-seed`, which are all the same here.
+pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
+    let mut random = interface(linker, "random/random")?;
+    random
+        .func_wrap("get-random-bytes", |mut call, (length,): (u64,)| Ok((call.data_mut().chance.bytes(length)?,)))?;
+    random.func_wrap("get-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
+    let mut insecure = interface(linker, "random/insecure")?;
+    insecure.func_wrap("get-insecure-random-bytes", |mut call, (length,): (u64,)| {
+        Ok((call.data_mut().chance.bytes(length)?,))
+    })?;
+    insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
+    let mut seed = interface(linker, "random/insecure-seed")?;
+    seed.func_wrap("insecure-seed", |mut call, (): ()| {
+        let chance = &mut call.data_mut().chance;
+        Ok(((chance.next(), chance.next()),))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chance;
+
+    #[test]
+    fn the_sequence_is_that_of_splitmix64() {
+        let mut chance = Chance::new(1_234_567);
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([(); 3].map(|()| chance.next()), expected);
+    }
+
+    #[test]
+    fn bytes_are_as_many_as_were_asked_for() {
+        for length in [0, 1, 8, 13, 1 << 16] {
+            assert_eq!(Chance::new(7).bytes(length).unwrap().len() as u64, length);
+        }
+        assert!(Chance::new(7).bytes((1 << 16) + 1).is_err());
+        assert!(Chance::new(7).bytes(u64::MAX).is_err());
+        assert_eq!(Chance::new(7).bytes(16).unwrap()[..8], Chance::new(7).next().to_le_bytes());
+    }
+}

@@ -1,0 +1,159 @@
+//! Standard input that is at its end, and standard output and error as lines of the log.
+
+use wasmtime::Result;
+use wasmtime::component::{ComponentType, Linker, Lower, Resource, ResourceType};
+
+use super::clock::ready;
+use super::{denied, interface};
+use crate::host::Host;
+use crate::log::{Level, Lines};
+
+/// Bytes that a guest may write at once; WASI's own bound for one blocking write.
+const WRITE_BYTES_MAX: u64 = 4096;
+/// Bytes of a line that are kept until it ends; the log cuts lines much earlier.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Standard input.
+pub(super) enum InputStream {}
+/// Standard output or error; the handle says which.
+pub(super) enum OutputStream {}
+/// An error of a stream. There are none.
+pub(super) enum StreamFailure {}
+
+const OUT: u32 = 0;
+const ERR: u32 = 1;
+
+#[derive(ComponentType, Lower)]
+#[component(variant)]
+enum StreamError {
+    #[component(name = "last-operation-failed")]
+    #[expect(dead_code, reason = "the variant has to be of the type that WASI says")]
+    LastOperationFailed(Resource<StreamFailure>),
+    #[component(name = "closed")]
+    Closed,
+}
+
+/// What was written and is not a whole line yet.
+#[derive(Debug, Default)]
+pub(crate) struct Console {
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+impl Console {
+    fn write(&mut self, stream: u32, bytes: &[u8], lines: &mut Lines) {
+        let (pending, level) = if stream == ERR { (&mut self.err, Level::Warn) } else { (&mut self.out, Level::Info) };
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE_BYTES_MAX.saturating_sub(pending.len());
+            pending.extend(part.iter().take(room).copied().filter(|byte| *byte != b'\n'));
+            if part.ends_with(b"\n") {
+                lines.push(level, &String::from_utf8_lossy(pending));
+                pending.clear();
+            }
+        }
+    }
+
+    /// Hands over what never got an end of line, as a panic in a guest leaves it.
+    pub(crate) fn finish(&mut self, lines: &mut Lines) {
+        for stream in [OUT, ERR] {
+            let pending = if stream == ERR { &self.err } else { &self.out };
+            if !pending.is_empty() {
+                self.write(stream, b"\n", lines);
+            }
+        }
+    }
+}
+
+type Write<T> = (Result<T, StreamError>,);
+
+fn write(host: &mut Host, stream: Resource<OutputStream>, bytes: &[u8]) -> Write<()> {
+    host.console.write(stream.rep(), bytes, &mut host.lines);
+    (Ok(()),)
+}
+
+/// `stdin`, `stdout`, `stderr`, the terminals that they are not, and the streams behind them.
+pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
+    let mut error = interface(linker, "io/error")?;
+    error.resource("error", ResourceType::host::<StreamFailure>(), |_, _| Ok(()))?;
+    error.func_wrap("[method]error.to-debug-string", |_, (_,): (Resource<StreamFailure>,)| -> Result<(String,)> {
+        Err(denied("error.to-debug-string"))
+    })?;
+    add_input(linker)?;
+    add_output(linker)?;
+    interface(linker, "cli/stdin")?.func_wrap("get-stdin", |_, (): ()| Ok((Resource::<InputStream>::new_own(0),)))?;
+    let mut stdout = interface(linker, "cli/stdout")?;
+    stdout.func_wrap("get-stdout", |_, (): ()| Ok((Resource::<OutputStream>::new_own(OUT),)))?;
+    let mut stderr = interface(linker, "cli/stderr")?;
+    stderr.func_wrap("get-stderr", |_, (): ()| Ok((Resource::<OutputStream>::new_own(ERR),)))?;
+    add_terminals(linker)
+}
+
+fn add_input(linker: &mut Linker<Host>) -> Result<()> {
+    let mut streams = interface(linker, "io/streams")?;
+    streams.resource("input-stream", ResourceType::host::<InputStream>(), |_, _| Ok(()))?;
+    for name in ["read", "blocking-read"] {
+        let name = format!("[method]input-stream.{name}");
+        streams.func_wrap(&name, |_, (_, _): (Resource<InputStream>, u64)| -> Result<Write<Vec<u8>>> {
+            Ok((Err(StreamError::Closed),))
+        })?;
+    }
+    for name in ["skip", "blocking-skip"] {
+        let name = format!("[method]input-stream.{name}");
+        streams.func_wrap(&name, |_, (_, _): (Resource<InputStream>, u64)| -> Result<Write<u64>> {
+            Ok((Err(StreamError::Closed),))
+        })?;
+    }
+    streams.func_wrap("[method]input-stream.subscribe", |_, (_,): (Resource<InputStream>,)| Ok((ready(),)))
+}
+
+fn add_output(linker: &mut Linker<Host>) -> Result<()> {
+    let mut streams = interface(linker, "io/streams")?;
+    streams.resource("output-stream", ResourceType::host::<OutputStream>(), |_, _| Ok(()))?;
+    streams
+        .func_wrap("[method]output-stream.check-write", |_, (_,): (Resource<OutputStream>,)| -> Result<Write<u64>> {
+            Ok((Ok(WRITE_BYTES_MAX),))
+        })?;
+    for name in ["write", "blocking-write-and-flush"] {
+        let name = format!("[method]output-stream.{name}");
+        streams.func_wrap(&name, |mut call, (stream, bytes): (Resource<OutputStream>, Vec<u8>)| {
+            Ok(write(call.data_mut(), stream, &bytes))
+        })?;
+    }
+    for name in ["flush", "blocking-flush"] {
+        let name = format!("[method]output-stream.{name}");
+        streams.func_wrap(&name, |_, (_,): (Resource<OutputStream>,)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
+    }
+    // Zeroes are control characters, of which the log keeps none.
+    for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
+        let name = format!("[method]output-stream.{name}");
+        streams.func_wrap(&name, |_, (_, _): (Resource<OutputStream>, u64)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
+    }
+    // The only input is at its end.
+    for name in ["splice", "blocking-splice"] {
+        let name = format!("[method]output-stream.{name}");
+        streams.func_wrap(
+            &name,
+            |_, (_, _, _): (Resource<OutputStream>, Resource<InputStream>, u64)| -> Result<Write<u64>> {
+                Ok((Err(StreamError::Closed),))
+            },
+        )?;
+    }
+    streams.func_wrap("[method]output-stream.subscribe", |_, (_,): (Resource<OutputStream>,)| Ok((ready(),)))
+}
+
+/// The input or the output of a terminal. There are none.
+enum TerminalInput {}
+enum TerminalOutput {}
+
+fn add_terminals(linker: &mut Linker<Host>) -> Result<()> {
+    let mut input = interface(linker, "cli/terminal-input")?;
+    input.resource("terminal-input", ResourceType::host::<TerminalInput>(), |_, _| Ok(()))?;
+    let mut output = interface(linker, "cli/terminal-output")?;
+    output.resource("terminal-output", ResourceType::host::<TerminalOutput>(), |_, _| Ok(()))?;
+    let mut stdin = interface(linker, "cli/terminal-stdin")?;
+    stdin.func_wrap("get-terminal-stdin", |_, (): ()| Ok((None::<Resource<TerminalInput>>,)))?;
+    let mut stdout = interface(linker, "cli/terminal-stdout")?;
+    stdout.func_wrap("get-terminal-stdout", |_, (): ()| Ok((None::<Resource<TerminalOutput>>,)))?;
+    let mut stderr = interface(linker, "cli/terminal-stderr")?;
+    stderr.func_wrap("get-terminal-stderr", |_, (): ()| Ok((None::<Resource<TerminalOutput>>,)))
+}

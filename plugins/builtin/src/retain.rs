@@ -1,0 +1,309 @@
+//! What an update must not take from a member cluster's object.
+//! (Karmada: `pkg/resourceinterpreter/default/native/retain.go`, `pkg/util/lifted/retain.go`.)
+//!
+//! Labels, annotations and the bookkeeping of the API server are retained for every kind, elsewhere. Differences on
+//! purpose: a pod keeps the fields that Karmada's typed struct does not know, and an entry of a service account
+//! without a name is an error where Karmada panics.
+
+use std::collections::BTreeSet;
+
+use bulkhead_core::shape::{Malformed, list, text, type_name};
+use serde_json::{Map, Value};
+
+/// Label of a template that leaves the number of replicas to the member cluster.
+const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
+const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
+
+/// `desired` with what `observed` is to keep; `None` for kinds without a rule.
+pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> Result<Option<Value>, Malformed> {
+    let mut retained = desired.clone();
+    match kind {
+        ("apps/v1", "Deployment") => replicas(&mut retained, observed)?,
+        ("v1", "Service") => service(&mut retained, observed)?,
+        ("v1", "ServiceAccount") => service_account(&mut retained, observed)?,
+        ("v1", "PersistentVolumeClaim") => {
+            let path = ["spec", "volumeName"];
+            if let Some(name) = there(observed, &path)? {
+                let blank = as_text(&path, name)?.is_empty();
+                if !blank {
+                    put(&mut retained, &path, name.clone())?;
+                }
+            }
+        }
+        ("v1", "PersistentVolume") => copy(&mut retained, observed, &["spec", "claimRef"])?,
+        ("batch/v1", "Job") => {
+            copy_texts(&mut retained, observed, &["spec", "selector", "matchLabels"])?;
+            copy_texts(&mut retained, observed, &["spec", "template", "metadata", "labels"])?;
+        }
+        ("v1", "Secret") => {
+            if desired.get("type").and_then(Value::as_str) == Some(TOKEN_SECRET) {
+                copy_texts(&mut retained, observed, &["data"])?;
+            }
+        }
+        ("v1", "Pod") => pod(&mut retained, observed)?,
+        _ => return Ok(None),
+    }
+    Ok(Some(retained))
+}
+
+/// The value at `path`, null if it is null; `None` when it or something above it is missing.
+fn there<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
+    let mut current = object;
+    for (depth, name) in path.iter().enumerate() {
+        let Value::Object(members) = current else {
+            return Err(unfit(path.get(..depth).unwrap_or_default(), current, "an object"));
+        };
+        let Some(member) = members.get(*name) else { return Ok(None) };
+        current = member;
+    }
+    Ok(Some(current))
+}
+
+fn unfit(path: &[&str], value: &Value, expected: &str) -> Malformed {
+    Malformed::new(format!("{} is {}, not {expected}", path.join("."), type_name(value)))
+}
+
+fn as_text<'a>(path: &[&str], value: &'a Value) -> Result<&'a str, Malformed> {
+    value.as_str().ok_or_else(|| unfit(path, value, "a string"))
+}
+
+/// Writes a value, making the objects above it as needed.
+fn put(object: &mut Value, path: &[&str], value: Value) -> Result<(), Malformed> {
+    let mut current = object;
+    for (depth, name) in path.iter().enumerate() {
+        let Value::Object(members) = current else {
+            return Err(unfit(path.get(..depth).unwrap_or_default(), current, "an object"));
+        };
+        current = members.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+    }
+    *current = value;
+    Ok(())
+}
+
+fn copy(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
+    there(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
+}
+
+/// Copies an object all of whose members are strings.
+fn copy_texts(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
+    let Some(value) = there(observed, path)? else { return Ok(()) };
+    let members = value.as_object().ok_or_else(|| unfit(path, value, "an object"))?;
+    for (name, member) in members {
+        let whole: Vec<_> = path.iter().copied().chain([name.as_str()]).collect();
+        as_text(&whole, member)?;
+    }
+    put(retained, path, value.clone())
+}
+
+fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
+    if text(retained, &["metadata", "labels", RETAIN_REPLICAS])? != "true" {
+        return Ok(());
+    }
+    let path = ["spec", "replicas"];
+    match there(observed, &path)?.and_then(Value::as_i64) {
+        Some(replicas) => put(retained, &path, replicas.into()),
+        None => Err(Malformed::new("the observed object has no integer at spec.replicas, which is to be retained")),
+    }
+}
+
+/// Addresses and ports that the member's API server allocated. `clusterIPs` and node ports are not among them, as in
+/// Karmada.
+fn service(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
+    let path = ["spec", "healthCheckNodePort"];
+    if let Some(value) = there(observed, &path)? {
+        let port = value.as_i64().ok_or_else(|| unfit(&path, value, "an integer"))?;
+        if port > 0 {
+            put(retained, &path, port.into())?;
+        }
+    }
+    let path = ["spec", "clusterIP"];
+    if let Some(value) = there(observed, &path)?
+        && !as_text(&path, value)?.is_empty()
+    {
+        put(retained, &path, value.clone())?;
+    }
+    Ok(())
+}
+
+/// The template's entries first, then those of the member with other names. Without any the field is null.
+fn service_account(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
+    for field in ["secrets", "imagePullSecrets"] {
+        let (mut merged, mut names) = (Vec::new(), BTreeSet::new());
+        for entry in entries(retained, field)? {
+            names.insert(name_of(entry, field)?.to_owned());
+            merged.push(entry.clone());
+        }
+        for entry in entries(observed, field)? {
+            if names.insert(name_of(entry, field)?.to_owned()) {
+                merged.push(entry.clone());
+            }
+        }
+        let merged = if merged.is_empty() { Value::Null } else { Value::Array(merged) };
+        put(retained, &[field], merged)?;
+    }
+    Ok(())
+}
+
+fn entries<'a>(object: &'a Value, field: &str) -> Result<&'a [Value], Malformed> {
+    list(object, &[field])
+}
+
+fn name_of<'a>(entry: &'a Value, field: &str) -> Result<&'a str, Malformed> {
+    let name = entry.get("name").and_then(Value::as_str);
+    name.ok_or_else(|| Malformed::new(format!("an entry of {field} has no name")))
+}
+
+/// What scheduling and admission in the member cluster wrote. Volumes are those of the member, so that ones which the
+/// template added meanwhile are lost, as in Karmada; tolerations are not retained.
+fn pod(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
+    for field in ["nodeName", "serviceAccountName"] {
+        let path = ["spec", field];
+        match text(observed, &path)? {
+            "" => remove(retained, "spec", field),
+            value => put(retained, &path, value.into())?,
+        }
+    }
+    match list(observed, &["spec", "volumes"])? {
+        [] => remove(retained, "spec", "volumes"),
+        volumes => put(retained, &["spec", "volumes"], volumes.to_vec().into())?,
+    }
+    for field in ["containers", "initContainers"] {
+        list(retained, &["spec", field])?;
+        for container in list(observed, &["spec", field])? {
+            let name = text(container, &["name"])?;
+            let mounts = list(container, &["volumeMounts"])?;
+            let ours = retained.get_mut("spec").and_then(|spec| spec.get_mut(field)).and_then(Value::as_array_mut);
+            let same = |ours: &&mut Value| ours.get("name").and_then(Value::as_str).unwrap_or_default() == name;
+            let Some(Value::Object(ours)) = ours.and_then(|ours| ours.iter_mut().find(same)) else { continue };
+            if mounts.is_empty() {
+                ours.remove("volumeMounts");
+            } else {
+                ours.insert("volumeMounts".to_owned(), mounts.to_vec().into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(object: &mut Value, parent: &str, field: &str) {
+    if let Some(members) = object.get_mut(parent).and_then(Value::as_object_mut) {
+        members.remove(field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(kind: (&str, &str), desired: Value, observed: Value, expected: Result<Value, &str>) {
+        let told = retain(kind, &desired, &observed).map(Option::unwrap_or_default).map_err(|error| error.to_string());
+        assert_eq!(told, expected.map_err(str::to_owned), "{kind:?} {desired} beside {observed}");
+    }
+
+    #[test]
+    fn replicas_are_left_to_the_member_where_the_template_says_so() {
+        let spec = |labels: Value, replicas: Value| json!({"metadata": {"labels": labels}, "spec": replicas});
+        let (mine, theirs) = (json!({"replicas": 2}), json!({"spec": {"replicas": 7}}));
+        let check = |labels: Value, mine: &Value, theirs: &Value, expected: Result<Value, &str>| {
+            let desired = spec(labels.clone(), mine.clone());
+            let expected = expected.map(|replicas| spec(labels, replicas));
+            check(("apps/v1", "Deployment"), desired, theirs.clone(), expected);
+        };
+        check(json!({}), &mine, &theirs, Ok(json!({"replicas": 2})));
+        check(json!({RETAIN_REPLICAS: "yes"}), &mine, &theirs, Ok(json!({"replicas": 2})));
+        check(json!({RETAIN_REPLICAS: "true"}), &mine, &theirs, Ok(json!({"replicas": 7})));
+        check(json!({RETAIN_REPLICAS: "true"}), &json!({}), &theirs, Ok(json!({"replicas": 7})));
+        let message = "the observed object has no integer at spec.replicas, which is to be retained";
+        check(json!({RETAIN_REPLICAS: "true"}), &mine, &json!({"spec": {}}), Err(message));
+    }
+
+    #[test]
+    fn what_a_cluster_allocated_to_a_service_stays() {
+        let check = |mine: Value, theirs: Value, expected: Result<Value, &str>| {
+            let expected = expected.map(|spec| json!({"spec": spec}));
+            check(("v1", "Service"), json!({"spec": mine}), json!({"spec": theirs}), expected);
+        };
+        let theirs = json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "healthCheckNodePort": 31_000});
+        check(
+            json!({"ports": []}),
+            theirs,
+            Ok(json!({
+                "ports": [], "clusterIP": "10.0.0.1", "healthCheckNodePort": 31_000,
+            })),
+        );
+        check(json!({}), json!({"clusterIP": "None"}), Ok(json!({"clusterIP": "None"})));
+        check(
+            json!({"clusterIP": "a"}),
+            json!({"clusterIP": "", "healthCheckNodePort": 0}),
+            Ok(json!({"clusterIP": "a"})),
+        );
+        let message = "spec.healthCheckNodePort is a string, not an integer";
+        check(json!({}), json!({"healthCheckNodePort": "x"}), Err(message));
+    }
+
+    #[test]
+    fn secrets_of_a_service_account_are_united() {
+        let kind = ("v1", "ServiceAccount");
+        let mine = json!({"secrets": [{"name": "a"}, {"name": "a"}], "imagePullSecrets": [{"name": "p"}]});
+        let theirs = json!({"secrets": [{"name": "a"}, {"name": "b"}], "imagePullSecrets": null});
+        let expected =
+            json!({"secrets": [{"name": "a"}, {"name": "a"}, {"name": "b"}], "imagePullSecrets": [{"name": "p"}]});
+        check(kind, mine, theirs, Ok(expected));
+        check(kind, json!({}), json!({}), Ok(json!({"secrets": null, "imagePullSecrets": null})));
+        check(kind, json!({"secrets": [{}]}), json!({}), Err("an entry of secrets has no name"));
+        check(kind, json!({"secrets": {}}), json!({}), Err("secrets is an object, not a list"));
+    }
+
+    #[test]
+    fn volumes_claims_jobs_and_tokens_keep_what_their_controllers_wrote() {
+        let spec = |spec: Value| json!({"spec": spec});
+        let claim = ("v1", "PersistentVolumeClaim");
+        check(claim, spec(json!({})), spec(json!({"volumeName": "v"})), Ok(spec(json!({"volumeName": "v"}))));
+        check(
+            claim,
+            spec(json!({"volumeName": "m"})),
+            spec(json!({"volumeName": ""})),
+            Ok(spec(json!({"volumeName": "m"}))),
+        );
+        check(claim, spec(json!({})), spec(json!({"volumeName": 3})), Err("spec.volumeName is a number, not a string"));
+        let volume = ("v1", "PersistentVolume");
+        check(
+            volume,
+            spec(json!({})),
+            spec(json!({"claimRef": {"uid": "u"}})),
+            Ok(spec(json!({"claimRef": {"uid": "u"}}))),
+        );
+        let labels = json!({"template": {"metadata": {"labels": {"controller-uid": "u"}}}});
+        check(("batch/v1", "Job"), spec(json!({})), spec(labels.clone()), Ok(spec(labels)));
+        let secret = |type_: &str, data: Value| json!({"type": type_, "data": data});
+        let (mine, theirs) = (json!({"a": "YQ=="}), json!({"token": "dA=="}));
+        let observed = secret(TOKEN_SECRET, theirs.clone());
+        check(("v1", "Secret"), secret(TOKEN_SECRET, mine.clone()), observed.clone(), Ok(observed.clone()));
+        check(("v1", "Secret"), secret("Opaque", mine.clone()), observed, Ok(secret("Opaque", mine)));
+    }
+
+    #[test]
+    fn a_pod_keeps_its_node_its_account_and_its_volumes() {
+        let desired = json!({"spec": {
+            "serviceAccountName": "mine", "volumes": [{"name": "mine"}], "priority": 3,
+            "containers": [{"name": "a", "volumeMounts": [{"name": "mine"}]}, {"name": "b"}],
+        }});
+        let observed = json!({"spec": {
+            "nodeName": "n", "volumes": [{"name": "token"}], "tolerations": [{"key": "k"}],
+            "containers": [{"name": "a"}, {"name": "b", "volumeMounts": [{"name": "token"}]}, {"name": "sidecar"}],
+        }});
+        let expected = json!({"spec": {
+            "nodeName": "n", "volumes": [{"name": "token"}], "priority": 3,
+            "containers": [{"name": "a"}, {"name": "b", "volumeMounts": [{"name": "token"}]}],
+        }});
+        check(("v1", "Pod"), desired, observed, Ok(expected));
+    }
+
+    #[test]
+    fn other_kinds_have_no_rule() {
+        check(("apps/v1", "DaemonSet"), json!({}), json!({}), Ok(Value::Null));
+        check(("apps/v1beta1", "Deployment"), json!({}), json!({}), Ok(Value::Null));
+    }
+}

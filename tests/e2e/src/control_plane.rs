@@ -1,0 +1,226 @@
+//! One Kubernetes control plane on this machine: etcd, API server and what runs beside it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::process::Process;
+use crate::servers::Servers;
+use crate::wait;
+
+/// Token of the user who may do everything.
+const ADMIN_TOKEN: &str = "e2e-admin";
+/// How long a control plane may take to start on a busy machine.
+const START_MAX: Duration = Duration::from_secs(120);
+
+/// What runs beside the API server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Namespaces, garbage collection and accounts only.
+    Hub,
+    /// All of Kubernetes' controllers, a scheduler, and simulated nodes.
+    Member,
+}
+
+/// A running control plane.
+pub(crate) struct ControlPlane {
+    name: String,
+    directory: PathBuf,
+    port: u16,
+    api_server_arguments: Vec<String>,
+    api_server: PathBuf,
+    server: Option<Process>,
+    _beside: Vec<Process>,
+    _etcd: Process,
+}
+
+impl ControlPlane {
+    /// Starts one and waits until it is ready.
+    pub(crate) async fn start(servers: &Servers, directory: &Path, name: &str, role: Role) -> anyhow::Result<Self> {
+        let directory = directory.join(name);
+        fs::create_dir_all(&directory)?;
+        let program = |name: &str| servers.programs.join(name);
+        let log = |name: &str| directory.join(format!("{name}.log"));
+        let path = |name: &str| directory.join(name).display().to_string();
+        let [client, peer, port] = free_ports()?;
+        let etcd = Process::start(
+            &program("etcd"),
+            &[
+                format!("--data-dir={}", path("etcd")),
+                format!("--listen-client-urls=http://127.0.0.1:{client}"),
+                format!("--advertise-client-urls=http://127.0.0.1:{client}"),
+                format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
+                format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
+                format!("--initial-cluster=default=http://127.0.0.1:{peer}"),
+                "--unsafe-no-fsync".to_owned(),
+                "--log-level=error".to_owned(),
+            ],
+            log("etcd"),
+        )?;
+        let key = rcgen::KeyPair::generate()?;
+        fs::write(directory.join("sa.key"), key.serialize_pem())?;
+        fs::write(directory.join("sa.pub"), key.public_key_pem())?;
+        fs::write(directory.join("tokens.csv"), format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
+        let api_server_arguments = vec![
+            format!("--etcd-servers=http://127.0.0.1:{client}"),
+            format!("--secure-port={port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", path("certificates")),
+            format!("--service-account-key-file={}", path("sa.pub")),
+            format!("--service-account-signing-key-file={}", path("sa.key")),
+            "--service-account-issuer=https://e2e.bulkhead.dev".to_owned(),
+            format!("--token-auth-file={}", path("tokens.csv")),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+        ];
+        let mut plane = Self {
+            name: name.to_owned(),
+            port,
+            api_server_arguments,
+            api_server: program("kube-apiserver"),
+            server: None,
+            _beside: Vec::new(),
+            _etcd: etcd,
+            directory: directory.clone(),
+        };
+        plane.start_api_server().await?;
+        plane.write_kubeconfig()?;
+        let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
+        let mut manager = vec![
+            kubeconfig.clone(),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            format!("--service-account-private-key-file={}", path("sa.key")),
+            format!("--root-ca-file={}", path("certificates/apiserver.crt")),
+        ];
+        if role == Role::Hub {
+            let wanted = "namespace-controller,garbage-collector-controller,serviceaccount-controller";
+            manager.push(format!("--controllers={wanted},serviceaccount-token-controller"));
+        }
+        let beside = &mut plane._beside;
+        beside.push(Process::start(&program("kube-controller-manager"), &manager, log("kube-controller-manager"))?);
+        if role == Role::Member {
+            let scheduler = [kubeconfig.clone(), "--leader-elect=false".to_owned(), "--secure-port=0".to_owned()];
+            beside.push(Process::start(&program("kube-scheduler"), &scheduler, log("kube-scheduler"))?);
+            let kwok = [
+                kubeconfig,
+                "--manage-all-nodes=true".to_owned(),
+                format!("--config={}", servers.stages.display()),
+                "--node-lease-duration-seconds=40".to_owned(),
+            ];
+            beside.push(Process::start(&program("kwok"), &kwok, log("kwok"))?);
+            plane.add_nodes(4).await?;
+        }
+        Ok(plane)
+    }
+
+    /// Starts the API server, again after it was killed, and waits until it is ready.
+    pub(crate) async fn start_api_server(&mut self) -> anyhow::Result<()> {
+        let log = self.directory.join("kube-apiserver.log");
+        let mut server = Process::start(&self.api_server, &self.api_server_arguments, log)?;
+        let what = format!("the API server of {} is ready", self.name);
+        let certificate = self.directory.join("certificates/apiserver.crt");
+        wait::until(&what, START_MAX, async || {
+            if server.ended() {
+                return Err(format!("it ended; see {}", server.log().display()));
+            }
+            if !certificate.exists() {
+                return Err("it has no certificate yet".to_owned());
+            }
+            self.write_kubeconfig().map_err(|error| error.to_string())?;
+            let client = self.client().await.map_err(|error| error.to_string())?;
+            let request = http_get("/readyz").map_err(|error| error.to_string())?;
+            let answer = tokio::time::timeout(Duration::from_secs(2), client.request_text(request)).await;
+            answer.map_err(|_| "no answer".to_owned())?.map(drop).map_err(|error| error.to_string())
+        })
+        .await?;
+        self.server = Some(server);
+        Ok(())
+    }
+
+    fn write_kubeconfig(&self) -> anyhow::Result<()> {
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "e2e", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.port),
+                "certificate-authority": self.directory.join("certificates/apiserver.crt"),
+            }}],
+            "users": [{"name": "admin", "user": {"token": ADMIN_TOKEN}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "admin"}}],
+            "current-context": "e2e",
+        });
+        fs::write(self.kubeconfig(), serde_json::to_vec_pretty(&text)?).context("writing the kubeconfig")
+    }
+
+    /// A kubeconfig for the user who may do everything.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.directory.join("kubeconfig")
+    }
+
+    /// A client of that user.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        let file = Kubeconfig::read_from(self.kubeconfig())?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Kills the API server: connections are refused from now on.
+    pub(crate) fn kill_api_server(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            server.kill();
+        }
+    }
+
+    /// Stops the API server: connections are accepted, and nothing answers.
+    pub(crate) fn pause_api_server(&self) -> anyhow::Result<()> {
+        self.server.as_ref().context("it does not run")?.signal(Signal::STOP)
+    }
+
+    /// Lets a stopped API server go on.
+    pub(crate) fn resume_api_server(&self) -> anyhow::Result<()> {
+        self.server.as_ref().context("it does not run")?.signal(Signal::CONT)
+    }
+
+    async fn add_nodes(&self, count: usize) -> anyhow::Result<()> {
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client().await?);
+        let room = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
+        for number in 0..count {
+            let node = json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {
+                    "name": format!("node-{number}"),
+                    "annotations": {"kwok.x-k8s.io/node": "fake"},
+                    "labels": {"type": "kwok", "kubernetes.io/hostname": format!("node-{number}")},
+                },
+                "status": {"allocatable": room, "capacity": room},
+            });
+            api.create(&Default::default(), &serde_json::from_value(node)?).await?;
+        }
+        Ok(())
+    }
+}
+
+fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
+    Ok(http::Request::get(path).body(Vec::new())?)
+}
+
+/// Ports that were free a moment ago.
+fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut listeners = Vec::new();
+    for _ in 0..N {
+        listeners.push(TcpListener::bind(("127.0.0.1", 0))?);
+    }
+    let ports: Result<Vec<_>, _> = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect();
+    let ports: Result<Vec<u16>, std::io::Error> = ports;
+    ports?.try_into().map_err(|_| anyhow::anyhow!("there are not enough ports"))
+}

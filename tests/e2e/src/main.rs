@@ -1,0 +1,85 @@
+//! End-to-end tests: the `bulkhead` program on real Kubernetes control planes, started by `cargo xtask e2e`.
+//!
+//! Start reading at [`federation`] (what is started), then [`scenarios`] (what is looked at).
+
+mod bench;
+mod control_plane;
+mod federation;
+mod process;
+mod scenarios;
+mod servers;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+
+/// Runs Bulkhead on real control planes.
+#[derive(Parser)]
+struct Arguments {
+    /// The `bulkhead` program.
+    #[arg(long)]
+    program: PathBuf,
+    /// The workspace.
+    #[arg(long)]
+    root: PathBuf,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the scenarios whose name contains the text.
+    Run {
+        /// Part of a name; without it, all are run.
+        #[arg(default_value = "")]
+        filter: String,
+    },
+    /// Measure a storm of evictions.
+    Bench {
+        /// How many Deployments of three replicas.
+        #[arg(long, default_value_t = 300)]
+        deployments: usize,
+    },
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Arguments::parse()).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<bool> {
+    let servers = servers::build(&arguments.root)?;
+    let site = federation::Site { servers, program: arguments.program, root: arguments.root };
+    match arguments.task {
+        Task::Bench { deployments } => bench::run(&site, deployments).await.map(|()| true),
+        Task::Run { filter } => {
+            let mut failed = 0;
+            let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();
+            anyhow::ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
+            for (name, scenario) in &chosen {
+                let started = Instant::now();
+                let outcome = scenario(&site).await;
+                let seconds = started.elapsed().as_secs_f32();
+                match outcome {
+                    Ok(()) => println!("ok    {name} ({seconds:.0} s)"),
+                    Err(error) => {
+                        failed += 1;
+                        println!("FAIL  {name} ({seconds:.0} s)\n      {error:#}");
+                    }
+                }
+            }
+            println!("{} passed, {failed} failed", chosen.len() - failed);
+            Ok(failed == 0)
+        }
+    }
+}

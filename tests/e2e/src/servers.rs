@@ -1,0 +1,79 @@
+//! The servers, built from their published Go modules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use sha2::{Digest, Sha256};
+
+const KUBERNETES: &str = "v1.36.3";
+
+/// Where the programs are.
+pub(crate) struct Servers {
+    /// Directory of the programs.
+    pub(crate) programs: PathBuf,
+    /// What simulated nodes and pods do: kwok's own published stages.
+    pub(crate) stages: PathBuf,
+}
+
+/// Builds the servers unless they are there already. The first time takes minutes.
+pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
+    let sources = root.join("tests/e2e");
+    let mut hash = Sha256::new();
+    for sums in ["servers/go.sum", "kwok/go.sum"] {
+        let path = sources.join(sums);
+        hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let programs = root.join("target/e2e").join(key);
+    let stages = programs.join("stages.yaml");
+    if stages.exists() {
+        return Ok(Servers { programs, stages });
+    }
+    if Command::new("go").arg("version").output().is_err() {
+        bail!("the end-to-end tests build Kubernetes' servers and need Go 1.26 or later; nothing else does");
+    }
+    eprintln!("building Kubernetes' servers, which takes minutes the first time");
+    fs::create_dir_all(&programs)?;
+    let version = "k8s.io/component-base/version";
+    let flags = format!("-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor=1 -X {version}.gitMinor=36");
+    let out = format!("{}/", programs.display());
+    go(&sources.join("servers"), &["build", "-o", &out, "-ldflags", &flags, "./..."])?;
+    go(&sources.join("kwok"), &["build", "-o", &out, "."])?;
+    let module = go(&sources.join("kwok"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
+    // Last, so that its presence means that everything is there.
+    let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;
+    fs::write(&stages, text)?;
+    Ok(Servers { programs, stages })
+}
+
+fn go(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let shown = format!("go {}", arguments.first().copied().unwrap_or_default());
+    let output = Command::new("go").args(arguments).current_dir(directory).env("GOTOOLCHAIN", "local").output();
+    let output = output.with_context(|| format!("starting {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown} in {} failed:\n{}", directory.display(), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The stages for nodes that send heartbeats and pods that become ready at once.
+fn read_stages(folder: &Path) -> anyhow::Result<String> {
+    let mut documents = Vec::new();
+    for part in ["node/fast", "node/heartbeat-with-lease", "pod/fast"] {
+        let part = folder.join(part);
+        let mut files: Vec<_> = fs::read_dir(&part)
+            .with_context(|| format!("reading kwok's stages in {}", part.display()))?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        files.sort();
+        for file in files {
+            let text = fs::read_to_string(&file)?;
+            if text.contains("kind: Stage") {
+                documents.push(text);
+            }
+        }
+    }
+    Ok(documents.join("\n---\n"))
+}

@@ -1,0 +1,40 @@
+//! Waiting for something to become so, with what was seen last in the error.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+/// How often to look.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Looks until `look` says that it is so, and returns how long that took. The inner text of `look` is what was seen.
+pub(crate) async fn until<F>(what: &str, limit: Duration, mut look: F) -> anyhow::Result<Duration>
+where
+    F: AsyncFnMut() -> Result<(), String>,
+{
+    let started = Instant::now();
+    loop {
+        match look().await {
+            Ok(()) => return Ok(started.elapsed()),
+            Err(seen) if started.elapsed() > limit => {
+                bail!("{what}: not so within {} s; seen last: {seen}", limit.as_secs())
+            }
+            Err(_) => tokio::time::sleep(INTERVAL).await,
+        }
+    }
+}
+
+/// Looks for a while and fails as soon as it is not so.
+pub(crate) async fn stays<F>(what: &str, time: Duration, mut look: F) -> anyhow::Result<()>
+where
+    F: AsyncFnMut() -> Result<(), String>,
+{
+    let started = Instant::now();
+    while started.elapsed() < time {
+        if let Err(seen) = look().await {
+            bail!("{what}: not so any more after {} s: {seen}", started.elapsed().as_secs());
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+    Ok(())
+}

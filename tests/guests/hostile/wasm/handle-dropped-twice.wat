@@ -1,0 +1,14 @@
+;; Gives back twice what it got once.
+;; kind: health
+;; expect: bad-reply
+(component
+  {{before}}
+  (core module $code
+    {{core}}
+    {{describe}}
+    {{configure}}
+    (func (export "interpret") (param $observed i32) (result i32)
+      (call $drop (local.get $observed))
+      (call $drop (local.get $observed))
+      (i32.const 512)))
+  {{after}})

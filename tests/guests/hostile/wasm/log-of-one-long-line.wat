@@ -1,0 +1,15 @@
+;; Writes a line of 60,000 characters.
+;; kind: health
+;; answers
+(component
+  {{before}}
+  (core module $code
+    {{core}}
+    {{describe}}
+    {{configure}}
+    (func (export "interpret") (param $observed i32) (result i32)
+      (memory.fill (i32.const 1024) (i32.const 120) (i32.const 60000))
+      (call $write (i32.const 1) (i32.const 1024) (i32.const 60000))
+      (call $drop (local.get $observed))
+      (i32.const 512)))
+  {{after}})

@@ -1,0 +1,16 @@
+;; The message has more bytes than a reply may have.
+;; kind: health
+;; budget: {"replyBytes": 10000}
+;; expect: bad-reply
+(component
+  {{before}}
+  (core module $code
+    {{core}}
+    {{describe}}
+    {{configure}}
+    (func (export "interpret") (param $observed i32) (result i32)
+      (i32.store (i32.const 528) (i32.const 1024))
+      (i32.store (i32.const 532) (i32.const 40000))
+      (call $drop (local.get $observed))
+      (i32.const 512)))
+  {{after}})
