@@ -236,12 +236,12 @@ mod tests {
         );
         check(
             &json!({"resourceSelectors": selectors, "failover": {"application": {
-                "preConditions": {"delaySeconds": 5000},
-                "decisionConditions": {"tolerationSeconds": 200, "healthyState": ["Unhealthy"]},
+                "activeGates": [{"healthyState": "Unhealthy"}],
+                "decisionConditions": {"tolerationSeconds": 200, "healthState": ["Unhealthy"]},
             }}}),
             &[
-                "spec.failover.application.decisionConditions.healthyState: unknown field",
-                "spec.failover.application.preConditions: unknown field",
+                "spec.failover.application.activeGates: unknown field",
+                "spec.failover.application.decisionConditions.healthState: unknown field",
             ],
         );
         check(

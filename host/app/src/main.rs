@@ -3,6 +3,7 @@
 mod crds;
 mod join;
 mod plugin;
+mod profiles;
 mod run;
 mod simulate;
 
@@ -21,6 +22,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Simulate(simulate::Arguments),
+    Profiles(profiles::Arguments),
     Run(Box<run::Arguments>),
     Crds(crds::Arguments),
     Join(join::JoinArguments),
@@ -32,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),

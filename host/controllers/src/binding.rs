@@ -1,5 +1,6 @@
 //! Binding → Works (Karmada: `pkg/controllers/binding`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use crate::context::{Context, HUB, Record, about, input, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::events::EventType;
+use crate::flags::FeatureGate;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
-use crate::render;
+use crate::render::{self, Source};
 use crate::store::{Change, Key};
 
 const NAME: &str = "binding-controller";
@@ -91,8 +93,12 @@ impl Reconcile for BindingController {
         let Some(template) = self.template(&*binding).await? else { return Ok(Action::Wait) };
         let mut first_error = None;
         let mut written = 0;
+        let none = BTreeMap::new();
+        let injects = context.flags.gate(FeatureGate::StatefulFailoverInjection);
+        let preserved_labels = if injects { &dispatch.preserved_labels } else { &none };
+        let source = Source { binding: &*binding, permanent_id: &id, template: &template, preserved_labels };
         for target in &dispatch.rendered {
-            match self.ensure_work(&*binding, &id, &template, target).await {
+            match self.ensure_work(&source, target).await {
                 Ok(wrote) => written += usize::from(wrote),
                 // One cluster must not stop the others.
                 Err(error) => drop(first_error.get_or_insert(error)),
@@ -189,12 +195,11 @@ impl BindingController {
     /// Creates or updates the Work of one target cluster. Returns whether there was anything to write.
     async fn ensure_work<B: Binding>(
         &self,
-        binding: &B,
-        permanent_id: &str,
-        template: &Arc<Value>,
+        source: &Source<'_, B>,
         target: &bulkhead_core::model::TargetCluster,
     ) -> Result<bool, Error> {
         let context = &self.0;
+        let binding = source.binding;
         let resource = &binding.spec().resource;
         let namespace = names::execution_namespace(&target.name);
         let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
@@ -202,8 +207,8 @@ impl BindingController {
         if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
-        let manifest = self.revised(binding, template, target)?;
-        let desired = render::work(binding, permanent_id, manifest, target, existing.as_deref())
+        let manifest = self.revised(binding, source.template, target)?;
+        let desired = render::work(source, manifest, target, existing.as_deref())
             .map_err(|error| Error::Undecided(format!("rendering {resource}: {error}")))?;
         if existing.as_deref() == Some(&desired) {
             return Ok(false);

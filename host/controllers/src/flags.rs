@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use bulkhead_api::admission::AdmissionOptions;
 use bulkhead_core::decide::eviction::{BrakeBy, BrakeSettings, PreCheck, Rate};
+use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
 use bulkhead_core::model::PurgeMode;
 use bulkhead_core::pod::Detail;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -108,6 +110,10 @@ impl JsonSchema for GoDuration {
 pub enum FeatureGate {
     /// Taint manager and ClusterTaintPolicy controller. Off by default, as in Karmada.
     Failover,
+    /// Applications leave in mode `Gracefully`. On by default.
+    GracefulEviction,
+    /// Labels carry a piece of the old copy's status over to the new one. Off by default.
+    StatefulFailoverInjection,
     /// Grades of nodes replace resource summaries when the scheduler estimates room. On by default.
     CustomizedClusterResourceModeling,
     /// Workloads of several components are placed as complete sets. Off by default.
@@ -169,11 +175,24 @@ pub struct Flags {
     pub eviction_aging: GoDuration,
     /// How long an eviction task without its own grace period may last.
     pub graceful_eviction_timeout: GoDuration,
+    /// Not in Karmada: what the end of a task's grace period means while no healthy copy replaces the old one.
+    /// `after-grace-period` is Karmada's rule.
+    pub purge_without_replacement: PurgeWithoutReplacement,
+    /// Not in Karmada: whether an eviction is called off when its cluster is well again and the workload found no
+    /// other place. `never` is Karmada's rule.
+    pub restore_recovered_source: RestoreSource,
     /// Not in current Karmada: after how long a cluster that is not Ready gets a `NoExecute` taint by itself, as
     /// before version 1.14. 0 is never.
     pub failover_eviction_timeout: GoDuration,
     /// Whether ClusterTaintPolicies may add `NoExecute` taints.
     pub allow_no_execute_taint_policy: bool,
+    /// For how long policies tolerate a cluster that is not ready, in seconds, unless they say otherwise. Karmada's
+    /// webhook added 300 until 1.15; absent, as now, adds nothing.
+    pub default_not_ready_toleration_seconds: Option<i64>,
+    /// The same for a cluster that cannot be reached.
+    pub default_unreachable_toleration_seconds: Option<i64>,
+    /// Only proposed for Karmada: whether policies may set `failover.cluster.purgeMode: Never`.
+    pub allow_never_purging_clusters: bool,
     /// Name under which the scheduler serves bindings.
     pub scheduler_name: String,
     /// Which filter and score plugins the scheduler asks: names, `*` for all, `-name` for all but that one.
@@ -205,8 +224,13 @@ impl Default for Flags {
             eviction_pre_check: PreCheck::Feasible,
             eviction_aging: GoDuration::from_secs(600),
             graceful_eviction_timeout: GoDuration::from_secs(600),
+            purge_without_replacement: PurgeWithoutReplacement::default(),
+            restore_recovered_source: RestoreSource::default(),
             failover_eviction_timeout: GoDuration::from_secs(0),
             allow_no_execute_taint_policy: false,
+            default_not_ready_toleration_seconds: None,
+            default_unreachable_toleration_seconds: None,
+            allow_never_purging_clusters: false,
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,
@@ -218,8 +242,9 @@ impl Flags {
     /// Whether a gate is on.
     pub fn gate(&self, gate: FeatureGate) -> bool {
         let default = match gate {
-            FeatureGate::CustomizedClusterResourceModeling => true,
+            FeatureGate::CustomizedClusterResourceModeling | FeatureGate::GracefulEviction => true,
             FeatureGate::Failover
+            | FeatureGate::StatefulFailoverInjection
             | FeatureGate::MultiplePodTemplatesScheduling
             | FeatureGate::SchedulingOvercommitProtection
             | FeatureGate::WorkloadAffinity
@@ -227,6 +252,16 @@ impl Flags {
             | FeatureGate::PreferNoExecute => false,
         };
         self.feature_gates.get(&gate).copied().unwrap_or(default)
+    }
+
+    /// Switches of the webhooks.
+    pub fn admission(&self) -> AdmissionOptions {
+        AdmissionOptions {
+            allow_no_execute_taint_policy: self.allow_no_execute_taint_policy,
+            default_not_ready_toleration_seconds: self.default_not_ready_toleration_seconds,
+            default_unreachable_toleration_seconds: self.default_unreachable_toleration_seconds,
+            allow_never_purging_clusters: self.allow_never_purging_clusters,
+        }
     }
 
     /// What interpreters tell of pods.
@@ -274,6 +309,22 @@ impl Flags {
         }
         if self.no_execute_taint_eviction_purge_mode == PurgeMode::Never {
             return Err("no-execute-taint-eviction-purge-mode: must be Gracefully or Directly".to_owned());
+        }
+        for (name, seconds) in [
+            ("default-not-ready-toleration-seconds", self.default_not_ready_toleration_seconds),
+            ("default-unreachable-toleration-seconds", self.default_unreachable_toleration_seconds),
+        ] {
+            if seconds.is_some_and(|seconds| seconds < 0) {
+                return Err(format!("{name}: must not be negative; leave it out to add no toleration"));
+            }
+        }
+        let always_purges = self.purge_without_replacement == PurgeWithoutReplacement::AfterGracePeriod;
+        if self.restore_recovered_source == RestoreSource::Never && !always_purges {
+            return Err(
+                "restore-recovered-source: never goes with purge-without-replacement: after-grace-period only; \
+                        a workload that fits nowhere would be stuck for ever"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::finish::{self, FinishPlan};
+use bulkhead_core::decide::finish::{self, FinishOptions, FinishPlan, FinishSnapshot};
 use bulkhead_core::journal::Decision;
 use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::binding_kind::{self, Binding, Reconcile};
@@ -35,6 +36,13 @@ pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
     let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
+    // A cluster that is well again may take back what found no other place.
+    let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        let name = change.object().name_any();
+        let held = holding.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.keys().filter(|(_, cluster)| *cluster == name).for_each(|(key, _)| recovered.add(key.clone()));
+    });
     // Another eviction check may decide otherwise.
     let (again, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _checks = context.registry.subscribe(move || {
@@ -55,30 +63,54 @@ impl Reconcile for GracefulEviction {
         let Some(binding) = binding.filter(|binding| binding.meta().deletion_timestamp.is_none()) else {
             return Ok(Action::Wait);
         };
-        let timeout_s = context.flags.graceful_eviction_timeout.as_secs();
-        let plan = finish::decide(&binding.to_model(), &context.policies(), timeout_s, context.clock.now());
+        let model = binding.to_model();
+        let sources = model.spec.graceful_eviction_tasks.iter();
+        let sources: Vec<_> = sources
+            .filter_map(|task| context.stores.cluster(&task.from_cluster))
+            .map(|cluster| cluster.to_model())
+            .collect();
+        let options = FinishOptions {
+            timeout_s: context.flags.graceful_eviction_timeout.as_secs(),
+            purge_without_replacement: context.flags.purge_without_replacement,
+            restore_source: context.flags.restore_recovered_source,
+        };
+        let snapshot = FinishSnapshot { binding: &model, sources: &sources, options, now: context.clock.now() };
+        let plan = finish::decide(snapshot, &context.policies());
         let records = self.record(&key, &*binding, &plan);
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
             let api = B::api(context.hub.clone(), &key.namespace);
-            let patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
+            let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
+            if let Some(clusters) = &plan.clusters {
+                patch["spec"]["clusters"] = json!(clusters);
+            }
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
             let patched = patch_if_unchanged(&api, &*binding, patch).await.map_err(operation);
             context.settle(&records, patched)?;
         }
-        for (task, _) in &plan.released {
-            let message = format!("Evict from cluster {} succeed.", task.from_cluster);
-            for about in [about(&*binding), template_of(&*binding)] {
-                let reason = "EvictWorkloadFromClusterSucceed";
-                context.events.emit(NAME, about, EventType::Normal, reason, message.clone());
-            }
-        }
+        self.emit(&*binding, &plan);
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
         Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))
     }
 }
 
 impl GracefulEviction {
+    /// That an eviction was called off is news that Karmada has no event for.
+    fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan) {
+        let released = plan.released.iter().map(|(task, _)| {
+            ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
+        });
+        let called_off = plan.called_off.iter().map(|(task, because)| {
+            let message = format!("Workload stays on cluster {}: {}.", task.from_cluster, because.reason.message);
+            ("EvictWorkloadFromClusterCalledOff", message)
+        });
+        for (reason, message) in released.chain(called_off) {
+            for about in [about(binding), template_of(binding)] {
+                self.context.events.emit(NAME, about, EventType::Normal, reason, message.clone());
+            }
+        }
+    }
+
     /// Records releases, and holds whose reason is new. Returns the records that depend on a write.
     fn record<B: Binding>(&self, key: &Key, binding: &B, plan: &FinishPlan) -> Vec<u64> {
         let record = |cluster: &str, decision, because: &Because, effect: &str| {
@@ -106,11 +138,13 @@ impl GracefulEviction {
         if news {
             self.context.record_remarks(NAME, &subject(binding), None, &plan.remarks);
         }
-        let released = plan.released.iter().map(|(task, because)| {
+        let released = plan.released.iter().map(|ended| (ended, Decision::Released, "the old copy may go"));
+        let called_off = plan.called_off.iter().map(|ended| (ended, Decision::CalledOff, "the old copy stays"));
+        let ended = released.chain(called_off).map(|((task, because), decision, effect)| {
             held.remove(&(key.clone(), task.from_cluster.clone()));
-            record(&task.from_cluster, Decision::Released, because, "the old copy may go")
+            record(&task.from_cluster, decision, because, effect)
         });
-        released.collect()
+        ended.collect()
     }
 }
 

@@ -6,6 +6,7 @@
 //! Start reading at [`Manager`] (what runs), then at one controller, for example `graceful_eviction`.
 
 mod agent;
+mod application_failover;
 mod binding;
 mod binding_kind;
 mod binding_status;
@@ -26,6 +27,7 @@ mod kinds;
 mod manager;
 mod members;
 mod metrics;
+pub mod profile;
 mod queue;
 mod render;
 mod scheduler;

@@ -1,5 +1,8 @@
 //! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`).
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bulkhead_api::work::{WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::TargetCluster;
@@ -9,16 +12,28 @@ use bulkhead_plugins_builtin::{prune, prune_time_to_live};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
+/// What every Work of a binding has in common.
+pub(crate) struct Source<'a, B> {
+    /// The binding.
+    pub(crate) binding: &'a B,
+    /// Its permanent id.
+    pub(crate) permanent_id: &'a str,
+    /// The resource template.
+    pub(crate) template: &'a Arc<Value>,
+    /// Labels that the manifest carries on from an old copy.
+    pub(crate) preserved_labels: &'a BTreeMap<String, String>,
+}
+
 /// The Work of one target cluster. `manifest` is the template with the cluster's replicas in it; `existing` is the Work
 /// that is there, whose own id the manifest must carry. An error means that the manifest cannot be cleaned of what
 /// belongs to the control plane.
 pub(crate) fn work<B: AnyBinding>(
-    binding: &B,
-    permanent_id: &str,
+    source: &Source<'_, B>,
     mut manifest: Value,
     target: &TargetCluster,
     existing: Option<&Work>,
 ) -> Result<Work, Malformed> {
+    let Source { binding, permanent_id, preserved_labels, .. } = *source;
     let spec = binding.spec();
     let resource = &spec.resource;
     let generation = manifest.pointer("/metadata/generation").and_then(Value::as_i64).filter(|g| *g > 0);
@@ -50,6 +65,9 @@ pub(crate) fn work<B: AnyBinding>(
     for (key, value) in &back_reference {
         annotate(&mut manifest, key, value);
         work.annotations_mut().insert((*key).to_owned(), value.clone());
+    }
+    for (key, value) in preserved_labels {
+        label(&mut manifest, key, value);
     }
     record_managed(&mut manifest);
     work.metadata.namespace = Some(namespace);
@@ -109,4 +127,42 @@ fn record_managed(manifest: &mut Value) {
     annotations.dedup();
     annotate(manifest, keys::MANAGED_ANNOTATIONS, &annotations.join(","));
     annotate(manifest, keys::MANAGED_LABELS, &labels.join(","));
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_api::ResourceBinding;
+
+    use super::*;
+
+    #[test]
+    fn preserved_labels_are_on_the_manifest_and_in_its_notes_and_go_again() {
+        let binding: ResourceBinding = serde_json::from_value(json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": {"name": "job-flink", "namespace": "default"},
+            "spec": {"resource": {"apiVersion": "flink.org/v1", "kind": "Job", "namespace": "default", "name": "job"}},
+        }))
+        .unwrap();
+        let template = Arc::new(json!({
+            "apiVersion": "flink.org/v1", "kind": "Job",
+            "metadata": {"name": "job", "namespace": "default", "labels": {"app": "job", "resume": "old"}},
+        }));
+        let target = TargetCluster::new("m2", 0);
+        let render = |preserved_labels: &BTreeMap<String, String>, existing: Option<&Work>| {
+            let source = Source { binding: &binding, permanent_id: "id", template: &template, preserved_labels };
+            work(&source, Value::clone(&template), &target, existing).unwrap()
+        };
+        let check = |work: &Work, resume: &str, job: Option<&str>| {
+            let manifest = &work.spec.workload.manifests[0];
+            let label = |key: &str| manifest.pointer("/metadata/labels").and_then(|all| all.get(key)?.as_str());
+            assert_eq!((label("resume"), label("job-id"), label("app")), (Some(resume), job, Some("job")));
+            let noted =
+                manifest.pointer("/metadata/annotations").and_then(|all| all.get(keys::MANAGED_LABELS)?.as_str());
+            assert_eq!(noted.unwrap_or_default().contains("job-id"), job.is_some());
+        };
+        let state = BTreeMap::from([("job-id", "f00"), ("resume", "new")].map(|(k, v)| (k.to_owned(), v.to_owned())));
+        let first = render(&state, None);
+        check(&first, "new", Some("f00"));
+        check(&render(&BTreeMap::new(), Some(&first)), "old", None);
+    }
 }

@@ -51,3 +51,44 @@ where
     patch["metadata"]["resourceVersion"] = json!(read.resource_version());
     api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
 }
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_api::ClusterResourceBinding;
+    use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind};
+
+    use super::*;
+
+    fn task(from_cluster: &str) -> Value {
+        json!({"fromCluster": from_cluster, "reason": "TaintUntolerated", "producer": "TaintManager"})
+    }
+
+    #[tokio::test]
+    async fn issue_7302_a_task_that_was_added_meanwhile_is_not_overwritten() {
+        let kind = ResourceKind::cluster_scoped(
+            "work.karmada.io",
+            "v1alpha2",
+            "ClusterResourceBinding",
+            "clusterresourcebindings",
+        );
+        let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        let hub = ApiServer::new(Options { kinds: vec![kind.with_status()], ..Options::new("hub", 1, clock) });
+        let api: Api<ClusterResourceBinding> = Api::all(hub.client());
+        let binding = serde_json::from_value(json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding", "metadata": {"name": "b"},
+            "spec": {
+                "resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"},
+                "gracefulEvictionTasks": [task("m1")],
+            },
+        }))
+        .unwrap();
+        let read = api.create(&PostParams::default(), &binding).await.unwrap();
+        let added = Patch::Merge(json!({"spec": {"gracefulEvictionTasks": [task("m1"), task("m2")]}}));
+        api.patch("b", &PatchParams::default(), &added).await.unwrap();
+        let error =
+            patch_if_unchanged(&api, &read, json!({"spec": {"gracefulEvictionTasks": null}})).await.unwrap_err();
+        assert!(is_conflict(&error), "{error}");
+        let tasks = api.get("b").await.unwrap().spec.graceful_eviction_tasks;
+        assert_eq!(tasks.iter().map(|task| task.from_cluster.as_str()).collect::<Vec<_>>(), ["m1", "m2"]);
+    }
+}

@@ -79,6 +79,8 @@ pub enum Decision {
     Held,
     /// The old copy may go.
     Released,
+    /// An eviction ends with its cluster as a target again.
+    CalledOff,
     /// The health of an object in a member cluster changes.
     HealthChanged,
     /// A plugin did not answer; the fail-static rule applied.

@@ -12,6 +12,7 @@ pub mod combine;
 pub mod composition;
 pub mod decide;
 pub mod journal;
+pub mod jsonpath;
 pub mod model;
 pub mod names;
 pub mod pod;

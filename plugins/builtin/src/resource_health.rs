@@ -1,10 +1,13 @@
 //! The built-in eviction check: the old copy goes when the new ones are healthy.
 
 use bulkhead_core::call::{Call, CallKind, EvictionCheckCall, EvictionVerdict, Reason, Reply};
-use bulkhead_core::model::Health;
+use bulkhead_core::model::{AggregatedStatusItem, Health, Reports};
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 
 use crate::not_asked;
+
+/// Most clusters that a reason names; a workload may run on hundreds.
+const NAMED_MAX: usize = 5;
 
 /// Releases the old copy once every target cluster reports the workload as Healthy.
 /// (Karmada: `pkg/controllers/gracefuleviction/evictiontask.go:allScheduledResourceInHealthyState`.)
@@ -50,9 +53,16 @@ fn judge(call: &EvictionCheckCall<'_>) -> EvictionVerdict {
     if targets.is_empty() {
         return hold("NoReplacement", "the workload is scheduled to no cluster".to_owned());
     }
-    let lacking: Vec<_> = targets.iter().filter_map(|target| shortcoming(call, &target.name)).collect();
-    if !lacking.is_empty() {
-        return hold("ReplacementNotHealthy", lacking.join(", "));
+    let mut reports = Reports::new(call.observed);
+    let mut lacking = targets.iter().filter_map(|target| {
+        let item = reports.of(&target.name);
+        (item.and_then(|item| item.health) != Some(Health::Healthy)).then_some((&target.name, item))
+    });
+    let named: Vec<_> = lacking.by_ref().take(NAMED_MAX).map(|(name, item)| shortcoming(name, item)).collect();
+    if !named.is_empty() {
+        let others = lacking.count();
+        let others = if others > 0 { format!(" and {others} others") } else { String::new() };
+        return hold("ReplacementNotHealthy", format!("{}{others}", named.join(", ")));
     }
     let count = targets.len();
     let message = format!("{count} of {count} target clusters report Healthy");
@@ -64,19 +74,17 @@ fn hold(code: &str, message: String) -> EvictionVerdict {
     EvictionVerdict::Hold { reason: Reason::new(code, message), recheck_after_s: None }
 }
 
-fn shortcoming(call: &EvictionCheckCall<'_>, cluster: &str) -> Option<String> {
-    let item = call.observed.iter().find(|item| item.cluster_name == cluster);
+fn shortcoming(cluster: &str, item: Option<&AggregatedStatusItem>) -> String {
     match item.map(|item| item.health) {
-        Some(Some(Health::Healthy)) => None,
-        Some(Some(health)) => Some(format!("{cluster}: {}", health.as_str())),
-        Some(None) => Some(format!("{cluster}: no health yet")),
-        None => Some(format!("{cluster}: no status yet")),
+        Some(Some(health)) => format!("{cluster}: {}", health.as_str()),
+        Some(None) => format!("{cluster}: no health yet"),
+        None => format!("{cluster}: no status yet"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::model::{AggregatedStatusItem, Binding, GracefulEvictionTask, TargetCluster};
+    use bulkhead_core::model::{Binding, GracefulEvictionTask, TargetCluster};
     use bulkhead_core::time::Time;
 
     use super::*;
@@ -112,6 +120,9 @@ mod tests {
         check((1, 1), &["m2"], &[("m2", None)], "hold ReplacementNotHealthy: m2: no health yet");
         let two = [("m2", unknown), ("m3", sick)];
         check((1, 1), &["m2", "m3"], &two, "hold ReplacementNotHealthy: m2: Unknown, m3: Unhealthy");
+        let told = "hold ReplacementNotHealthy: a: no status yet, b: no status yet, c: no status yet, d: no status yet, \
+                    e: no status yet and 2 others";
+        check((1, 1), &["a", "b", "c", "d", "e", "f", "g"], &[], told);
         let two = [("m1", sick), ("m2", healthy), ("m3", healthy)];
         let told = "release ReplacementHealthy: 2 of 2 target clusters report Healthy";
         check((1, 1), &["m2", "m3"], &two, told);

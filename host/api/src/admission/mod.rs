@@ -10,6 +10,7 @@
 //! Not here: pruning of a Work's manifests (the binding controller does it when it renders), syntax and conflicts
 //! of Lua customizations (they need an engine and a list), quotas.
 
+mod binding;
 mod cluster;
 mod denied;
 mod failover;
@@ -19,6 +20,7 @@ mod propagation;
 mod taint_policy;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use bulkhead_core::model::{BindingSpec, ClusterSpec, ClusterTaintPolicySpec};
 use bulkhead_core::names::keys;
@@ -66,6 +68,13 @@ pub struct AdmissionOptions {
     /// Karmada's `--allow-no-execute-taint-policy`: whether a `ClusterTaintPolicy` may add `NoExecute` taints.
     /// Policies that were admitted keep working when it is switched off.
     pub allow_no_execute_taint_policy: bool,
+    /// For how long policies tolerate a cluster that is not ready, in seconds, unless they say otherwise. Absent, as
+    /// in current Karmada, adds nothing.
+    pub default_not_ready_toleration_seconds: Option<i64>,
+    /// The same for a cluster that cannot be reached.
+    pub default_unreachable_toleration_seconds: Option<i64>,
+    /// Whether `failover.cluster` may purge in mode `Never`, as Karmada's proposal has it and no release does.
+    pub allow_never_purging_clusters: bool,
 }
 
 /// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
@@ -85,10 +94,12 @@ pub fn admit(
         ("policy.karmada.io", "PropagationPolicy") => {
             let namespace = request.namespace.or_else(|| text(object, "/metadata/namespace")).map(str::to_owned);
             let label = keys::PROPAGATION_POLICY_ID;
-            admit_propagation_policy(request, object, ids, label, Some(namespace.as_deref().unwrap_or_default()))
+            let namespace = Some(namespace.as_deref().unwrap_or_default());
+            admit_propagation_policy(request, object, ids, PolicyScope { id_label: label, namespace, options })
         }
         ("policy.karmada.io", "ClusterPropagationPolicy") => {
-            admit_propagation_policy(request, object, ids, keys::CLUSTER_PROPAGATION_POLICY_ID, None)
+            let id_label = keys::CLUSTER_PROPAGATION_POLICY_ID;
+            admit_propagation_policy(request, object, ids, PolicyScope { id_label, namespace: None, options })
         }
         ("policy.karmada.io", "ClusterTaintPolicy") => {
             let spec: ClusterTaintPolicySpec = read_spec(object)?;
@@ -96,17 +107,18 @@ pub fn admit(
             write_spec(object, &spec)
         }
         ("work.karmada.io", "ResourceBinding") => {
-            read_spec::<BindingSpec>(object)?;
+            binding::validate(object, &read_spec::<BindingSpec>(object)?)?;
             keep_or_make_id(request, object, ids, keys::RESOURCE_BINDING_ID)
         }
         ("work.karmada.io", "ClusterResourceBinding") => {
-            read_spec::<BindingSpec>(object)?;
+            binding::validate(object, &read_spec::<BindingSpec>(object)?)?;
             keep_or_make_id(request, object, ids, keys::CLUSTER_RESOURCE_BINDING_ID)
         }
         ("work.karmada.io", "Work") => {
             read_spec::<WorkSpec>(object)?;
+            work::validate(object)?;
             keep_or_make_id(request, object, ids, keys::WORK_ID)?;
-            label_manifests(object);
+            work::label_manifests(object);
             Ok(())
         }
         ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
@@ -120,15 +132,23 @@ pub fn admit(
     }
 }
 
+/// What differs between the two kinds of propagation policy.
+struct PolicyScope<'a> {
+    id_label: &'a str,
+    /// The policy's own; absent for cluster scope.
+    namespace: Option<&'a str>,
+    options: AdmissionOptions,
+}
+
 fn admit_propagation_policy(
     request: &Request<'_>,
     object: &mut Value,
     ids: &mut dyn FnMut() -> String,
-    id_label: &str,
-    namespace: Option<&str>,
+    scope: PolicyScope<'_>,
 ) -> Result<(), Denied> {
+    let PolicyScope { id_label, namespace, options } = scope;
     let mut spec: PropagationSpec = read_spec(object)?;
-    propagation::default_spec(&mut spec, namespace);
+    propagation::default_spec(&mut spec, namespace, options);
     match (request.operation, request.old) {
         (Operation::Create, _) => {
             labels(object)?.insert(id_label.to_owned(), ids().into());
@@ -139,7 +159,7 @@ fn admit_propagation_policy(
         }
         (_, None) => {}
     }
-    propagation::validate_spec(&spec, namespace)?;
+    propagation::validate_spec(&spec, namespace, options)?;
     write_spec(object, &spec)
 }
 
@@ -172,23 +192,6 @@ fn keep_or_make_id(
         labels(object)?.insert(id_label.to_owned(), id.into());
     }
     Ok(())
-}
-
-/// Puts the Work's permanent id on its manifests, and into their notes of managed labels
-/// (Karmada: `pkg/webhook/work/mutating.go`).
-fn label_manifests(work: &mut Value) {
-    let Some(id) = label(work, keys::WORK_ID).map(str::to_owned) else { return };
-    let manifests = work.pointer_mut("/spec/workload/manifests").and_then(Value::as_array_mut);
-    for manifest in manifests.into_iter().flatten() {
-        let Ok(labels) = labels(manifest) else { continue };
-        labels.insert(keys::WORK_ID.to_owned(), id.clone().into());
-        let mut managed: Vec<_> = labels.keys().cloned().collect();
-        managed.sort();
-        let noted = manifest.pointer_mut("/metadata/annotations").and_then(|all| all.get_mut(keys::MANAGED_LABELS));
-        if let Some(noted) = noted {
-            *noted = managed.join(",").into();
-        }
-    }
 }
 
 fn read_spec<S: DeserializeOwned>(object: &Value) -> Result<S, Denied> {

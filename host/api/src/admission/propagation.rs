@@ -2,17 +2,20 @@
 //! (Karmada: `pkg/webhook/{propagationpolicy,clusterpropagationpolicy}`,
 //! `pkg/util/validation/validation.go:ValidatePropagationSpec`).
 //!
-//! Defaults of the CRD schema are applied here too. No cluster tolerations are added, as Karmada stopped doing
-//! so, and no finalizer is: nothing here would remove it.
+//! Defaults of the CRD schema are applied here too. Cluster tolerations are added only where the options say so, as
+//! Karmada did before 1.15. No finalizer is added: nothing here would remove it.
+
+use bulkhead_core::model::{List, TaintEffect, Toleration};
+use bulkhead_core::names::keys;
 
 use super::denied::Denied;
-use super::{failover, placement};
+use super::{AdmissionOptions, failover, placement};
 use crate::policy::{PreemptionBehavior, PropagationSpec};
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Fills in defaults. `namespace` is the policy's own, absent for a `ClusterPropagationPolicy`.
-pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>) {
+pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>, options: AdmissionOptions) {
     spec.priority.get_or_insert(0);
     if spec.scheduler_name.is_empty() {
         DEFAULT_SCHEDULER.clone_into(&mut spec.scheduler_name);
@@ -32,10 +35,37 @@ pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>) 
     if let Some(application) = spec.failover.as_mut().and_then(|failover| failover.application.as_mut()) {
         failover::default_application(application);
     }
+    for (key, seconds) in [
+        (keys::NOT_READY_TAINT, options.default_not_ready_toleration_seconds),
+        (keys::UNREACHABLE_TAINT, options.default_unreachable_toleration_seconds),
+    ] {
+        if let Some(seconds) = seconds {
+            default_toleration(&mut spec.placement.cluster_tolerations, key, seconds);
+        }
+    }
+}
+
+/// Adds a toleration unless there is one that differs in its seconds only.
+fn default_toleration(tolerations: &mut List<Toleration>, key: &str, seconds: i64) {
+    let added = Toleration {
+        key: key.to_owned(),
+        operator: "Exists".to_owned(),
+        value: String::new(),
+        effect: Some(TaintEffect::NoExecute),
+        toleration_seconds: Some(seconds),
+    };
+    let same = |there: &Toleration| Toleration { toleration_seconds: Some(seconds), ..there.clone() } == added;
+    if !tolerations.iter().any(same) {
+        *tolerations = tolerations.iter().cloned().chain([added]).collect();
+    }
 }
 
 /// Checks a spec that [`default_spec`] went over.
-pub(super) fn validate_spec(spec: &PropagationSpec, namespace: Option<&str>) -> Result<(), Denied> {
+pub(super) fn validate_spec(
+    spec: &PropagationSpec,
+    namespace: Option<&str>,
+    options: AdmissionOptions,
+) -> Result<(), Denied> {
     validate_selectors(spec, namespace)?;
     placement::validate(&spec.placement, "spec.placement")?;
     if let Some(failover) = &spec.failover {
@@ -43,7 +73,7 @@ pub(super) fn validate_spec(spec: &PropagationSpec, namespace: Option<&str>) -> 
             let detail = "propagateDeps must be true when application failover is set";
             return Err(Denied::invalid("spec.propagateDeps", spec.propagate_deps, detail));
         }
-        failover::validate(failover, "spec.failover")?;
+        failover::validate(failover, "spec.failover", options)?;
     }
     validate_suspension(spec)?;
     if !matches!(spec.activation_preference.as_str(), "" | "Lazy") {

@@ -11,6 +11,10 @@ pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOpt
     if spec.taints.is_empty() {
         return Err(Denied::required("spec.taints", "at least one is needed"));
     }
+    if !spec.add_on_conditions.is_empty() && spec.add_on_conditions == spec.remove_on_conditions {
+        let detail = "are those of addOnConditions, so the taints would be removed whenever they are added";
+        return Err(Denied::invalid("spec.removeOnConditions", &spec.remove_on_conditions, detail));
+    }
     for (index, taint) in spec.taints.iter().enumerate() {
         let field = format!("spec.taints[{index}]");
         if taint.effect == TaintEffect::NoExecute && !options.allow_no_execute_taint_policy {

@@ -173,10 +173,7 @@ async fn reviews(arguments: &Arguments, flags: &Flags, hub: &hub::Hub) -> anyhow
         Some(directory) => Certificate::from_directory(directory)?,
         None => Certificate::self_made(&host)?,
     };
-    let options = bulkhead_api::admission::AdmissionOptions {
-        allow_no_execute_taint_policy: flags.allow_no_execute_taint_policy,
-    };
-    let (bound, server) = webhook::serve(address, &certificate, options).await?;
+    let (bound, server) = webhook::serve(address, &certificate, flags.admission()).await?;
     let handle = AbortOnDrop(tokio::spawn(server));
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{bound}"));
     webhook::register(&hub.unguarded, &url, &certificate).await?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::composition::Composition;
 use bulkhead_plugin::{FoundPlugin, LoadStage, ManifestProblem, PluginManifest};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -94,11 +95,21 @@ pub enum EventAction {
     Plugins(Vec<FoundPlugin>),
 }
 
+/// The flags of a scenario as they are written.
+#[derive(Deserialize)]
+struct Given {
+    #[serde(default)]
+    flags: Value,
+}
+
 /// Reads a scenario and every file it names.
 pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
     let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
-    let scenario: Scenario = serde_saphyr::from_str(&text)
-        .map_err(|error| ScenarioError { problems: vec![format!("{}: {error}", path.display())] })?;
+    let bad = |error: &dyn fmt::Display| ScenarioError { problems: vec![format!("{}: {error}", path.display())] };
+    let mut scenario: Scenario = serde_saphyr::from_str(&text).map_err(|error| bad(&error))?;
+    // Read a second time as data, because typed flags no longer know which of them were given.
+    let given: Given = serde_saphyr::from_str(&text).map_err(|error| bad(&error))?;
+    scenario.flags = scenario.profile.with(&given.flags).map_err(|error| bad(&format!("flags: {error}")))?;
     let mut loader = Loader {
         path,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use bulkhead_api::kinds::KindInfo;
 use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_controllers::profile::Profile;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::model::{SyncMode, Taint};
 use bulkhead_plugin::PluginManifest;
@@ -31,7 +32,10 @@ pub struct Scenario {
     /// Seed of everything random; `--seed` overrides it.
     #[serde(default)]
     pub seed: u64,
-    /// Settings of the controllers, with Karmada's names and defaults.
+    /// The set of options that `flags` are laid over.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Settings of the controllers, with Karmada's names; those that are not given are the profile's.
     #[serde(default)]
     pub flags: Flags,
     /// Member clusters.

@@ -113,7 +113,7 @@ impl Federation {
     /// with a paused clock.
     pub(super) async fn start(scenario: &Loaded, seed: u64, engines: Vec<Arc<dyn Engine>>) -> anyhow::Result<Self> {
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
-        let options = AdmissionOptions { allow_no_execute_taint_policy: scenario.flags.allow_no_execute_taint_policy };
+        let options = scenario.flags.admission();
         let hub = ApiServer::new(controlplane::Options {
             kinds: controlplane::kinds::kubernetes().into_iter().chain(karmada_kinds()).collect(),
             admission: Some(Arc::new(Webhooks(options))),

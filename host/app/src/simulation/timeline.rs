@@ -122,6 +122,7 @@ fn describe(decision: Decision, effect: &str) -> (&'static str, Tone) {
         Decision::EvictionsResumed => ("evictions resume", Tone::Neutral),
         Decision::Held => ("held", Tone::Waiting),
         Decision::Released => ("released", Tone::Good),
+        Decision::CalledOff => ("eviction called off", Tone::Good),
         Decision::HealthChanged if effect == "Healthy" => ("health is", Tone::Good),
         Decision::HealthChanged => ("health is", Tone::Waiting),
         Decision::PluginFault => ("plugin fault", Tone::Bad),

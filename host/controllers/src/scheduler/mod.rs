@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bulkhead_api::AnyBinding;
 use bulkhead_core::decide::affinity;
-use bulkhead_core::decide::schedule::{self, SchedulingSnapshot};
+use bulkhead_core::decide::schedule::{self, Outcome, SchedulingSnapshot};
 use bulkhead_core::model;
 use bulkhead_core::names::keys;
 use kube::ResourceExt;
@@ -131,6 +131,21 @@ impl Reconcile for Scheduler {
             &inputs::policies(context),
         );
         context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
-        apply::apply(context, &self.known, &*binding, &plan, trigger).await
+        let action = apply::apply(context, &self.known, &*binding, &plan, trigger).await?;
+        let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
+        Ok(match (&plan.outcome, block_ends) {
+            // Nothing else would bring the binding back when a cluster that it left is open to it again.
+            (Outcome::Clear(_), Some(until)) => sooner(action, until.millis_since(now)),
+            _ => action,
+        })
+    }
+}
+
+/// The action, but no later than after that many milliseconds.
+fn sooner(action: Action, ms: i64) -> Action {
+    let latest = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+    match action {
+        Action::After(delay) => Action::After(delay.min(latest)),
+        Action::Wait => Action::After(latest),
     }
 }

@@ -62,7 +62,7 @@ impl TaintManager {
         };
         if let Some(paused) = self.paused(&eviction.cluster, binding.spec()) {
             let again = paused.until.map_or(RESCAN, |until| millis(until.millis_since(now)));
-            return Judged::Wait { because: because_paused(&paused), after: again.max(Duration::from_millis(1)) };
+            return Judged::Wait { because: paused.because(), after: again.max(Duration::from_millis(1)) };
         }
         let Some(placement) = evict::placement_in(binding.annotations()) else {
             let resource = binding.spec().resource.to_string();
@@ -115,10 +115,4 @@ impl TaintManager {
         let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));
         context.settle(&[record], written.map(drop).map_err(operation))
     }
-}
-
-fn because_paused(paused: &Paused) -> Because {
-    let until = paused.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
-    let why = if paused.reason.is_empty() { String::new() } else { format!(": {}", paused.reason) };
-    Because::rule("EvictionPaused", format!("EvictionPause {} stops it {until}{why}", paused.by))
 }

@@ -4,6 +4,7 @@ pub mod affinity;
 pub mod dispatch;
 pub mod evict;
 pub mod eviction;
+pub mod failover;
 pub mod finish;
 pub mod ready;
 pub mod report;

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Condition, FailoverBehavior, Placement, PurgeMode};
 use crate::time::Time;
@@ -237,24 +238,30 @@ impl TargetCluster {
 }
 
 /// An old copy that is on its way out of a cluster.
+///
+/// Tasks may come from other programs, so nothing is required on reading, and what is not understood is written
+/// back as it came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", remote = "Self")]
 pub struct GracefulEvictionTask {
     /// The cluster it leaves.
+    #[serde(default)]
     pub from_cluster: String,
-    /// What happens to the old copy.
+    /// What happens to the old copy; absent also when [`Self::foreign_purge_mode`] is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge_mode: Option<PurgeMode>,
     /// Replicas it had there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// One word of at most 32 characters, for example `TaintUntolerated`.
+    #[serde(default)]
     pub reason: String,
     /// A sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Who evicted.
+    #[serde(default)]
     pub producer: String,
     /// Own grace period in seconds; absent leaves it to the controller's flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,6 +279,38 @@ pub struct GracefulEvictionTask {
     /// Where the workload ran before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters_before_failover: Vec<String>,
+    /// What another program wrote and nothing here reads.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, serde_json::Value>,
+}
+
+const PURGE_MODE: &str = "purgeMode";
+
+impl GracefulEvictionTask {
+    /// A purge mode that is none of ours: nobody here knows what may happen to the old copy.
+    pub fn foreign_purge_mode(&self) -> Option<&serde_json::Value> {
+        self.rest.get(PURGE_MODE)
+    }
+}
+
+impl Serialize for GracefulEvictionTask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for GracefulEvictionTask {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = serde_json::Map::deserialize(deserializer)?;
+        let mode = fields.remove(PURGE_MODE).filter(|mode| !mode.is_null());
+        let known = mode.as_ref().and_then(|mode| PurgeMode::deserialize(mode).ok());
+        let mut task = Self::deserialize(serde_json::Value::Object(fields)).map_err(D::Error::custom)?;
+        task.purge_mode = known;
+        if let Some(mode) = mode.filter(|_| known.is_none()) {
+            task.rest.insert(PURGE_MODE.to_owned(), mode);
+        }
+        Ok(task)
+    }
 }
 
 /// `status` of a binding.
@@ -321,6 +360,37 @@ pub struct AggregatedStatusItem {
     pub health: Option<Health>,
 }
 
+/// Reports by cluster. Each look-up is one comparison for clusters that are asked about in the order of the reports,
+/// which are sorted by cluster; others cost a binary search.
+#[derive(Clone, Debug)]
+pub struct Reports<'a> {
+    items: &'a [AggregatedStatusItem],
+    next: usize,
+    sorted: Option<bool>,
+}
+
+impl<'a> Reports<'a> {
+    /// The reports of a binding.
+    pub fn new(items: &'a [AggregatedStatusItem]) -> Self {
+        Self { items, next: 0, sorted: None }
+    }
+
+    /// What a cluster reports.
+    pub fn of(&mut self, cluster: &str) -> Option<&'a AggregatedStatusItem> {
+        let items = self.items;
+        let expected = items.get(self.next).filter(|item| item.cluster_name == cluster);
+        let position = match expected {
+            Some(_) => Some(self.next),
+            None if *self.sorted.get_or_insert_with(|| items.is_sorted_by_key(|item| &item.cluster_name)) => {
+                items.binary_search_by(|item| item.cluster_name.as_str().cmp(cluster)).ok()
+            }
+            None => items.iter().position(|item| item.cluster_name == cluster),
+        }?;
+        self.next = position + 1;
+        items.get(position)
+    }
+}
+
 /// Health of an object in a member cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -341,5 +411,48 @@ impl Health {
             Self::Unhealthy => "Unhealthy",
             Self::Unknown => "Unknown",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reports_are_found_in_whatever_order() {
+        let check = |reported: &[&str], asked: &[&str]| {
+            let item = |name: &&str| AggregatedStatusItem { cluster_name: (*name).to_owned(), ..Default::default() };
+            let items: Vec<_> = reported.iter().map(item).collect();
+            let mut reports = Reports::new(&items);
+            for cluster in asked {
+                let found = reports.of(cluster).map(|item| item.cluster_name.as_str());
+                assert_eq!(found, reported.contains(cluster).then_some(*cluster), "{asked:?} of {reported:?}");
+            }
+        };
+        check(&["a", "b", "c"], &["a", "b", "c"]);
+        check(&["a", "b", "c"], &["c", "x", "a", "a", "b", "c", "d"]);
+        check(&["c", "a", "b"], &["a", "b", "x", "c"]);
+        check(&[], &["a"]);
+    }
+
+    #[test]
+    fn tasks_of_other_programs_come_back_as_they_came() {
+        let check = |wire: serde_json::Value, purge_mode, foreign: Option<&str>| {
+            let task: GracefulEvictionTask = serde_json::from_value(wire.clone()).unwrap();
+            assert_eq!(task.purge_mode, purge_mode, "{wire}");
+            assert_eq!(task.foreign_purge_mode().and_then(serde_json::Value::as_str), foreign, "{wire}");
+            let written = serde_json::to_value(&task).unwrap();
+            for (field, value) in wire.as_object().unwrap() {
+                if field != "purgeMode" || foreign.is_some() {
+                    assert_eq!(written.get(field), Some(value), "{field} of {wire}");
+                }
+            }
+        };
+        check(json!({}), None, None);
+        check(json!({"fromCluster": "m1", "purgeMode": "Immediately"}), Some(PurgeMode::Directly), None);
+        check(json!({"fromCluster": "m1", "purgeMode": "Graciously"}), Some(PurgeMode::Gracefully), None);
+        check(json!({"fromCluster": "m1", "purgeMode": "Eventually", "ticket": 7}), None, Some("Eventually"));
     }
 }

@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use super::Health;
+
 /// What happens to the old copy when a workload leaves a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -37,6 +39,9 @@ pub struct FailoverBehavior {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailover {
+    /// What must have happened before failover is considered at all; in no release of Karmada.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_conditions: Option<PreConditions>,
     /// When an application counts as failed.
     pub decision_conditions: DecisionConditions,
     /// What happens to the old copy.
@@ -62,6 +67,22 @@ pub struct DecisionConditions {
     /// How long an application may be unhealthy, in seconds; 300 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i32>,
+    /// Which health counts as failed: `Unhealthy`, which is also what an empty list means. Only in the proposal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub healthy_state: Vec<Health>,
+}
+
+/// `spec.failover.application.preConditions`: all of them must hold, each on its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PreConditions {
+    /// For how long after its status was first collected an application is left alone, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<i32>,
+    /// `Healthy`: an application that never was healthy is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy_state: Option<Health>,
 }
 
 /// `spec.failover.cluster`.

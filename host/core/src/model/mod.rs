@@ -18,7 +18,7 @@ mod taint_policy;
 
 pub use binding::{
     AggregatedStatusItem, Binding, BindingSpec, BindingStatus, GracefulEvictionTask, Health, ObjectReference,
-    ReplicaRequirements, TargetCluster,
+    ReplicaRequirements, Reports, TargetCluster,
 };
 pub use cluster::{
     ApiEnablement, ApiResource, Cluster, ClusterSpec, ClusterStatus, NodeSummary, ResourceSummary, SyncMode,
@@ -27,8 +27,8 @@ pub use cluster_drain::{ClusterDrainSpec, ClusterDrainStatus, DrainPhase};
 pub use condition::{Condition, ConditionStatus, set_condition};
 pub use eviction_pause::{EvictionPauseSpec, PausedWorkload};
 pub use failover::{
-    ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PurgeMode, StatePreservation,
-    StatePreservationRule,
+    ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PreConditions, PurgeMode,
+    StatePreservation, StatePreservationRule,
 };
 pub use interpretation::{Component, DependentObjectReference};
 pub use list::List;

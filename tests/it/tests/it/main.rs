@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod application_failover;
 mod bad_input;
 mod conformance;
 mod eviction;

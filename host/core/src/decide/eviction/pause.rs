@@ -1,5 +1,6 @@
 //! A person stops evictions: everywhere, or for a cluster, a namespace, a workload; for a time, or until they say so.
 
+use crate::combine::Because;
 use crate::model::{EvictionPauseSpec, ObjectReference};
 use crate::time::Time;
 
@@ -30,6 +31,15 @@ pub struct Paused {
     pub reason: String,
     /// When it ends by itself; none if it does not.
     pub until: Option<Time>,
+}
+
+impl Paused {
+    /// Who stops it, and until when.
+    pub fn because(&self) -> Because {
+        let until = self.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
+        let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
+        Because::rule("EvictionPaused", format!("EvictionPause {} stops it {until}{why}", self.by))
+    }
 }
 
 /// The pause that stops an eviction: of several the one that ends last, so that nobody has to look again before.

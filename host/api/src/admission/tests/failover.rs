@@ -1,0 +1,99 @@
+//! `spec.failover` of policies, tolerations that a profile adds, and policies that contradict themselves.
+
+use serde_json::json;
+
+use super::policies::policy;
+use super::*;
+
+fn admit_with(options: AdmissionOptions, patch: Value) -> Result<Value, String> {
+    let request = Request { namespace: Some("default"), ..create("policy.karmada.io", "PropagationPolicy") };
+    run(&request, policy(patch), options).map(|mut object| object["spec"].take())
+}
+
+#[test]
+fn durations_and_states_out_of_range_are_refused_with_the_field() {
+    let check = |application: Value, expected: &str| {
+        let mut whole = json!({"decisionConditions": {}});
+        merge(&mut whole, application);
+        let patch = json!({"propagateDeps": true, "failover": {"application": whole}});
+        let told = admit_with(AdmissionOptions::default(), patch).err().unwrap_or_default();
+        let expected =
+            if expected.is_empty() { String::new() } else { format!("spec.failover.application.{expected}") };
+        assert!(if expected.is_empty() { told.is_empty() } else { told.starts_with(&expected) }, "{told}\n{expected}");
+    };
+    let absurd = 400_000_000;
+    check(json!({"preConditions": {"delaySeconds": 0, "healthyState": "Healthy"}, "blockPredecessorSeconds": 0}), "");
+    check(json!({"preConditions": {"delaySeconds": -1}}), "preConditions.delaySeconds: Invalid value: -1");
+    check(json!({"preConditions": {"delaySeconds": absurd}}), "preConditions.delaySeconds: Invalid value: 400000000");
+    check(json!({"preConditions": {"healthyState": "Unknown"}}), "preConditions.healthyState: Unsupported value");
+    check(json!({"preConditions": {"healthyState": "Fine"}}), "preConditions.healthyState: Invalid value");
+    check(json!({"decisionConditions": {"healthyState": ["Unhealthy"]}}), "");
+    let field = "decisionConditions.healthyState[1]: Unsupported value: \"Unknown\"";
+    check(json!({"decisionConditions": {"healthyState": ["Unhealthy", "Unknown"]}}), field);
+    let field = "decisionConditions.tolerationSeconds: Invalid value: ";
+    check(json!({"decisionConditions": {"tolerationSeconds": absurd}}), field);
+    check(json!({"decisionConditions": {"tolerationSeconds": 1e12}}), field);
+    check(json!({"blockPredecessorSeconds": -1}), "blockPredecessorSeconds: Invalid value: -1");
+    check(json!({"gracePeriodSeconds": 0}), "gracePeriodSeconds: Invalid value: 0: must be greater than 0");
+    check(json!({"gracePeriodSeconds": absurd}), "gracePeriodSeconds: Invalid value: 400000000: must be at most");
+    let rules = |path: &str| json!({"statePreservation": {"rules": [{"aliasLabelName": "a", "jsonPath": path}]}});
+    check(rules("{.replicas}"), "");
+    check(rules("{.replicas"), "statePreservation.rules[0].jsonPath: Invalid value: \"{.replicas\": at byte 10");
+}
+
+#[test]
+fn the_documents_example_wants_dependencies_to_travel_along() {
+    let failover = json!({"application": {
+        "preConditions": {"delaySeconds": 5000},
+        "decisionConditions": {"tolerationSeconds": 200, "healthyState": ["Unhealthy"]},
+    }});
+    let told = admit_with(AdmissionOptions::default(), json!({"failover": failover})).unwrap_err();
+    assert!(told.starts_with("spec.propagateDeps: Invalid value: false"), "{told}");
+    let spec = admit_with(AdmissionOptions::default(), json!({"failover": failover, "propagateDeps": true})).unwrap();
+    let application = &spec["failover"]["application"];
+    assert_eq!(application["preConditions"], json!({"delaySeconds": 5000}));
+    assert_eq!(application["decisionConditions"], json!({"tolerationSeconds": 200, "healthyState": ["Unhealthy"]}));
+}
+
+#[test]
+fn clusters_may_purge_never_only_where_the_option_says_so() {
+    let patch = || json!({"failover": {"cluster": {"purgeMode": "Never"}}});
+    let told = admit_with(AdmissionOptions::default(), patch()).unwrap_err();
+    assert!(told.starts_with("spec.failover.cluster.purgeMode: Unsupported value: \"Never\""), "{told}");
+    let options = AdmissionOptions { allow_never_purging_clusters: true, ..AdmissionOptions::default() };
+    assert_eq!(admit_with(options, patch()).unwrap()["failover"]["cluster"]["purgeMode"], "Never");
+}
+
+#[test]
+fn tolerations_are_added_where_a_policy_has_none_of_that_sort() {
+    let options = AdmissionOptions {
+        default_not_ready_toleration_seconds: Some(300),
+        default_unreachable_toleration_seconds: Some(60),
+        ..AdmissionOptions::default()
+    };
+    let toleration = |key: &str, seconds: Value| {
+        let key = format!("cluster.karmada.io/{key}");
+        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+    };
+    let check = |given: Value, expected: Value| {
+        let spec = admit_with(options, json!({"placement": {"clusterTolerations": given}})).unwrap();
+        assert_eq!(spec["placement"]["clusterTolerations"], expected);
+    };
+    let (not_ready, unreachable) = (toleration("not-ready", json!(300)), toleration("unreachable", json!(60)));
+    check(json!([]), json!([not_ready, unreachable]));
+    check(json!([toleration("not-ready", json!(5))]), json!([toleration("not-ready", json!(5)), unreachable]));
+    let everything = json!({"operator": "Exists"});
+    check(json!([everything]), json!([everything, not_ready, unreachable]));
+    let none = admit_with(AdmissionOptions::default(), json!({})).unwrap();
+    assert_eq!(none["placement"].get("clusterTolerations"), None);
+}
+
+#[test]
+fn a_taint_policy_that_takes_back_what_it_gives_is_refused() {
+    let conditions = json!([{"conditionType": "Ready", "operator": "In", "statusValues": ["False"]}]);
+    let spec = json!({"addOnConditions": conditions, "removeOnConditions": conditions,
+                      "taints": [{"key": "k", "effect": "NoSchedule"}]});
+    let object = json!({"metadata": {"name": "p"}, "spec": spec});
+    let told = run(&create("policy.karmada.io", "ClusterTaintPolicy"), object, AdmissionOptions::default());
+    assert!(told.unwrap_err().starts_with("spec.removeOnConditions: Invalid value: "));
+}

@@ -1,0 +1,95 @@
+//! `bulkhead profiles`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use bulkhead_controllers::profile::{Profile, Setting};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+/// Print the profiles: named sets of flags, each the failover of one document.
+///
+/// A scenario chooses one with `profile: classic`; the flags that it gives beside it override it one by one.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// How to print them.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// What differs from the default, for people.
+    Table,
+    /// The same as data, with every flag.
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let text = match arguments.output {
+        Output::Table => table(),
+        Output::Json => data(),
+    };
+    // A reader that went away is no failure of ours.
+    let _ = write!(anstream::stdout(), "{text}");
+    ExitCode::SUCCESS
+}
+
+fn table() -> String {
+    let mut text = String::new();
+    for profile in Profile::ALL {
+        text += &format!("{}: {}\n", profile.name(), profile.describe());
+        let settings = profile.settings();
+        if settings.is_empty() {
+            text += "  every flag has its default\n";
+        }
+        let width = settings.iter().map(|setting| setting.flag.len()).max().unwrap_or_default();
+        for Setting { flag, value, default } in &settings {
+            text += &format!("  {flag:<width$}  {:<20}  default {}\n", plain(value), plain(default));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "unset".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(gates) if gates.is_empty() => "none".to_owned(),
+        Value::Object(gates) => gates.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn data() -> String {
+    let profile = |profile: Profile| {
+        json!({
+            "name": profile.name(),
+            "description": profile.describe(),
+            "settings": profile.settings(),
+            "flags": profile.flags(),
+        })
+    };
+    let profiles: Vec<_> = Profile::ALL.into_iter().map(profile).collect();
+    format!("{:#}\n", json!(profiles))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_printed_with_what_they_change() {
+        let text = table();
+        let classic = text.split("classic: ").nth(1).unwrap();
+        let line = classic.lines().find(|line| line.contains("failover-eviction-timeout")).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words, ["failover-eviction-timeout", "5m", "default", "0s"]);
+        assert!(text.starts_with("modern: ") && text.contains("Failover=true"), "{text}");
+        let data: Value = serde_json::from_str(&data()).unwrap();
+        assert_eq!(data.as_array().map(Vec::len), Some(Profile::ALL.len()));
+        assert_eq!(data[1]["flags"]["failover-eviction-timeout"], "5m");
+    }
+}

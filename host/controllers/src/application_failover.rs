@@ -1,0 +1,186 @@
+//! Applications that stay unhealthy → evictions (Karmada: `pkg/controllers/applicationfailover`).
+//!
+//! A kind that no policy judges counts as healthy, so nothing of it is ever evicted; Karmada asks for a hook first.
+//! What is remembered of an application is written beside the eviction, in one write that is refused if the binding
+//! changed meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
+use bulkhead_core::decide::schedule::EVICTION_HISTORY;
+use bulkhead_core::journal::Decision;
+use bulkhead_core::model::BindingSpec;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::binding_kind::{self, Binding, Reconcile};
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{self, Action, Error};
+use crate::events::EventType;
+use crate::flags::FeatureGate;
+use crate::graceful_eviction::template_of;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::patch_if_unchanged;
+
+const NAME: &str = "application-failover-controller";
+const WORKERS: usize = 5;
+
+struct ApplicationFailover(Context);
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    fn matters<B: Binding>(change: &Change<'_, B>) -> bool {
+        match change {
+            Change::Added(binding) => is_concerned(&***binding),
+            Change::Updated { old, new } => {
+                let reported = old.status().aggregated_status != new.status().aggregated_status;
+                is_concerned(&***new) && (reported || change.is_generation_change())
+            }
+            Change::Deleted(_) => false,
+        }
+    }
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let _bindings = binding_kind::subscribe(&context, &queue, matters, matters);
+    // A pause that ends lets go what it held back.
+    let (held_back, known) = (Arc::clone(&queue), context.clone());
+    let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
+        enqueue::<ResourceBinding>(&known, &held_back);
+        enqueue::<ClusterResourceBinding>(&known, &held_back);
+    });
+    let controller = Arc::new(ApplicationFailover(context.clone()));
+    let reconcile = move |key| {
+        let controller = Arc::clone(&controller);
+        async move { binding_kind::dispatch(&*controller, key).await }
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>) {
+    for binding in B::store(&context.stores).list().iter().filter(|binding| is_concerned(&***binding)) {
+        queue.add(Key::of(&**binding));
+    }
+}
+
+/// Whether a policy asks for application failover, or did so and left a memory behind.
+fn is_concerned<B: AnyBinding>(binding: &B) -> bool {
+    let asked = binding.spec().failover.as_ref().is_some_and(|failover| failover.application.is_some());
+    asked || binding.annotations().contains_key(HEALTH_MEMORY)
+}
+
+/// The name that tasks carry: Karmada has one controller for each kind of binding.
+fn producer<B: Binding>() -> &'static str {
+    match B::kind(&()).as_ref() {
+        "ResourceBinding" => "resource-binding-application-failover-controller",
+        _ => "cluster-resource-binding-application-failover-controller",
+    }
+}
+
+impl Reconcile for ApplicationFailover {
+    async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
+        let context = &self.0;
+        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let options = FailoverOptions {
+            graceful_eviction: context.flags.gate(FeatureGate::GracefulEviction),
+            preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
+        };
+        let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let plan = failover::decide(FailoverSnapshot {
+            binding: &binding.to_model(),
+            producer: producer::<B>(),
+            options,
+            pauses: &pauses,
+            now: context.clock.now(),
+        });
+        for (cluster, because) in &plan.paused {
+            context.record(Record {
+                controller: NAME,
+                subject: subject(&*binding),
+                cluster: Some(cluster.clone()),
+                decision: Decision::EvictionsWait,
+                because: because.clone(),
+                effect: "the application stays for now".to_owned(),
+                inputs: vec![input(&*binding)],
+            });
+        }
+        if let Some(patch) = patch(&plan) {
+            let records = self.record(&*binding, &plan);
+            let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
+            let written = patch_if_unchanged(&B::api(context.hub.clone(), &key.namespace), &*binding, patch).await;
+            self.emit(&*binding, &plan, written.as_ref().err());
+            context.settle(&records, written.map_err(operation))?;
+        }
+        if let Some(blocked) = plan.blocked {
+            return Err(Error::Undecided(format!("{} {key} cannot leave: {blocked}", B::kind(&()))));
+        }
+        let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
+        Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))
+    }
+}
+
+/// The changes of a plan as one patch.
+fn patch(plan: &FailoverPlan) -> Option<Value> {
+    let mut patch = json!({});
+    if let Some(memory) = &plan.memory {
+        let text = if memory.is_empty() { Value::Null } else { json!(json!(memory).to_string()) };
+        patch["metadata"] = json!({"annotations": {HEALTH_MEMORY: text}});
+    }
+    if let Some(spec) = &plan.spec {
+        patch["spec"] = spec_patch(spec);
+    }
+    (plan.memory.is_some() || plan.spec.is_some()).then_some(patch)
+}
+
+fn spec_patch(spec: &BindingSpec) -> Value {
+    let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
+    let mut patch = json!({"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks});
+    if let Some(history) = spec.rest.get(EVICTION_HISTORY) {
+        patch[EVICTION_HISTORY] = history.clone();
+    }
+    patch
+}
+
+impl ApplicationFailover {
+    /// Records evictions and clocks that start. Returns the records that depend on the write.
+    fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan) -> Vec<u64> {
+        let record = |cluster: &str, decision, because: &_, effect: String| {
+            self.0.record(Record {
+                controller: NAME,
+                subject: subject(binding),
+                cluster: Some(cluster.to_owned()),
+                decision,
+                because: bulkhead_core::combine::Because::clone(because),
+                effect,
+                inputs: vec![input(binding)],
+            })
+        };
+        let counting = plan.counting.iter().map(|(cluster, because)| {
+            record(cluster, Decision::Tolerated, because, "the application stays for now".to_owned())
+        });
+        let evicted = plan.evicted.iter().map(|(task, because)| {
+            let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
+            let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
+            record(&task.from_cluster, Decision::Evicted, because, effect)
+        });
+        counting.chain(evicted).collect()
+    }
+
+    /// Karmada is silent when an eviction succeeds, so that event is ours.
+    fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>) {
+        if error.is_some_and(controller::is_conflict) {
+            return;
+        }
+        for (task, because) in &plan.evicted {
+            let cluster = &task.from_cluster;
+            let (reason, message) = match error {
+                None => ("ApplicationFailedOver", format!("Leaving cluster {cluster}: {}.", because.reason.message)),
+                Some(_) => ("EvictWorkloadFromClusterFailed", format!("Evict from cluster {cluster} failed.")),
+            };
+            for about in [about(binding), template_of(binding)] {
+                self.0.events.emit(NAME, about, EventType::Warning, reason, message.clone());
+            }
+        }
+    }
+}

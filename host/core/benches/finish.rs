@@ -1,0 +1,79 @@
+//! What it costs to assess a graceful eviction task, by number of target clusters, and to look at an application.
+//!
+//! `cargo bench -p bulkhead-core --bench finish`
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "the macros of criterion have no docs; a benchmark fails by panicking"
+)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot};
+use bulkhead_core::decide::finish::{self, FinishOptions, FinishSnapshot};
+use bulkhead_core::model::Binding;
+use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::time::Time;
+use bulkhead_plugins_builtin::ResourceHealth;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use serde_json::json;
+
+const SIZES: [usize; 4] = [10, 50, 200, 1000];
+
+/// A binding on that many clusters, all healthy but the last one, so that every one of them has to be looked at.
+fn binding(clusters: usize) -> Binding {
+    let name = |index: usize| format!("member-{index:04}");
+    let targets: Vec<_> = (0..clusters).map(|index| json!({"name": name(index), "replicas": 2})).collect();
+    let item = |index: usize| {
+        let health = if index + 1 == clusters { "Unhealthy" } else { "Healthy" };
+        json!({"clusterName": name(index), "applied": true, "health": health, "status": {"readyReplicas": 2}})
+    };
+    serde_json::from_value(json!({
+        "namespace": "default", "name": "nginx-deployment", "generation": 3,
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"},
+            "replicas": 2 * clusters, "clusters": targets, "propagateDeps": true,
+            "failover": {"application": {"decisionConditions": {"tolerationSeconds": 300}, "gracePeriodSeconds": 600}},
+            "gracefulEvictionTasks": [{
+                "fromCluster": "lost", "purgeMode": "Gracefully", "replicas": 2, "reason": "TaintUntolerated",
+                "producer": "TaintManager", "creationTimestamp": "1970-01-01T00:00:00Z",
+            }],
+        },
+        "status": {"schedulerObservedGeneration": 3, "aggregatedStatus": (0..clusters).map(item).collect::<Vec<_>>()},
+    }))
+    .unwrap()
+}
+
+fn assess(criterion: &mut Criterion) {
+    let policies = PolicySet::new(vec![Arc::new(ResourceHealth::default()) as Arc<dyn Policy>]);
+    let mut group = criterion.benchmark_group("assess");
+    for size in SIZES {
+        let binding = binding(size);
+        let options = FinishOptions::default();
+        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: Time::from_millis(60_000) };
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(size), &snapshot, |bencher, snapshot| {
+            bencher.iter(|| black_box(finish::decide(black_box(*snapshot), &policies)));
+        });
+    }
+    group.finish();
+}
+
+fn look_at_application(criterion: &mut Criterion) {
+    let options = FailoverOptions { graceful_eviction: true, preserve_state: false };
+    let mut group = criterion.benchmark_group("application");
+    for size in SIZES {
+        let binding = binding(size);
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(size), &binding, |bencher, binding| {
+            let now = Time::from_millis(60_000);
+            let snapshot = FailoverSnapshot { binding, producer: "p", options, pauses: &[], now };
+            bencher.iter(|| black_box(failover::decide(black_box(snapshot))));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, assess, look_at_application);
+criterion_main!(benches);

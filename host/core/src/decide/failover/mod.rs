@@ -1,0 +1,248 @@
+//! Whether an application has failed on a cluster, and the edit that makes it leave.
+//!
+//! Karmada: `pkg/controllers/applicationfailover`, with what its proposal has beyond the releases: preconditions, and
+//! a cluster that is kept out for a time. Three things differ on purpose. What was seen of an application is kept on
+//! the binding, so that a restart forgets nothing. `Unknown` stops the clock instead of setting it back. And the
+//! toleration of a binding is 300 s, not a crash, when nobody filled it in.
+//!
+//! Start reading at [`decide`]; the clock is in [`memory`], labels that are carried over in [`preserve`].
+
+pub mod memory;
+pub mod preserve;
+
+use serde_json::{Value, json};
+
+pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
+pub use self::preserve::PreserveError;
+use super::evict::graceful_evict;
+use super::eviction::{self, EvictionPause, PauseScope};
+use super::schedule::{EVICTION_HISTORY, blocked_until};
+use crate::combine::Because;
+use crate::model::{
+    ApplicationFailover, Binding, BindingSpec, GracefulEvictionTask, Health, PreConditions, PurgeMode, Reports,
+};
+use crate::time::Time;
+
+/// Reason of tasks made because an application failed.
+pub const REASON_APPLICATION_FAILURE: &str = "ApplicationFailure";
+
+/// How long an application may be unhealthy when the policy does not say, in seconds: the default of Karmada's CRD.
+const TOLERATION_S: i64 = 300;
+
+/// Gates that concern application failover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailoverOptions {
+    /// Gate `GracefulEviction`: without it no application leaves in mode `Gracefully`.
+    pub graceful_eviction: bool,
+    /// Gate `StatefulFailoverInjection`: labels are carried over as `statePreservation` says.
+    pub preserve_state: bool,
+}
+
+/// Why an application that is to leave cannot. Nothing of the binding moves then, and it is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Blocked {
+    /// The gate is off.
+    #[error("purge mode Gracefully needs the feature gate GracefulEviction")]
+    GateOff,
+    /// The labels for the new copy could not be had.
+    #[error(transparent)]
+    Preserve(#[from] PreserveError),
+}
+
+/// What a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct FailoverSnapshot<'a> {
+    /// The binding with what is reported of its application.
+    pub binding: &'a Binding,
+    /// The name that its tasks carry.
+    pub producer: &'a str,
+    /// Gates.
+    pub options: FailoverOptions,
+    /// Pauses of evictions.
+    pub pauses: &'a [EvictionPause],
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// What to do about one binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FailoverPlan {
+    /// What is to be remembered, whole; absent when it is what is remembered already.
+    pub memory: Option<HealthMemory>,
+    /// The complete new spec, to be written together with the memory; absent when nothing leaves.
+    pub spec: Option<Box<BindingSpec>>,
+    /// The new tasks, each with why.
+    pub evicted: Vec<(GracefulEvictionTask, Because)>,
+    /// Clusters whose clock starts to run with this decision, each with why.
+    pub counting: Vec<(String, Because)>,
+    /// Clusters that the application should leave and may not, because a person paused evictions.
+    pub paused: Vec<(String, Because)>,
+    /// Why nothing leaves although something should.
+    pub blocked: Option<Blocked>,
+    /// When to decide again if nothing changes before, in milliseconds.
+    pub again_after_ms: Option<i64>,
+}
+
+/// Decides about one binding.
+pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
+    let FailoverSnapshot { binding, producer, options, pauses, now } = snapshot;
+    let remembered = memory::read(binding);
+    let Some(application) = in_force(binding) else {
+        let memory = binding.annotations.contains_key(HEALTH_MEMORY).then(HealthMemory::new);
+        return FailoverPlan { memory, ..FailoverPlan::default() };
+    };
+    let mut plan = FailoverPlan::default();
+    let mut memory = HealthMemory::new();
+    let mut failed = Vec::new();
+    let mut reports = Reports::new(&binding.status.aggregated_status);
+    for target in &binding.spec.clusters {
+        let cluster = &target.name;
+        let reported = reports.of(cluster);
+        let before = remembered.get(cluster);
+        let Some(item) = reported else {
+            // A report that is missing for a moment says nothing; one that never came is no beginning.
+            memory.extend(before.map(|before| (cluster.clone(), before.paused(now))));
+            continue;
+        };
+        let seen = before.cloned().unwrap_or_else(|| Sighting::first(now));
+        let leaving = binding.spec.is_evicting(cluster);
+        let (seen, step) = match item.health {
+            Some(Health::Healthy) => (seen.healthy(), Step::Rest),
+            Some(Health::Unhealthy) if !leaving => unhealthy(application, seen, now),
+            Some(Health::Unhealthy | Health::Unknown) | None => (seen.paused(now), Step::Rest),
+        };
+        match step {
+            Step::Rest => {}
+            Step::Wait { left_ms, because } => {
+                plan.again_after_ms = plan.again_after_ms.into_iter().chain([left_ms]).min();
+                if before.is_none_or(|before| before.unhealthy_since.is_none()) {
+                    plan.counting.extend(because.map(|because| (cluster.clone(), because)));
+                }
+            }
+            Step::Leave(because) => {
+                match eviction::paused(pauses, PauseScope { cluster, workload: &binding.spec.resource }, now) {
+                    None => failed.push((cluster.clone(), because)),
+                    Some(paused) => {
+                        let left_ms = paused.until.map(|until| until.millis_since(now).max(0) + 1);
+                        plan.again_after_ms = plan.again_after_ms.into_iter().chain(left_ms).min();
+                        plan.paused.push((cluster.clone(), paused.because()));
+                    }
+                }
+            }
+        }
+        memory.insert(cluster.clone(), seen);
+    }
+    match leave(binding, application, &failed, producer, options, now) {
+        Ok((spec, evicted)) => {
+            // Where the workload is placed anew later, it is watched anew.
+            failed.iter().for_each(|(cluster, _)| drop(memory.remove(cluster)));
+            plan.spec = (!evicted.is_empty()).then(|| Box::new(spec));
+            plan.evicted = evicted;
+        }
+        Err(blocked) => plan.blocked = Some(blocked),
+    }
+    plan.memory = (memory != remembered).then_some(memory);
+    plan
+}
+
+/// The policy's word on application failover. Karmada demands `propagateDeps` of namespaced bindings only.
+fn in_force(binding: &Binding) -> Option<&ApplicationFailover> {
+    let spec = &binding.spec;
+    let application = spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    application.filter(|_| spec.propagate_deps && binding.deletion_timestamp.is_none())
+}
+
+/// What an unhealthy report means for one cluster.
+enum Step {
+    Rest,
+    Wait { left_ms: i64, because: Option<Because> },
+    Leave(Because),
+}
+
+fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (Sighting, Step) {
+    let PreConditions { delay_seconds, healthy_state } = application.pre_conditions.clone().unwrap_or_default();
+    if healthy_state == Some(Health::Healthy) && !seen.settled {
+        return (seen.paused(now), Step::Rest);
+    }
+    let delay_s = i64::from(delay_seconds.unwrap_or(0).max(0));
+    let delay_ms = seen.first_seen.plus_seconds(delay_s).millis_since(now).min(delay_s * 1000);
+    if delay_ms > 0 {
+        return (seen.paused(now), Step::Wait { left_ms: delay_ms, because: None });
+    }
+    let toleration_s = application.decision_conditions.toleration_seconds.filter(|seconds| *seconds >= 0);
+    let toleration_s = toleration_s.map_or(TOLERATION_S, i64::from);
+    let seen = seen.unhealthy(now);
+    let unhealthy_ms = seen.unhealthy_ms(now);
+    let left_ms = toleration_s * 1000 - unhealthy_ms;
+    if left_ms >= 0 {
+        let message = format!("unhealthy; it leaves after {toleration_s} s of that");
+        let because = Some(Because::rule("ApplicationUnhealthy", message));
+        // The toleration is over only strictly after its last moment.
+        return (seen, Step::Wait { left_ms: left_ms + 1, because });
+    }
+    let message = format!("unhealthy for {} s, {toleration_s} s are tolerated", unhealthy_ms / 1000);
+    (seen, Step::Leave(Because::rule(REASON_APPLICATION_FAILURE, message)))
+}
+
+type Left = (BindingSpec, Vec<(GracefulEvictionTask, Because)>);
+
+/// Moves all failed clusters in one edit, or none of them.
+fn leave(
+    binding: &Binding,
+    application: &ApplicationFailover,
+    failed: &[(String, Because)],
+    producer: &str,
+    options: FailoverOptions,
+    now: Time,
+) -> Result<Left, Blocked> {
+    if failed.is_empty() {
+        return Ok((BindingSpec::default(), Vec::new()));
+    }
+    let mut spec = binding.spec.clone();
+    let before: Vec<_> = spec.clusters.iter().map(|target| target.name.clone()).collect();
+    let graceful = application.purge_mode == PurgeMode::Gracefully;
+    if graceful && !options.graceful_eviction {
+        return Err(Blocked::GateOff);
+    }
+    let mut evicted = Vec::new();
+    for (cluster, because) in failed {
+        let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
+        let preserved_label_state = match rules.map(|state| state.rules.as_slice()) {
+            None | Some([]) => std::collections::BTreeMap::new(),
+            Some(rules) => preserve::labels(&binding.status.aggregated_status, cluster, rules)?,
+        };
+        let kept = !preserved_label_state.is_empty();
+        let task = GracefulEvictionTask {
+            purge_mode: Some(application.purge_mode),
+            reason: REASON_APPLICATION_FAILURE.to_owned(),
+            producer: producer.to_owned(),
+            grace_period_seconds: application.grace_period_seconds.filter(|_| graceful),
+            suppress_deletion: (application.purge_mode == PurgeMode::Never).then_some(true),
+            clusters_before_failover: if kept { before.clone() } else { Vec::new() },
+            preserved_label_state,
+            ..GracefulEvictionTask::default()
+        };
+        evicted.push((graceful_evict(&mut spec, cluster, task), because.clone()));
+    }
+    if application.block_predecessor_seconds.is_some() {
+        let history = history(binding, failed.iter().map(|(cluster, _)| cluster.as_str()), now);
+        spec.rest.insert(EVICTION_HISTORY.to_owned(), history);
+    }
+    Ok((spec, evicted))
+}
+
+/// The history of evictions with these added; what blocks no longer is left out.
+fn history<'a>(binding: &Binding, failed: impl Iterator<Item = &'a str> + Clone, now: Time) -> Value {
+    let blocked = blocked_until(binding, now);
+    let still_blocks = |entry: &&Value| {
+        let cluster = entry.get("clusterName").and_then(Value::as_str).unwrap_or_default();
+        blocked.iter().any(|(name, _)| name == cluster) && !failed.clone().any(|name| name == cluster)
+    };
+    let known = binding.spec.rest.get(EVICTION_HISTORY).and_then(Value::as_array);
+    let mut entries: Vec<_> = known.into_iter().flatten().filter(still_blocks).cloned().collect();
+    entries.extend(failed.clone().map(|cluster| json!({"clusterName": cluster, "creationTimestamp": now})));
+    Value::Array(entries)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Labels that carry a piece of the old copy's status over to the new one (Karmada: `pkg/util/helper/failover.go`).
+
+use std::collections::BTreeMap;
+
+use crate::jsonpath::{PathError, Template};
+use crate::model::{AggregatedStatusItem, StatePreservationRule};
+
+/// Longest value of a label.
+const LABEL_VALUE_BYTES_MAX: usize = 63;
+
+/// Why a label could not be had. The workload stays where it is, because a new copy without its state may do harm.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreserveError {
+    /// Nobody reported a status. The text is Karmada's.
+    #[error("the application status has not yet been collected from Cluster({cluster})")]
+    NoStatus {
+        /// The cluster that is being left.
+        cluster: String,
+    },
+    /// The path cannot be read, or leads nowhere.
+    #[error("jsonPath {path:?} of the label {label}: {problem}")]
+    Path {
+        /// The label.
+        label: String,
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        problem: PathError,
+    },
+    /// The text is there, and no label can hold it: the member cluster would refuse the new copy.
+    #[error(
+        "{value:?} cannot be the value of the label {label}: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+    )]
+    NoLabelValue {
+        /// The label.
+        label: String,
+        /// The text.
+        value: String,
+    },
+}
+
+/// The labels that `rules` make of the status which a cluster reports.
+pub fn labels(
+    observed: &[AggregatedStatusItem],
+    cluster: &str,
+    rules: &[StatePreservationRule],
+) -> Result<BTreeMap<String, String>, PreserveError> {
+    let item = observed.iter().find(|item| item.cluster_name == cluster);
+    let status = item.and_then(|item| item.status.as_ref()).filter(|status| !status.is_null());
+    let status = status.ok_or_else(|| PreserveError::NoStatus { cluster: cluster.to_owned() })?;
+    let label = |rule: &StatePreservationRule| {
+        let label = rule.alias_label_name.clone();
+        let evaluated = rule.json_path.parse::<Template>().and_then(|template| template.evaluate(status));
+        match evaluated {
+            Err(problem) => Err(PreserveError::Path { label, path: rule.json_path.clone(), problem }),
+            Ok(value) if !is_label_value(&value) => Err(PreserveError::NoLabelValue { label, value }),
+            Ok(value) => Ok((label, value)),
+        }
+    };
+    rules.iter().map(label).collect()
+}
+
+fn is_label_value(value: &str) -> bool {
+    let ends = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    value.len() <= LABEL_VALUE_BYTES_MAX
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        && ends(value.chars().next())
+        && ends(value.chars().next_back())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(status: Value, path: &str, expected: Result<&str, &str>) {
+        let item = AggregatedStatusItem {
+            cluster_name: "m1".to_owned(),
+            status: Some(status),
+            ..AggregatedStatusItem::default()
+        };
+        let rule = StatePreservationRule { alias_label_name: "job".to_owned(), json_path: path.to_owned() };
+        let told = labels(&[item], "m1", &[rule]).map(|labels| labels["job"].clone());
+        let told = told.as_deref().map_err(ToString::to_string);
+        assert_eq!(
+            told.map_err(|text| text.split(':').next().unwrap_or_default().to_owned()),
+            expected.map_err(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn a_piece_of_the_status_becomes_a_label() {
+        check(json!({"jobStatus": {"jobID": "a1b2"}}), "{.jobStatus.jobID}", Ok("a1b2"));
+        check(json!({"replicas": 2}), "{.replicas}", Ok("2"));
+        // Karmada writes this one with an exponent, which no label may hold.
+        check(json!({"startTime": 1_734_462_491_693_i64}), "{.startTime}", Ok("1734462491693"));
+        check(json!({}), "{.replicas}", Err("jsonPath \"{.replicas}\" of the label job"));
+        check(json!({"a": "x y"}), "{.a}", Err("\"x y\" cannot be the value of the label job"));
+        check(Value::Null, "{.a}", Err("the application status has not yet been collected from Cluster(m1)"));
+    }
+}

@@ -1,0 +1,223 @@
+//! When a graceful eviction task may end: the old copy goes, or the eviction is called off.
+//!
+//! Each task comes to one of three ends, and never to two of them: it is held, it is released (the old copy goes),
+//! or it is called off (the cluster is a target, and nothing goes). An old copy that nothing replaces stays unless
+//! the options, a person or an eviction check say otherwise, and the reason of the decision names who did.
+//!
+//! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port.
+//! Start reading at [`decide`]; what the scheduler has made of the binding is in [`result`], the way back in
+//! [`restore`].
+
+pub mod restore;
+pub mod result;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::restore::RestoreSource;
+pub use self::result::ScheduleResult;
+use crate::call::EvictionCheckCall;
+use crate::combine::{self, Because, Remarks};
+use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
+use crate::policy::PolicySet;
+use crate::time::Time;
+
+/// How far ahead of us the clock of whoever stamped a task may be, in seconds. A stamp beyond that says nothing.
+const CLOCK_SKEW_S: i64 = 60;
+
+/// What ends a task whose grace period is over although no healthy copy replaces the old one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PurgeWithoutReplacement {
+    /// The old copy goes if the workload is placed elsewhere, healthy or not; it stays if it is placed nowhere.
+    #[default]
+    IfPlaced,
+    /// The old copy goes (Karmada).
+    AfterGracePeriod,
+    /// As [`Self::IfPlaced`], and only if the task has a grace period of its own, which a policy gave it.
+    OnlyByPolicy,
+}
+
+/// Choices of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishOptions {
+    /// Grace period of tasks that have none of their own, in seconds; 0 is over at once.
+    pub timeout_s: i64,
+    /// What the end of a grace period means.
+    pub purge_without_replacement: PurgeWithoutReplacement,
+    /// Whether an eviction is called off when its cluster is well again first.
+    pub restore_source: RestoreSource,
+}
+
+impl Default for FinishOptions {
+    fn default() -> Self {
+        Self {
+            timeout_s: 600,
+            purge_without_replacement: PurgeWithoutReplacement::default(),
+            restore_source: RestoreSource::default(),
+        }
+    }
+}
+
+/// What a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishSnapshot<'a> {
+    /// The binding with its tasks.
+    pub binding: &'a Binding,
+    /// The clusters that tasks name, as far as they are known. One that is missing counts as not usable.
+    pub sources: &'a [Cluster],
+    /// Choices of the operator.
+    pub options: FinishOptions,
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// What to do about the tasks of one binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FinishPlan {
+    /// The complete new list; absent when nothing changes.
+    pub tasks: Option<Vec<GracefulEvictionTask>>,
+    /// The complete new scheduling result, to be written together with the tasks; absent when nothing changes.
+    pub clusters: Option<Vec<TargetCluster>>,
+    /// Tasks that end with the old copy, each with who allowed it.
+    pub released: Vec<(GracefulEvictionTask, Because)>,
+    /// Tasks that end with their cluster as a target, each with why.
+    pub called_off: Vec<(GracefulEvictionTask, Because)>,
+    /// Tasks that stay, each with who holds it.
+    pub held: Vec<(GracefulEvictionTask, Because)>,
+    /// When to decide again if nothing changes before, in milliseconds.
+    pub again_after_ms: Option<i64>,
+    /// Eviction checks that did not answer; each of them holds.
+    pub remarks: Remarks,
+}
+
+/// Decides about the tasks of one binding.
+pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan {
+    let spec = &snapshot.binding.spec;
+    let mut round = Round { snapshot, policies, clusters: spec.clusters.clone(), plan: FinishPlan::default() };
+    let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
+    for task in &spec.graceful_eviction_tasks {
+        match round.assess(task) {
+            End::Stamped(stamped) => kept.push(*stamped),
+            End::Held(because) => {
+                round.plan.held.push((task.clone(), because));
+                kept.push(task.clone());
+            }
+            End::Released(because) => round.plan.released.push((task.clone(), because)),
+            End::CalledOff(because) => round.plan.called_off.push((task.clone(), because)),
+        }
+    }
+    let Round { clusters, mut plan, .. } = round;
+    plan.tasks = (kept != spec.graceful_eviction_tasks).then_some(kept);
+    plan.clusters = (clusters != spec.clusters).then_some(clusters);
+    plan
+}
+
+/// What becomes of one task in one round.
+enum End {
+    Stamped(Box<GracefulEvictionTask>),
+    Held(Because),
+    Released(Because),
+    CalledOff(Because),
+}
+
+/// The tasks of a binding are assessed one after the other: a cluster that comes back is a target for the next.
+struct Round<'a> {
+    snapshot: FinishSnapshot<'a>,
+    policies: &'a PolicySet,
+    clusters: Vec<TargetCluster>,
+    plan: FinishPlan,
+}
+
+impl Round<'_> {
+    fn assess(&mut self, task: &GracefulEvictionTask) -> End {
+        let FinishSnapshot { binding, now, options, .. } = self.snapshot;
+        // Whoever made the cluster a target again wants the copy there.
+        if self.clusters.iter().any(|target| target.name == task.from_cluster) {
+            return End::CalledOff(Because::rule("TargetAgain", "the cluster is in the scheduling result again"));
+        }
+        let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
+        let timeout_s = own_s.map_or(options.timeout_s, i64::from);
+        let created = task.creation_timestamp.filter(|created| *created <= now.plus_seconds(CLOCK_SKEW_S));
+        let Some(created) = created else {
+            self.again(timeout_s.saturating_mul(1000));
+            let creation_timestamp = Some(now.truncated());
+            return End::Stamped(Box::new(GracefulEvictionTask { creation_timestamp, ..task.clone() }));
+        };
+        if let Some(end) = by_hand(task) {
+            return end;
+        }
+        if let Some((target, because)) = restore::target(&self.snapshot, &self.clusters, task) {
+            self.clusters.push(target);
+            return End::CalledOff(because);
+        }
+        let left_ms = created.plus_seconds(timeout_s).millis_since(now);
+        if left_ms >= 0 {
+            return self.ask(task, left_ms);
+        }
+        let placed = result::schedule_result(binding) == ScheduleResult::Present;
+        let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
+        let over = format!("the grace period of {timeout_s} s ({who}) is over");
+        match options.purge_without_replacement {
+            PurgeWithoutReplacement::AfterGracePeriod => {
+                let message = format!("{over}; the old copy goes with or without a healthy replacement");
+                End::Released(Because::rule("GracePeriodExceeded", message))
+            }
+            PurgeWithoutReplacement::OnlyByPolicy if own_s.is_none() => self.ask(task, i64::MAX),
+            _ if placed => {
+                let message = format!("{over}; the old copy goes although its replacement is not healthy");
+                End::Released(Because::rule("GracePeriodExceeded", message))
+            }
+            _ => match self.ask(task, i64::MAX) {
+                // An eviction check may know better; what holds it is that there is no replacement.
+                End::Held(_) => End::Held(Because::rule("NoReplacement", format!("{over}, but nothing replaces it"))),
+                end => end,
+            },
+        }
+    }
+
+    fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
+        let FinishSnapshot { binding, now, .. } = self.snapshot;
+        let call = EvictionCheckCall { binding, task, observed: &binding.status.aggregated_status, now };
+        let outcome = combine::eviction_check(self.policies, call);
+        self.plan.remarks.extend(outcome.remarks);
+        if outcome.released {
+            return End::Released(outcome.because);
+        }
+        if left_ms < i64::MAX {
+            self.again(left_ms);
+        }
+        if let Some(recheck_after_s) = outcome.recheck_after_s {
+            self.again(i64::from(recheck_after_s) * 1000);
+        }
+        End::Held(outcome.because)
+    }
+
+    /// The grace period is over only strictly after its last moment, so look one millisecond later.
+    fn again(&mut self, after_ms: i64) {
+        let after_ms = after_ms.max(0).saturating_add(1);
+        let again = &mut self.plan.again_after_ms;
+        *again = Some(again.map_or(after_ms, |earlier| earlier.min(after_ms)));
+    }
+}
+
+/// What a person said, or has to say.
+fn by_hand(task: &GracefulEvictionTask) -> Option<End> {
+    match task.suppress_deletion {
+        Some(true) => {
+            let message = "suppressDeletion is true: kept until a person confirms";
+            Some(End::Held(Because::rule("DeletionSuppressed", message)))
+        }
+        Some(false) => {
+            let message = "suppressDeletion is false: a person confirmed that the old copy may go";
+            Some(End::Released(Because::rule("DeletionConfirmed", message)))
+        }
+        None => task.foreign_purge_mode().map(|mode| {
+            let message = format!("purge mode {mode} means nothing here: kept until suppressDeletion is set to false");
+            End::Held(Because::rule("UnknownPurgeMode", message))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

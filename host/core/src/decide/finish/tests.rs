@@ -1,0 +1,279 @@
+//! One task of a binding that left `m1` at second 0, and what becomes of it.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
+use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+use std::sync::Arc;
+
+/// An eviction check that always says the same.
+struct Says(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
+
+impl Policy for Says {
+    fn id(&self) -> &PolicyId {
+        &self.0
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.1
+    }
+
+    fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+        self.2()
+    }
+}
+
+fn policies(say: fn() -> Result<Reply, Fault>) -> PolicySet {
+    let says = Says(PolicyId::builtin("Says"), vec![Capability::any(CallKind::EvictionCheck)], say);
+    PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>])
+}
+
+fn hold() -> Result<Reply, Fault> {
+    let reason = Reason::new("Ill", "the new copy is ill");
+    Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: None }))
+}
+
+fn release() -> Result<Reply, Fault> {
+    Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Well", "the new copy is well"))))
+}
+
+fn fault() -> Result<Reply, Fault> {
+    Err(Fault::new(FaultKind::Trap, "unreachable"))
+}
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(seconds * 1000)
+}
+
+fn cluster(name: &str, ready: &str, taints: Value) -> Cluster {
+    let conditions = json!([{"type": "Ready", "status": ready, "reason": "R", "message": ""}]);
+    let spec = json!({"syncMode": "Push", "taints": taints});
+    serde_json::from_value(json!({"name": name, "spec": spec, "status": {"conditions": conditions}})).unwrap()
+}
+
+/// Three replicas, of which `targets` have their share; `seen` is whether the scheduler is through, `scheduled` its
+/// condition. The task is laid over one that left `m1` with one replica because of a taint.
+fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding {
+    let mut whole = json!({
+        "fromCluster": "m1", "purgeMode": "Gracefully", "replicas": 1, "reason": "TaintUntolerated",
+        "producer": "TaintManager", "creationTimestamp": "1970-01-01T00:00:00Z",
+    });
+    for (field, value) in task.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    let whole: Value = whole
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(field, value)| (field.clone(), value.clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let placement = json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}});
+    serde_json::from_value(json!({
+        "namespace": "default", "name": "nginx-deployment", "generation": 5,
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"},
+            "replicas": 3, "placement": placement, "clusters": targets, "gracefulEvictionTasks": [whole],
+        },
+        "status": {
+            "schedulerObservedGeneration": if seen { 5 } else { 4 },
+            "conditions": [{"type": "Scheduled", "status": scheduled, "reason": "R", "message": ""}],
+        },
+    }))
+    .unwrap()
+}
+
+/// `held`, `released` or `called off`, with the code of the reason; `stamped` when it is only given its time.
+fn told(plan: &FinishPlan) -> String {
+    for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
+        if let [(_, because)] = list.as_slice() {
+            return format!("{word}: {}", because.reason.code);
+        }
+    }
+    "stamped".to_owned()
+}
+
+fn elsewhere() -> Value {
+    json!([{"name": "m2", "replicas": 3}])
+}
+
+#[test]
+fn a_task_ends_as_its_fields_and_the_checks_say() {
+    let check = |task: Value, now_s: i64, say: fn() -> Result<Reply, Fault>, expected: &str| {
+        let binding = binding(elsewhere(), true, "True", &task);
+        let options = FinishOptions::default();
+        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: at(now_s) };
+        assert_eq!(told(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
+    };
+    check(json!({}), 600, hold, "held: Ill");
+    check(json!({}), 601, hold, "released: GracePeriodExceeded");
+    check(json!({}), 1, release, "released: Well");
+    check(json!({}), 1, fault, "held: PluginTrapped");
+    check(json!({"gracePeriodSeconds": 30}), 30, hold, "held: Ill");
+    check(json!({"gracePeriodSeconds": 30}), 31, hold, "released: GracePeriodExceeded");
+    check(json!({"gracePeriodSeconds": 900}), 601, hold, "held: Ill");
+    check(json!({"suppressDeletion": true}), 10_000, release, "held: DeletionSuppressed");
+    check(json!({"suppressDeletion": false}), 1, hold, "released: DeletionConfirmed");
+    check(json!({"purgeMode": "Directly"}), 1, hold, "held: Ill");
+    check(json!({"purgeMode": "Never"}), 601, hold, "released: GracePeriodExceeded");
+    // Tasks of other programs: nothing goes on a doubt.
+    check(json!({"creationTimestamp": null}), 10_000, release, "stamped");
+    check(json!({"creationTimestamp": "2999-01-01T00:00:00Z"}), 10_000, release, "stamped");
+    check(json!({"creationTimestamp": "1970-01-01T00:00:30Z"}), 1, hold, "held: Ill");
+    check(json!({"gracePeriodSeconds": 0}), 1, hold, "held: Ill");
+    check(json!({"gracePeriodSeconds": -7}), 1, hold, "held: Ill");
+    check(json!({"purgeMode": "Eventually"}), 10_000, release, "held: UnknownPurgeMode");
+    check(json!({"purgeMode": "Eventually", "suppressDeletion": false}), 1, hold, "released: DeletionConfirmed");
+    check(json!({"purgeMode": null, "producer": null, "reason": null}), 1, release, "released: Well");
+    check(json!({"fromCluster": "m2"}), 1, release, "called off: TargetAgain");
+    check(json!({"fromCluster": "m2", "suppressDeletion": true}), 1, release, "called off: TargetAgain");
+}
+
+#[test]
+fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_differ() {
+    use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
+    let check = |targets: Value, seen, scheduled, own: Value, purge_without_replacement, expected: &str| {
+        let binding = binding(targets.clone(), seen, scheduled, &json!({"gracePeriodSeconds": own}));
+        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
+        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: at(601) };
+        assert_eq!(
+            told(&decide(snapshot, &policies(hold))),
+            expected,
+            "{targets} {seen} {scheduled} {own} {options:?}"
+        );
+    };
+    let (none, over) = ("held: NoReplacement", "released: GracePeriodExceeded");
+    check(elsewhere(), true, "True", json!(null), IfPlaced, over);
+    check(elsewhere(), false, "True", json!(null), IfPlaced, none);
+    check(elsewhere(), false, "False", json!(null), IfPlaced, none);
+    check(json!([]), true, "True", json!(null), IfPlaced, none);
+    check(json!([]), false, "False", json!(null), IfPlaced, none);
+    check(json!([]), false, "False", json!(30), IfPlaced, none);
+    check(elsewhere(), true, "True", json!(null), OnlyByPolicy, "held: Ill");
+    check(elsewhere(), true, "True", json!(30), OnlyByPolicy, over);
+    check(json!([]), false, "False", json!(30), OnlyByPolicy, none);
+    for (targets, seen, scheduled) in
+        [(elsewhere(), true, "True"), (json!([]), false, "False"), (json!([]), true, "True")]
+    {
+        check(targets, seen, scheduled, json!(null), AfterGracePeriod, over);
+    }
+}
+
+#[test]
+fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first() {
+    let check = |targets: Value, task: Value, source: &Cluster, expected: Option<Value>| {
+        let mut binding = binding(targets, false, "False", &task);
+        binding.status.aggregated_status =
+            serde_json::from_value(json!([{"clusterName": "m1", "health": "Healthy"}])).unwrap();
+        let options = FinishOptions::default();
+        let sources = std::slice::from_ref(source);
+        let plan = decide(FinishSnapshot { binding: &binding, sources, options, now: at(100) }, &policies(hold));
+        let clusters = plan.clusters.as_ref().map(|clusters| serde_json::to_value(clusters).unwrap());
+        assert_eq!(clusters, expected, "{task} {source:?}");
+        assert_eq!(expected.is_some(), plan.tasks == Some(Vec::new()), "task and target change together");
+    };
+    let no_execute = json!([{"key": "k", "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:00Z"}]);
+    let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
+    check(json!([]), json!({}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
+    let two = json!([{"name": "m2", "replicas": 2}]);
+    check(two.clone(), json!({}), &well, Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])));
+    // No more than is missing: what was placed elsewhere by now does not run twice.
+    check(
+        two,
+        json!({"replicas": 3}),
+        &well,
+        Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])),
+    );
+    check(elsewhere(), json!({}), &well, None);
+    check(json!([]), json!({}), &lost, None);
+    check(json!([]), json!({}), &cluster("m1", "True", no_execute), None);
+    check(json!([]), json!({}), &cluster("m1", "True", json!([{"key": "k", "effect": "NoSchedule"}])), None);
+    check(json!([]), json!({}), &cluster("m9", "True", json!([])), None);
+    check(json!([]), json!({"reason": "ApplicationFailure"}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
+    check(json!([]), json!({"reason": "Maintenance", "producer": "somebody"}), &well, None);
+    check(json!([]), json!({"suppressDeletion": true}), &well, None);
+}
+
+#[test]
+fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
+    let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
+    let decide_at = |source: &Cluster, now, options| {
+        let sources = std::slice::from_ref(source);
+        decide(FinishSnapshot { binding: &binding, sources, options, now }, &policies(hold))
+    };
+    let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
+    let options = FinishOptions::default();
+    assert_eq!(told(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
+    assert_eq!(told(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
+    // As Karmada has it since the issue was closed: the grace period always ends the task.
+    let as_karmada = FinishOptions {
+        purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
+        restore_source: RestoreSource::Never,
+        ..options
+    };
+    assert_eq!(told(&decide_at(&well, at(600), as_karmada)), "held: Ill");
+    assert_eq!(told(&decide_at(&well, at(601), as_karmada)), "released: GracePeriodExceeded");
+}
+
+#[test]
+fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
+    let binding = binding(json!([]), true, "False", &json!({}));
+    let options = FinishOptions::default();
+    let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(100_000) }, &policies(hold));
+    assert_eq!(told(&plan), "held: NoReplacement");
+}
+
+#[test]
+fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_connection() {
+    let mut binding = binding(json!([]), false, "False", &json!({"replicas": null}));
+    binding.spec.replicas = 0;
+    let decide_at = |source: Cluster| {
+        let options = FinishOptions::default();
+        decide(FinishSnapshot { binding: &binding, sources: &[source], options, now: at(50_000) }, &policies(hold))
+    };
+    assert_eq!(told(&decide_at(cluster("m1", "False", json!([])))), "held: NoReplacement");
+    let plan = decide_at(cluster("m1", "True", json!([])));
+    assert_eq!((plan.clusters, plan.tasks), (Some(vec![TargetCluster::new("m1", 0)]), Some(Vec::new())));
+}
+
+#[test]
+fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
+    let mut binding = binding(elsewhere(), true, "True", &json!({"gracePeriodSeconds": 30}));
+    let mut second = binding.spec.graceful_eviction_tasks[0].clone();
+    (second.from_cluster, second.grace_period_seconds) = ("m3".to_owned(), None);
+    binding.spec.graceful_eviction_tasks.push(second);
+    let options = FinishOptions::default();
+    let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(100) }, &policies(hold));
+    let from =
+        |list: &[(GracefulEvictionTask, Because)]| list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>();
+    assert_eq!((from(&plan.released), from(&plan.held)), (vec!["m1".to_owned()], vec!["m3".to_owned()]));
+}
+
+#[test]
+fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
+    let mut binding = binding(json!([{"name": "m2"}]), true, "True", &json!({"replicas": null}));
+    (binding.namespace, binding.spec.replicas) = (None, 0);
+    binding.spec.placement = None;
+    let decide_at = |now, say| {
+        let options = FinishOptions::default();
+        decide(FinishSnapshot { binding: &binding, sources: &[], options, now }, &policies(say))
+    };
+    assert_eq!(told(&decide_at(at(1), release)), "released: Well");
+    assert_eq!(told(&decide_at(at(601), hold)), "released: GracePeriodExceeded");
+}
+
+#[test]
+fn it_looks_again_when_a_grace_period_ends() {
+    let check = |task: Value, now_s: i64, expected: Option<i64>| {
+        let binding = binding(elsewhere(), true, "True", &task);
+        let options = FinishOptions::default();
+        let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(now_s) }, &policies(hold));
+        assert_eq!(plan.again_after_ms, expected, "{task}");
+    };
+    check(json!({}), 100, Some(500_001));
+    check(json!({"gracePeriodSeconds": 30}), 10, Some(20_001));
+    check(json!({"creationTimestamp": null}), 10, Some(600_001));
+    check(json!({"suppressDeletion": true}), 10, None);
+}

@@ -1,0 +1,184 @@
+//! Applications that fail while their cluster is well.
+
+use crate::support::{Folder, assert_held, example, root, run};
+
+/// nginx on one of two clusters, never ready on member1 from 2m on, with this `failover.application`.
+fn check(name: &str, application: &str, events: &str, expectations: &str) {
+    let policy = format!(
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: p, namespace: default}}\n\
+         spec:\n  resourceSelectors: [{{apiVersion: apps/v1, kind: Deployment, name: nginx}}]\n  propagateDeps: true\n\
+         \x20 failover: {{application: {application}}}\n  placement:\n\
+         \x20   clusterAffinity: {{clusterNames: [member1, member2]}}\n\
+         \x20   spreadConstraints: [{{spreadByField: cluster, minGroups: 1, maxGroups: 1}}]\n"
+    );
+    let examples = root().join("examples/application-failover");
+    let examples = examples.display();
+    let scenario = format!(
+        "name: {name}\nduration: 12m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [{examples}/health.yaml, {examples}/nginx.yaml, policy.yaml]\nevents:\n\
+         - {{at: 2m, cluster: member1, failureModes: [{{mode: never-ready}}]}}\n{events}expect:\n\
+         - {{at: 1m, binding: default/nginx-deployment, clusters: {{member1: 3}}}}\n{expectations}"
+    );
+    let folder = Folder::new(name, &[("scenario.yaml", &scenario), ("policy.yaml", &policy)]);
+    assert_held(&run(&folder.load().unwrap(), None));
+}
+
+#[test]
+fn an_application_that_fails_moves_and_does_not_go_back() {
+    for seed in 0..3 {
+        assert_held(&run(&example("application-failover"), Some(seed)));
+    }
+}
+
+#[test]
+fn an_application_that_fits_nowhere_else_stays_and_goes_on_when_it_is_well_again() {
+    for seed in 0..3 {
+        assert_held(&run(&example("no-other-place"), Some(seed)));
+    }
+}
+
+#[test]
+fn each_purge_mode_does_with_the_old_copy_what_its_name_says() {
+    let tolerate = "decisionConditions: {tolerationSeconds: 30}";
+    let ill_everywhere = "- {at: 2m, cluster: member2, failureModes: [{mode: never-ready}]}\n";
+    check(
+        "purge-gracefully-healthy",
+        &format!("{{{tolerate}, purgeMode: Gracefully, gracePeriodSeconds: 300}}"),
+        "",
+        "- {at: 4m, binding: default/nginx-deployment, clusters: {member2: 3}, evictingFrom: [], worksIn: [member2]}\n\
+         - {decision: {decision: Released, cluster: member1, reason: ReplacementHealthy, plugin: ResourceHealth}}\n",
+    );
+    check(
+        "purge-gracefully-over",
+        &format!("{{{tolerate}, purgeMode: Graciously, gracePeriodSeconds: 20}}"),
+        ill_everywhere,
+        "- {at: 2m45s, binding: default/nginx-deployment, clusters: {member2: 3}, evictingFrom: [member1]}\n\
+         - {at: 2m58s, decision: {decision: Released, cluster: member1, reason: GracePeriodExceeded}}\n",
+    );
+    check(
+        "purge-never",
+        &format!("{{{tolerate}, purgeMode: Never}}"),
+        "",
+        "- {from: 3m, binding: default/nginx-deployment, clusters: {member2: 3}, evictingFrom: [member1], \
+         worksIn: [member1, member2]}\n- {decision: {decision: Held, cluster: member1, reason: DeletionSuppressed}}\n\
+         - {decision: {decision: Removed, cluster: member1, absent: true}}\n",
+    );
+    check(
+        "purge-directly",
+        &format!("{{{tolerate}, purgeMode: Immediately}}"),
+        ill_everywhere,
+        "- {at: 2m45s, binding: default/nginx-deployment, clusters: {member2: 3}, evictingFrom: [member1], \
+         worksIn: [member2]}\n- {decision: {decision: Removed, cluster: member1}}\n",
+    );
+}
+
+#[test]
+fn issue_3736_the_old_copy_waits_until_the_new_one_is_healthy() {
+    check(
+        "waits-for-health",
+        "{preConditions: {healthyState: Healthy}, decisionConditions: {tolerationSeconds: 30}}",
+        "- {at: 2m, cluster: member2, failureModes: [{mode: never-ready}]}\n- {at: 5m, cluster: member2, failureModes: []}\n",
+        "- {from: 2m33s, until: 4m59s, binding: default/nginx-deployment, clusters: {member2: 3}, \
+         evictingFrom: [member1], worksIn: [member1, member2]}\n\
+         - {at: 5m30s, binding: default/nginx-deployment, evictingFrom: [], worksIn: [member2]}\n",
+    );
+}
+
+#[test]
+fn without_a_block_an_application_goes_back() {
+    check(
+        "no-block",
+        "{decisionConditions: {tolerationSeconds: 30}}",
+        "- {at: 4m, cluster: member1, failureModes: []}\n\
+         - {at: 5m, cluster: member2, failureModes: [{mode: never-ready}]}\n",
+        "- {at: 4m50s, binding: default/nginx-deployment, clusters: {member2: 3}}\n\
+         - {at: 6m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n",
+    );
+}
+
+#[test]
+fn an_application_that_never_was_healthy_is_left_alone_where_the_policy_says_so() {
+    check(
+        "never-settled",
+        "{preConditions: {healthyState: Healthy}, decisionConditions: {tolerationSeconds: 30}}",
+        "- {at: 1s, cluster: member1, failureModes: [{mode: never-ready}]}\n",
+        "- {from: 1m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n",
+    );
+}
+
+#[test]
+fn timers_go_on_from_where_they_were_when_everything_restarts() {
+    check(
+        "restart",
+        "{decisionConditions: {tolerationSeconds: 120}}",
+        "- {at: 2m50s, kill-controller: \"*\", for: 10s}\n- {at: 3m30s, kill-controller: \"*\", for: 5s}\n",
+        "- {at: 3m58s, binding: default/nginx-deployment, clusters: {member1: 3}}\n\
+         - {at: 4m10s, binding: default/nginx-deployment, clusters: {member2: 3}}\n\
+         - {binding: default/nginx-deployment, clusters: {member2: 3}, evictingFrom: [], worksIn: [member2]}\n",
+    );
+}
+
+#[test]
+fn issue_2989_a_lost_cluster_never_looks_like_a_failed_application() {
+    check(
+        "lost",
+        "{decisionConditions: {tolerationSeconds: 30}}",
+        "- {at: 100s, cluster: member1, state: unreachable}\n",
+        "- {from: 1m, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
+         - {at: 4m, cluster: member1, ready: \"False\"}\n",
+    );
+}
+
+#[test]
+fn a_cluster_scoped_application_fails_over_too() {
+    let health = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: health}\n\
+                  spec:\n  target: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}\n  customizations:\n    \
+                  healthInterpretation:\n      luaScript: |\n        function InterpretHealth(obj)\n          \
+                  return obj.metadata.labels.state ~= \"broken\"\n        end\n";
+    let role = |state: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: demo, labels: {{state: {state}}}}}\n\
+             rules: []\n"
+        )
+    };
+    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: ClusterPropagationPolicy\nmetadata: {name: p}\nspec:\n  \
+                  resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: demo}]\n  \
+                  propagateDeps: true\n  failover: {application: {decisionConditions: {tolerationSeconds: 30}, \
+                  purgeMode: Never, blockPredecessorSeconds: 0}}\n  placement: {spreadConstraints: \
+                  [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}\n";
+    let scenario = "name: cluster-scoped\nduration: 4m\nclusters: [{name: member1}, {name: member2}]\n\
+                    manifests: [health.yaml, role.yaml, policy.yaml]\nevents: [{at: 1m, apply: broken.yaml}]\nexpect:\n\
+                    - {at: 55s, binding: demo-clusterrole, clusters: {member1: 0}}\n\
+                    - {at: 85s, binding: demo-clusterrole, clusters: {member1: 0}}\n\
+                    - {at: 95s, binding: demo-clusterrole, clusters: {member2: 0}, evictingFrom: [member1]}\n\
+                    - {decision: {decision: Evicted, object: demo-clusterrole, cluster: member1, reason: ApplicationFailure}}\n";
+    let files = [
+        ("scenario.yaml", scenario),
+        ("health.yaml", health),
+        ("role.yaml", &role("fine")),
+        ("broken.yaml", &role("broken")),
+        ("policy.yaml", policy),
+    ];
+    assert_held(&run(&Folder::new("cluster-scoped", &files).load().unwrap(), None));
+}
+
+#[test]
+fn a_profile_is_a_set_of_flags_and_flags_override_it() {
+    let folder = root().join("examples/nginx-divided");
+    let folder = folder.display();
+    let scenario = |flags: &str, evicted_by: &str| {
+        format!(
+            "name: classic\nduration: 15m\nprofile: classic\nflags: {flags}\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+             manifests: [{folder}/nginx.yaml, {folder}/policy.yaml]\nevents:\n\
+             - {{at: 60s, cluster: member1, state: unreachable}}\nexpect:\n\
+             - {{at: 6m, binding: default/nginx-deployment, clusters: {{member1: 1, member2: 2}}}}\n\
+             - {{at: {evicted_by}, binding: default/nginx-deployment, clusters: {{member2: 3}}}}\n"
+        )
+    };
+    // Five minutes until the taint, and five more that the webhook makes every policy tolerate.
+    let all = Folder::new("profile", &[("scenario.yaml", &scenario("{}", "13m"))]);
+    assert_held(&run(&all.load().unwrap(), None));
+    let flags = "{default-not-ready-toleration-seconds: 0}";
+    let less = Folder::new("profile-less", &[("scenario.yaml", &scenario(flags, "8m"))]);
+    assert_held(&run(&less.load().unwrap(), None));
+}
