@@ -1,5 +1,6 @@
 //! The `bulkhead` program.
 
+mod engines;
 mod plugin;
 mod simulate;
 
