@@ -1,6 +1,7 @@
 //! The `bulkhead` program.
 
 mod crds;
+mod engines;
 mod join;
 mod plugin;
 mod profiles;

@@ -4,17 +4,15 @@ use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use bulkhead::render;
 use bulkhead::report::Report;
 use bulkhead::scenario::{self, Loaded};
 use bulkhead::simulation::{self, Detail, Finished, RunOptions};
-use bulkhead_engine_lua::LuaEngine;
-use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::Engine;
 use clap::{Args, ValueEnum};
+
+use crate::engines::EngineArguments;
 
 /// Exit code when an expectation did not hold.
 const EXPECTATION_FAILED: u8 = 1;
@@ -52,6 +50,9 @@ pub(crate) struct Arguments {
     /// Show every decision, built-in policies, retries and totals.
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    engines: EngineArguments,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,11 +91,6 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
 }
 
 fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOptions> {
-    let lua = bulkhead_engine_lua::Options { pod_detail: scenario.flags.pod_detail(), ..Default::default() };
-    let engines: Vec<Arc<dyn Engine>> = vec![
-        Arc::new(LuaEngine::new(lua)),
-        Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
-    ];
     let name = scenario.name.clone();
     let progress: Option<Box<dyn Fn(_, _)>> = shows_progress(arguments).then(|| -> Box<dyn Fn(_, _)> {
         Box::new(move |at: bulkhead_controllers::flags::GoDuration, end: bulkhead_controllers::flags::GoDuration| {
@@ -106,7 +102,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
     let all = arguments.verbose || arguments.output == Output::Json;
     Ok(RunOptions {
         seed: arguments.seed,
-        engines,
+        engines: arguments.engines.start(scenario.flags.pod_detail())?,
         detail: if all { Detail::Everything } else { Detail::Highlights },
         explain: arguments.explain.clone(),
         progress,

@@ -159,6 +159,8 @@ pub enum FaultKind {
     Denied,
     /// The plugin is in quarantine after too many faults and was not asked.
     Quarantined,
+    /// The host had no room for the call in time, and the plugin was not asked. The same call may well succeed later.
+    HostBusy,
     /// A bug in the host.
     HostBug,
 }
@@ -167,7 +169,7 @@ impl FaultKind {
     /// Whose fault this kind is.
     pub fn blame(self) -> Blame {
         match self {
-            Self::HostBug => Blame::Host,
+            Self::HostBusy | Self::HostBug => Blame::Host,
             Self::Trap
             | Self::OutOfFuel
             | Self::Deadline
@@ -179,6 +181,11 @@ impl FaultKind {
             | Self::Denied
             | Self::Quarantined => Blame::Guest,
         }
+    }
+
+    /// Whether nothing was found out about the plugin, and to ask again later is all that is needed.
+    pub fn is_retryable(self) -> bool {
+        self == Self::HostBusy
     }
 
     /// One `CamelCase` word for reasons.
@@ -194,6 +201,7 @@ impl FaultKind {
             Self::MissingExport => "PluginMissingExport",
             Self::Denied => "PluginDenied",
             Self::Quarantined => "PluginQuarantined",
+            Self::HostBusy => "HostBusy",
             Self::HostBug => "HostBug",
         }
     }

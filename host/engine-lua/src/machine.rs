@@ -156,6 +156,7 @@ impl Machine {
                 | FaultKind::Deadline
                 | FaultKind::Memory
                 | FaultKind::Quarantined
+                | FaultKind::HostBusy
                 | FaultKind::HostBug => false,
             },
         };

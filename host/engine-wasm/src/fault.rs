@@ -3,7 +3,7 @@
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::Budget;
 use wasmtime::component::ResourceTableError;
-use wasmtime::{Error, Trap};
+use wasmtime::{Error, PoolConcurrencyLimitError, Trap};
 
 use crate::bindings::bulkhead::policy::types::PolicyError;
 use crate::limits::Limits;
@@ -27,6 +27,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
             Refusal::Exit(_) => FaultKind::Trap,
             Refusal::Denied(_) => FaultKind::Denied,
         },
+        None if error.is::<PoolConcurrencyLimitError>() => FaultKind::HostBusy,
         None if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => FaultKind::Memory,
         // wasmtime checks every handle of a guest, so one that is not in the table is our own mistake.
         None if error.downcast_ref::<ResourceTableError>().is_some() => FaultKind::HostBug,

@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
 fn crowded(budget: &Budget) -> Fault {
     let message =
         format!("found no place for an instance within {} ms; other calls had them all", budget.wall_clock_ms);
-    Fault::new(FaultKind::Deadline, message)
+    Fault::new(FaultKind::HostBusy, message)
 }
 
 /// Where a kind's functions are, if the component has them.

@@ -163,11 +163,14 @@ impl Guarded {
         }
     }
 
-    /// Asks in shadow and moves the breaker accordingly.
+    /// Asks in shadow and moves the breaker accordingly. A call that did not reach the plugin is no probe.
     fn probe(&self, call: &Call<'_>) {
-        let failed = self.plugin.call(call).is_err_and(|fault| counts(&fault));
+        let fault = self.plugin.call(call).err();
+        if fault.as_ref().is_some_and(|fault| fault.kind.is_retryable()) {
+            return;
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed {
+        if fault.as_ref().is_some_and(counts) {
             self.open(&mut state, call.now());
             return;
         }
@@ -334,11 +337,24 @@ mod tests {
 
     #[test]
     fn what_is_not_the_plugins_fault_does_not_count() {
-        let policy = guarded(vec![Err(FaultKind::Unsupported), Err(FaultKind::HostBug)], StandIn::Fault);
-        check(&policy, 0, Err(FaultKind::Unsupported), Closed);
-        for at_s in 1..5 {
-            check(&policy, at_s, Err(FaultKind::HostBug), Closed);
+        for kind in [FaultKind::Unsupported, FaultKind::HostBusy, FaultKind::HostBug] {
+            let policy = guarded(vec![Err(kind)], StandIn::Fault);
+            for at_s in 0..5 {
+                check(&policy, at_s, Err(kind), Closed);
+            }
         }
+    }
+
+    #[test]
+    fn a_probe_that_the_host_has_no_room_for_says_nothing() {
+        let busy = Err(FaultKind::HostBusy);
+        let policy = guarded(vec![TRAP, TRAP, GOOD, busy, busy, GOOD], StandIn::Fault);
+        check(&policy, 0, Err(FaultKind::Trap), Closed);
+        check(&policy, 0, Err(FaultKind::Trap), Open);
+        for at_s in 30..33 {
+            check(&policy, at_s, Err(FaultKind::Quarantined), HalfOpen);
+        }
+        check(&policy, 33, Err(FaultKind::Quarantined), Closed);
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::Case;
+use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_engine_lua::LuaEngine;
-use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::{Bounded, Engine, FoundPlugin, Instances, LoadError, Loaded, PluginManifest, PluginSource};
 use clap::Args;
 use serde_json::Value;
+
+use crate::engines::EngineArguments;
 
 /// Name of the file that says what a plugin directory holds.
 pub(super) const MANIFEST: &str = "plugin.yaml";
@@ -31,6 +32,9 @@ pub(super) struct Which {
     /// Keep instances of a component between calls, if it declares that it bears it.
     #[arg(long)]
     reused: bool,
+
+    #[command(flatten)]
+    engines: EngineArguments,
 }
 
 /// A plugin with the engines that can run it.
@@ -66,11 +70,7 @@ impl Which {
         };
         let hint = if folder.is_some() { " (`bulkhead plugin build` makes the component)" } else { "" };
         let found = manifest.find(read).map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
-        let engines: Vec<Arc<dyn Engine>> = vec![
-            Arc::new(LuaEngine::default()),
-            Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
-        ];
-        Ok(Target { found, folder, engines })
+        Ok(Target { found, folder, engines: self.engines.start(Detail::default())? })
     }
 }
 

@@ -3,16 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use bulkhead_controllers::flags::{FeatureGate, Flags};
 use bulkhead_controllers::{
     Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberClients, Scope, Stores, Tasks, WritePermit, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
-use bulkhead_engine_lua::LuaEngine;
-use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::{Directory, Layer, Plugins, Registry, Watch};
+use bulkhead_plugin::{Directory, Engine, Layer, Plugins, Registry, Watch};
 use bulkhead_plugins_builtin::FailoverEviction;
 
 use super::endpoint::State;
@@ -41,14 +38,12 @@ impl Federation {
     pub(super) fn start(
         hub: &Hub,
         flags: Flags,
+        engines: Vec<Arc<dyn Engine>>,
         plugins: Option<&Path>,
         permit: &WritePermit,
         state: &State,
     ) -> anyhow::Result<Self> {
-        let registry = Arc::new(Registry::new(vec![
-            Arc::new(LuaEngine::new(Default::default())),
-            Arc::new(WasmEngine::new(Default::default()).context("starting the Wasm engine")?),
-        ]));
+        let registry = Arc::new(Registry::new(engines));
         registry.replace(Layer::Builtins, builtins(&flags));
         let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
         let clock = Clock::new(|| Time::new(k8s_openapi::jiff::Timestamp::now()));

@@ -23,6 +23,7 @@ use self::endpoint::State;
 use self::leader::{Candidate, Election};
 use self::settings::Settings;
 use self::webhook::Certificate;
+use crate::engines::EngineArguments;
 
 /// Exit code when the process could not start, or lost its lease.
 const FAILED: u8 = 1;
@@ -60,6 +61,9 @@ pub(crate) struct Arguments {
     /// Directory with tls.crt, tls.key and ca.crt for the reviews; without it, a certificate is made.
     #[arg(long, value_name = "DIR", requires = "webhook_bind_address")]
     webhook_cert_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    engines: EngineArguments,
 
     #[command(flatten)]
     election: ElectionArguments,

@@ -12,7 +12,14 @@ fn simulate(name: &str, scenario: &str, arguments: &[&str]) -> Output {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("scenario.yaml");
     fs::write(&file, scenario).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_bulkhead")).arg("simulate").arg(file).args(arguments).output().unwrap()
+    bulkhead().arg("simulate").arg(file).args(arguments).output().unwrap()
+}
+
+/// The program, with the caches of the tests and not those of the user who runs them.
+fn bulkhead() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    command.env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("caches"));
+    command
 }
 
 const HEAD: &str = "name: cli\nduration: 30s\nclusters: [{name: member1}]\n";

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A folder of its own for a test, empty.
 fn folder(name: &str) -> PathBuf {
@@ -14,7 +13,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs `bulkhead plugin` in a folder; returns its exit code and everything that it printed.
 fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    let mut command = super::bulkhead();
     // One target directory for all of them, so that the SDK is compiled once.
     command.env("CARGO_TARGET_DIR", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"));
     let output = command.arg("plugin").args(arguments).current_dir(folder).output().unwrap();
@@ -104,4 +103,24 @@ fn what_cannot_be_used_ends_with_2_and_says_why() {
     check(&["test", "."], "plugin.yaml; a plugin directory has one");
     check(&["build", "."], "has no Cargo.toml");
     check(&["new", "--kind", "health", "Not A Name"], "is no name for a plugin");
+}
+
+#[test]
+fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
+    let folder = folder("cache");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let guest = workspace.join("target/guests/most-free.wasm");
+    assert!(guest.is_file(), "{} is missing; run `cargo xtask guests`", guest.display());
+    let inspect = |cache: &str| succeeds(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", cache]);
+    let kept = |cache: &str| fs::read_dir(folder.join(cache)).map_or(0, Iterator::count);
+    let compiled = inspect("off");
+    assert_eq!(kept("off"), 0);
+    for _ in 0..2 {
+        assert_eq!(inspect("kept"), compiled);
+        assert_eq!(kept("kept"), 1);
+    }
+    fs::write(folder.join("file"), "").unwrap();
+    let (code, told) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("--plugin-cache: cannot make the folder file for compiled components"), "{told}");
 }

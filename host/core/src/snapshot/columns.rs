@@ -89,11 +89,22 @@ pub struct ResourceColumn {
     pub millis: Vec<i64>,
     /// Whether the amount is written in binary form.
     pub binary: Vec<bool>,
+    /// As plugins see it: in base units (cores, bytes, pieces), never below 0; NaN where it is not offered.
+    pub amounts: Vec<f64>,
+    /// What all nodes offer together, in base units; NaN where it is not offered.
+    pub allocatable: Vec<f64>,
 }
 
 impl ResourceColumn {
     fn empty(rows: usize) -> Self {
-        Self { offered: vec![false; rows], units: vec![0; rows], millis: vec![0; rows], binary: vec![false; rows] }
+        Self {
+            offered: vec![false; rows],
+            units: vec![0; rows],
+            millis: vec![0; rows],
+            binary: vec![false; rows],
+            amounts: vec![f64::NAN; rows],
+            allocatable: vec![f64::NAN; rows],
+        }
     }
 }
 
@@ -112,6 +123,8 @@ impl Capacity {
                     column.units[index] = free.units;
                     column.millis[index] = free.millis;
                     column.binary[index] = free.binary;
+                    column.amounts[index] = free.amount;
+                    column.allocatable[index] = free.allocatable;
                 }
             }
             let models = match &row.counts {

@@ -122,7 +122,7 @@ impl super::ClusterSnapshot {
             self.labels.narrow(selector, &mut rows);
         }
         if let Some(selector) = field_selector {
-            for (row, cluster) in rows.iter_mut().zip(&self.clusters) {
+            for (row, cluster) in rows.iter_mut().zip(self.clusters()) {
                 *row = *row && matches_fields(selector, cluster);
             }
         }

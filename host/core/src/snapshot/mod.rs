@@ -28,7 +28,7 @@ use row::{Interned, Row};
 /// Every known cluster in order of name. Rows are numbered from 0 in that order.
 #[derive(Debug, Default)]
 pub struct ClusterSnapshot {
-    clusters: Vec<Arc<Cluster>>,
+    clusters: Arc<[Arc<Cluster>]>,
     rows: Vec<Arc<Row>>,
     names: Names,
     labels: Labels,
@@ -36,7 +36,7 @@ pub struct ClusterSnapshot {
     tainted: Vec<u32>,
     apis: apis::ApiColumn,
     places: columns::Places,
-    capacity: columns::Capacity,
+    capacity: Arc<columns::Capacity>,
 }
 
 impl ClusterSnapshot {
@@ -61,8 +61,8 @@ impl ClusterSnapshot {
             tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
             apis: apis::ApiColumn::new(&rows),
             places: columns::Places::new(&clusters),
-            capacity: columns::Capacity::new(&rows),
-            clusters,
+            capacity: Arc::new(columns::Capacity::new(&rows)),
+            clusters: clusters.into(),
             rows,
         }
     }
@@ -85,6 +85,11 @@ impl ClusterSnapshot {
     /// Every cluster, in order of name.
     pub fn clusters(&self) -> &[Arc<Cluster>] {
         &self.clusters
+    }
+
+    /// The same, for who needs them for longer than the snapshot is lent.
+    pub fn shared_clusters(&self) -> Arc<[Arc<Cluster>]> {
+        Arc::clone(&self.clusters)
     }
 
     /// The cluster in a row of this snapshot.
@@ -123,7 +128,7 @@ impl ClusterSnapshot {
     }
 
     /// Free resources, free places for pods and grades of nodes.
-    pub fn capacity(&self) -> &columns::Capacity {
+    pub fn capacity(&self) -> &Arc<columns::Capacity> {
         &self.capacity
     }
 }

@@ -34,10 +34,14 @@ pub(super) struct Summary {
 }
 
 /// What is free of one resource, in whole numbers rounded away from zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Free {
     pub(super) units: i64,
     pub(super) millis: i64,
+    /// The same for plugins: in base units, and never below 0.
+    pub(super) amount: f64,
+    /// What all nodes offer together, in base units.
+    pub(super) allocatable: f64,
     /// Whether the quantity is written in binary form, which decides how component sets count it.
     pub(super) binary: bool,
 }
@@ -104,21 +108,32 @@ impl Summary {
         let pods = |amounts| read(amounts, "pods").map_or(0, |quantity| whole(quantity.units()));
         let taken = pods(&summary.allocated).wrapping_add(pods(&summary.allocating));
         let free = summary.allocatable.keys().filter_map(|name| {
-            let mut free = read(&summary.allocatable, name)?;
+            let allocatable = read(&summary.allocatable, name)?;
+            let mut free = allocatable;
             for amounts in [&summary.allocated, &summary.allocating] {
                 free = read(amounts, name).map_or(free, |taken| free.minus(taken));
             }
-            Some((name.clone(), Free::new(free)))
+            Some((name.clone(), Free::new(free, allocatable)))
         });
         Self { pods: pods(&summary.allocatable).wrapping_sub(taken), free: free.collect() }
     }
 }
 
 impl Free {
-    fn new(quantity: Quantity) -> Self {
-        let binary = quantity.format() == Format::Binary;
-        Self { units: whole(quantity.units()), millis: whole(quantity.millis()), binary }
+    fn new(free: Quantity, allocatable: Quantity) -> Self {
+        Self {
+            units: whole(free.units()),
+            millis: whole(free.millis()),
+            amount: base_units(free).max(0.0),
+            allocatable: base_units(allocatable),
+            binary: free.format() == Format::Binary,
+        }
     }
+}
+
+/// Amounts beyond 2^53 thousandths lose their last digits, which no plugin can tell.
+fn base_units(quantity: Quantity) -> f64 {
+    quantity.millis() as f64 / 1000.0
 }
 
 /// An amount as Go holds it; what does not fit is as large as can be.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_core::model::{Binding, Cluster, ResourceSummary};
-use bulkhead_core::quantity::Quantity;
-use bulkhead_core::snapshot;
+use bulkhead_core::model::{Binding, Cluster};
+use bulkhead_core::snapshot::{self, Capacity, ResourceColumn};
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -17,18 +16,28 @@ use crate::bindings::bulkhead::policy::clusters;
 /// Candidate clusters that a guest holds a handle of.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Candidates {
-    clusters: Vec<Arc<Cluster>>,
+    /// Every cluster of the snapshot.
+    all: Arc<[Arc<Cluster>]>,
+    capacity: Arc<Capacity>,
+    /// Where the candidates are in both, ascending.
+    rows: Vec<u32>,
     binding: Arc<Binding>,
 }
 
 impl Candidates {
     /// The candidates of a call about a binding.
     pub(crate) fn new(binding: Arc<Binding>, clusters: snapshot::Candidates<'_>) -> Self {
-        Self { clusters: clusters.iter().cloned().collect(), binding }
+        let snapshot = clusters.snapshot();
+        let (all, capacity) = (snapshot.shared_clusters(), Arc::clone(snapshot.capacity()));
+        Self { all, capacity, rows: clusters.rows().to_vec(), binding }
+    }
+
+    fn get(&self, index: usize) -> Option<&Arc<Cluster>> {
+        self.all.get(*self.rows.get(index)? as usize)
     }
 
     fn column<T>(&self, value: impl Fn(&Cluster) -> T) -> Vec<T> {
-        self.clusters.iter().map(|cluster| value(cluster)).collect()
+        self.rows.iter().filter_map(|row| self.all.get(*row as usize)).map(|cluster| value(cluster)).collect()
     }
 
     /// The replicas that the binding has on each of its clusters.
@@ -37,22 +46,11 @@ impl Candidates {
         targets.map(|target| (target.name.as_str(), u32::try_from(target.replicas).unwrap_or(0))).collect()
     }
 
-    /// What a resource of each cluster's summary amounts to; NaN where there is no summary.
-    fn resource(&self, amount: impl Fn(&ResourceSummary) -> Option<f64>) -> Vec<f64> {
-        self.column(|cluster| cluster.status.resource_summary.as_ref().and_then(&amount).unwrap_or(f64::NAN))
+    /// Amounts of a resource; NaN for a cluster that does not report it.
+    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> Vec<f64> {
+        let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
+        self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN)).collect()
     }
-}
-
-/// An amount in its base unit; absent when it is not there or no quantity.
-fn amount(of: &BTreeMap<String, String>, name: &str) -> Option<f64> {
-    let quantity: Quantity = of.get(name)?.parse().ok()?;
-    // Amounts beyond 2^53 thousandths lose their last digits, which no score can tell.
-    Some(quantity.millis() as f64 / 1000.0)
-}
-
-fn free(summary: &ResourceSummary, name: &str) -> Option<f64> {
-    let taken = |of| amount(of, name).unwrap_or(0.0);
-    Some((amount(&summary.allocatable, name)? - taken(&summary.allocated) - taken(&summary.allocating)).max(0.0))
 }
 
 /// What a pointer leads to in a cluster's document. Only the part that it leads into becomes JSON: a status lists every
@@ -79,7 +77,7 @@ impl clusters::Host for Host {}
 
 impl clusters::HostClusters for Host {
     fn len(&mut self, this: Resource<Candidates>) -> Result<u32> {
-        Ok(u32::try_from(self.table.get(&this)?.clusters.len()).unwrap_or(u32::MAX))
+        Ok(u32::try_from(self.table.get(&this)?.rows.len()).unwrap_or(u32::MAX))
     }
 
     fn names(&mut self, this: Resource<Candidates>) -> Result<Vec<String>> {
@@ -115,11 +113,11 @@ impl clusters::HostClusters for Host {
     }
 
     fn allocatable(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
-        Ok(self.table.get(&this)?.resource(|summary| amount(&summary.allocatable, &name)))
+        Ok(self.table.get(&this)?.amounts(&name, |column| &column.allocatable))
     }
 
     fn free(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
-        Ok(self.table.get(&this)?.resource(|summary| free(summary, &name)))
+        Ok(self.table.get(&this)?.amounts(&name, |column| &column.amounts))
     }
 
     fn text(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<Option<String>>> {
@@ -137,7 +135,7 @@ impl clusters::HostClusters for Host {
 
     fn get(&mut self, this: Resource<Candidates>, index: u32) -> Result<Option<Resource<LentCluster>>> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let cluster = self.table.get(&this)?.clusters.get(index).cloned();
+        let cluster = self.table.get(&this)?.get(index).cloned();
         Ok(cluster.map(|cluster| self.table.push(LentCluster::from(cluster))).transpose()?)
     }
 
@@ -149,10 +147,45 @@ impl clusters::HostClusters for Host {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::model::Cluster;
+    use std::sync::Arc;
+
+    use bulkhead_core::model::{Binding, Cluster};
+    use bulkhead_core::snapshot::{self, ClusterSnapshot};
     use serde_json::{Value, json};
 
-    use super::{json as document, looked_up};
+    use super::{Candidates, json as document, looked_up};
+
+    #[test]
+    fn amounts_are_in_base_units_and_those_of_the_candidates_only() {
+        let cluster = |(name, summary): (&str, Value)| {
+            let value = json!({"name": name, "spec": {"syncMode": "Push"}, "status": {"resourceSummary": summary}});
+            Arc::new(serde_json::from_value::<Cluster>(value).unwrap())
+        };
+        let snapshot = ClusterSnapshot::new([
+            cluster((
+                "a",
+                json!({"allocatable": {"cpu": "4"}, "allocated": {"cpu": "500m"}, "allocating": {"cpu": "1"}}),
+            )),
+            cluster(("b", json!({"allocatable": {"cpu": "9"}}))),
+            cluster(("c", json!({"allocatable": {"cpu": "2"}, "allocated": {"cpu": "3"}}))),
+            cluster(("d", json!({"allocatable": {"cpu": "many"}}))),
+            cluster(("e", Value::Null)),
+            cluster(("f", json!({"allocatable": {"memory": "50Pi"}, "allocated": {"cpu": "1"}}))),
+        ]);
+        let candidates = snapshot::Candidates::of_rows(&snapshot, &[0, 2, 3, 4, 5]);
+        let candidates = Candidates::new(Arc::new(Binding::default()), candidates);
+        let check = |name: &str, allocatable: [Option<f64>; 5], free: [Option<f64>; 5]| {
+            let known = |amounts: Vec<f64>| amounts.into_iter().map(|amount| Some(amount).filter(|a| !a.is_nan()));
+            let told: Vec<_> = known(candidates.amounts(name, |column| &column.allocatable)).collect();
+            assert_eq!(told, allocatable, "allocatable {name}");
+            let told: Vec<_> = known(candidates.amounts(name, |column| &column.amounts)).collect();
+            assert_eq!(told, free, "free {name}");
+        };
+        check("cpu", [Some(4.0), Some(2.0), None, None, None], [Some(2.5), Some(0.0), None, None, None]);
+        let all = 50.0 * 2_f64.powi(50);
+        check("memory", [None, None, None, None, Some(all)], [None, None, None, None, Some(all)]);
+        check("gpu", [None; 5], [None; 5]);
+    }
 
     #[test]
     fn a_pointer_finds_the_same_in_a_part_as_in_the_whole() {

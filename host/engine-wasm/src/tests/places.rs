@@ -22,12 +22,12 @@ fn calls_wait_for_a_place() {
 }
 
 #[test]
-fn a_call_that_finds_no_place_in_time_is_a_fault() {
+fn a_call_that_finds_no_place_in_time_is_a_fault_of_the_host() {
     let engine = engine(1);
     let quick = load_with(&engine, GUEST, Budget { wall_clock_ms: 10, ..Budget::default() }).unwrap();
     let held = engine.slots.take(engine.slots.plugin(), 0).unwrap();
     let fault = ask(&*quick).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Deadline);
+    assert_eq!(fault.kind, FaultKind::HostBusy);
     assert!(fault.message.contains("found no place for an instance within 10 ms"), "{fault}");
     drop(held);
     assert_eq!(ask(&*quick), Ok(EvictionVerdict::Abstain));
