@@ -23,6 +23,7 @@ pub mod flags;
 mod graceful_eviction;
 mod kinds;
 mod manager;
+mod member_resources;
 mod queue;
 mod render;
 mod scheduler;
