@@ -211,7 +211,7 @@ pub struct ReplicaRequirements {
 }
 
 /// One entry of a scheduling result.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
     /// Name of the member cluster.
