@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
-use bulkhead_core::model::{
-    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, SyncMode, set_condition,
-};
+use bulkhead_core::model::{ApiEnablement, ApiResource, Condition, ConditionStatus, SyncMode, set_condition};
 use bulkhead_core::names::keys;
 use http::Request;
-use k8s_openapi::api::core::v1::Node;
-use kube::api::ListParams;
 use kube::client::Body;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 
 use crate::cluster::write_ready;
 use crate::context::{Context, MemberError};
 use crate::controller::{self, Action, Error};
+use crate::member_resources::{self, MemberResources};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -36,7 +33,7 @@ struct Collected {
     kubernetes_version: String,
     api_enablements: Vec<ApiEnablement>,
     enablements: Condition,
-    node_summary: Option<NodeSummary>,
+    resources: Option<MemberResources>,
 }
 
 /// Runs the controller, for ever.
@@ -102,7 +99,10 @@ impl ClusterStatusController {
         write_ready(context, NAME, cluster, ready, |cluster| {
             cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
             cluster.status.api_enablements.clone_from(&collected.api_enablements);
-            cluster.status.node_summary.clone_from(&collected.node_summary);
+            if let Some(resources) = &collected.resources {
+                cluster.status.node_summary = Some(resources.nodes.clone());
+                cluster.status.resource_summary = Some(resources.summary.clone());
+            }
             set_condition(&mut cluster.status.conditions, collected.enablements.clone());
         })
         .await
@@ -135,7 +135,8 @@ impl ClusterStatusController {
         };
         let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.context.clock.now());
         let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
-        Collected { kubernetes_version, api_enablements, enablements, node_summary: node_summary(client).await }
+        let resources = member_resources::collect(client).await;
+        Collected { kubernetes_version, api_enablements, enablements, resources }
     }
 }
 
@@ -178,17 +179,4 @@ async fn enablements(client: &Client) -> (Vec<ApiEnablement>, bool) {
     }
     found.sort_by(|a, b| a.group_version.cmp(&b.group_version));
     (found, complete)
-}
-
-async fn node_summary(client: &Client) -> Option<NodeSummary> {
-    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.ok()?;
-    let is_ready = |node: &&Node| {
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    };
-    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    Some(NodeSummary {
-        total_num: count(nodes.items.len()),
-        ready_num: count(nodes.items.iter().filter(is_ready).count()),
-    })
 }

@@ -9,6 +9,7 @@ use bulkhead_api::{
 };
 use bulkhead_core::call::{InterpretCall, Interpretation, Operation, Reason};
 use bulkhead_core::combine::{self, Because, PolicyFault, Remarks};
+use bulkhead_core::decide::schedule::ScheduleExplanation;
 use bulkhead_core::journal::{Decision, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
@@ -79,6 +80,8 @@ pub struct Context {
     pub failures: Arc<Failures>,
     /// Numbers about what goes on.
     pub metrics: Arc<Metrics>,
+    /// Key of the binding whose scheduling is explained in the journal, as `namespace/name` or `name`.
+    pub explain: Option<String>,
     /// Resource templates, on the API server that [`HUB`] names.
     pub templates: Arc<DynamicStores>,
     /// Managed objects in member clusters, by cluster.
@@ -185,6 +188,11 @@ impl Context {
 
     /// Records a decision. Called before its effects are applied.
     pub(crate) fn record(&self, record: Record) -> u64 {
+        self.record_explained(record, None)
+    }
+
+    /// Records a scheduling decision with how it came about.
+    pub(crate) fn record_explained(&self, record: Record, explanation: Option<Arc<ScheduleExplanation>>) -> u64 {
         let Record { controller, subject, cluster, decision, because, effect, inputs } = record;
         let controller = controller.to_owned();
         self.journal.record(Entry {
@@ -196,6 +204,7 @@ impl Context {
             because,
             effect,
             inputs,
+            explanation,
         })
     }
 

@@ -25,6 +25,7 @@ pub mod flags;
 mod graceful_eviction;
 mod kinds;
 mod manager;
+mod member_resources;
 mod members;
 mod metrics;
 pub mod profile;

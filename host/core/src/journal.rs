@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::combine::Because;
+use crate::decide::schedule::ScheduleExplanation;
 use crate::time::Time;
 
 /// What a decision is about.
@@ -124,6 +125,9 @@ pub struct Entry {
     /// What it was decided from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Input>,
+    /// How a scheduling decision came about, if somebody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Arc<ScheduleExplanation>>,
 }
 
 /// What became of a decision.
@@ -220,6 +224,7 @@ mod tests {
                 because: Because::default(),
                 effect: String::new(),
                 inputs: Vec::new(),
+                explanation: None,
             });
         }
         assert_eq!(journal.records().iter().map(|record| record.id).collect::<Vec<_>>(), [2, 3]);

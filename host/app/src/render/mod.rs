@@ -1,12 +1,14 @@
 //! From a report to text, JSON and HTML.
 
 mod html;
+mod schedule;
 mod svg;
 mod text;
 
 use crate::report::Report;
 
 pub use html::html;
+pub use schedule::schedule;
 pub use text::{TextOptions, text};
 
 /// The report as pretty JSON with a newline at the end.

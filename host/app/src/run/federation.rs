@@ -65,6 +65,7 @@ impl Federation {
             events: emitter,
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
+            explain: None,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
         };

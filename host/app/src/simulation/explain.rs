@@ -7,7 +7,7 @@ use bulkhead_core::journal::{Decision, Record};
 use bulkhead_core::time::Time;
 use serde_json::{Value, json};
 
-use crate::render::duration;
+use crate::render::{duration, schedule};
 
 /// The decisions about a binding, and those about the clusters it was ever on, in order.
 pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record> {
@@ -40,6 +40,9 @@ pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
             entry.inputs.iter().map(|input| format!("{}@{}", input.subject, input.resource_version)).collect();
         let from = if inputs.is_empty() { String::new() } else { format!("; from {}", inputs.join(", ")) };
         let _ = writeln!(out, "             {by}{}{from}", entry.controller);
+        if let Some(explanation) = &entry.explanation {
+            out.push_str(&schedule(explanation));
+        }
     }
     if chain.is_empty() {
         out.push_str("\n  There is no decision about such a binding. A binding is named namespace/name-kind,\n  for example default/nginx-deployment.\n");

@@ -111,7 +111,13 @@ fn karmada_kinds() -> Vec<ResourceKind> {
 impl Federation {
     /// Starts everything and waits until the member clusters have joined. Must run on a current-thread runtime
     /// with a paused clock.
-    pub(super) async fn start(scenario: &Loaded, seed: u64, engines: Vec<Arc<dyn Engine>>) -> anyhow::Result<Self> {
+    /// The scheduling of the binding with the key `explain` is explained in the journal.
+    pub(super) async fn start(
+        scenario: &Loaded,
+        seed: u64,
+        engines: Vec<Arc<dyn Engine>>,
+        explain: Option<String>,
+    ) -> anyhow::Result<Self> {
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = scenario.flags.admission();
         let hub = ApiServer::new(controlplane::Options {
@@ -149,6 +155,7 @@ impl Federation {
             events: emitter,
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
+            explain,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
         };

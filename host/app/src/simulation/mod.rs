@@ -68,7 +68,7 @@ pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
 
 async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
     let seed = options.seed.unwrap_or(scenario.seed);
-    let mut federation = Federation::start(scenario, seed, options.engines).await?;
+    let mut federation = Federation::start(scenario, seed, options.engines, options.explain.clone()).await?;
     federation.load_plugins(&scenario.plugins)?;
     federation.check_plugins(&scenario.events)?;
     let start = federation.now();

@@ -1,5 +1,6 @@
 //! What becomes of a decision: record, result, status, events, and when to look again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_core::combine::Because;
@@ -90,17 +91,15 @@ fn record<B: Binding>(
         Outcome::Nothing => return Vec::new(),
         Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
         Outcome::Place(targets) => {
-            let (why, rejected) = (trigger.describe(), plan.explanation.rejections());
-            let message = if rejected.is_empty() { why.to_owned() } else { format!("{why}; not {rejected}") };
-            (Decision::Scheduled, Because::rule("Success", message), describe(targets))
+            (Decision::Scheduled, Because::rule("Success", reasons(binding, plan, trigger)), describe(targets))
         }
         Outcome::Clear(_) | Outcome::Keep(_) if !is_news(binding, conclusion) => return Vec::new(),
         Outcome::Clear(_) | Outcome::Keep(_) => {
             let because = Because::rule(conclusion.verdict.reason, &conclusion.verdict.message);
-            (Decision::NotScheduled, because, plan.explanation.affinity_name.clone())
+            (Decision::NotScheduled, because, String::new())
         }
     };
-    vec![context.record(Record {
+    let record = Record {
         controller: NAME,
         subject: subject(binding),
         cluster: None,
@@ -108,7 +107,27 @@ fn record<B: Binding>(
         because,
         effect,
         inputs: vec![input(binding)],
-    })]
+    };
+    vec![context.record_explained(record, plan.explanation.clone().map(Arc::new))]
+}
+
+/// Why the result is what it is, in one line: the trigger, the groups that could not be used, the clusters that fit
+/// into none.
+fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> String {
+    let mut reasons = vec![trigger.describe().to_owned()];
+    let terms = binding.spec().placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref());
+    for failed in &plan.failed_terms {
+        let name = terms.and_then(|terms| terms.get(failed.index)).map_or("", |term| term.affinity_name.as_str());
+        reasons.push(format!("group {name} cannot be used: {}", failed.error));
+    }
+    match &plan.affinity_name {
+        Some(name) => reasons.push(format!("this is group {name}")),
+        None => {
+            let rejected = plan.rejections.summary();
+            reasons.extend((!rejected.is_empty()).then(|| format!("not {rejected}")));
+        }
+    }
+    reasons.join("; ")
 }
 
 /// Whether the condition will say something else than before.

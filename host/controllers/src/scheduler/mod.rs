@@ -118,18 +118,18 @@ impl Reconcile for Scheduler {
         let Some(trigger) = schedule::trigger(&model, placement, &clusters, &options) else {
             return apply::note_observed(context, &*binding).await;
         };
-        let plan = schedule::decide(
-            SchedulingSnapshot {
-                binding: &model,
-                clusters: &clusters,
-                peers: &self.known.peers(context, &model),
-                accurate: None,
-                assumed: &self.known.assumed(&options, now),
-                options: &options,
-                now,
-            },
-            &inputs::policies(context),
-        );
+        let snapshot = SchedulingSnapshot {
+            binding: &model,
+            clusters: &clusters,
+            peers: &self.known.peers(context, &model),
+            accurate: None,
+            assumed: &self.known.assumed(&options, now),
+            options: &options,
+            now,
+        };
+        let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == model.key());
+        let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
+        let plan = decide(snapshot, &inputs::policies(context));
         context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
         let action = apply::apply(context, &self.known, &*binding, &plan, trigger).await?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();

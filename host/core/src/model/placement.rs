@@ -36,7 +36,12 @@ impl Placement {
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         let mut value: Value = serde_json::from_str(text)?;
         drop_nulls(&mut value);
-        if value.is_null() { Ok(Self::default()) } else { serde_json::from_value(value) }
+        match value {
+            Value::Null => Ok(Self::default()),
+            // Serde would take the elements of a list for the fields, in order.
+            Value::Array(_) => Err(serde::de::Error::custom("a placement is an object, not a list")),
+            value => serde_json::from_value(value),
+        }
     }
 
     /// The declared type; an absent `replicaScheduling` counts as Duplicated.

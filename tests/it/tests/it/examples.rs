@@ -20,6 +20,26 @@ fn a_duplicated_copy_is_made_elsewhere_and_the_survivor_is_not_touched() {
 }
 
 #[test]
+fn replicas_are_packed_onto_as_few_clusters_as_have_room() {
+    check("aggregated", 0..3);
+}
+
+#[test]
+fn replicas_stay_in_two_regions_when_one_is_lost() {
+    check("two-regions", 0..6);
+}
+
+#[test]
+fn the_second_affinity_group_is_used_when_nothing_is_left_of_the_first() {
+    check("failover-groups", 0..3);
+}
+
+#[test]
+fn a_wasm_filter_and_a_lua_score_change_a_placement() {
+    check("own-scheduler", 0..3);
+}
+
+#[test]
 fn the_old_copy_is_held_until_the_grace_period_ends_when_the_new_one_never_is_healthy() {
     check("never-healthy", 0..3);
 }

@@ -1,11 +1,12 @@
 //! How many replicas each selected cluster gets (Karmada: `core/common.go:AssignReplicas`, `core/assignment.go`).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ScheduleError;
 use super::candidate::Candidate;
 use super::components;
 use super::divide::{self, Division, Mode, Packing, Share};
+use super::explanation::DivisionExplanation;
 use super::options::SchedulerOptions;
 use super::trigger::reschedule_required;
 use super::webster::TieBreak;
@@ -13,7 +14,7 @@ use crate::model::{Binding, Placement, ReplicaDivisionPreference, ReplicaSchedul
 use crate::snapshot::ClusterSnapshot;
 
 /// How replicas are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
     /// All replicas on every cluster.
@@ -61,8 +62,30 @@ pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strat
 }
 
 /// The mode of dynamic division.
-pub(super) fn mode(binding: &Binding) -> Mode {
+fn mode(binding: &Binding) -> Mode {
     if reschedule_required(binding) { Mode::Fresh } else { Mode::Steady }
+}
+
+/// What the assignment is about to do, for people.
+pub(super) fn explain(assignment: &Assignment<'_>) -> Option<DivisionExplanation> {
+    let Assignment { binding, placement, selected, .. } = *assignment;
+    let assigned = divide::sum(&scheduled(assignment, selected));
+    let strategy = strategy(binding, placement).ok()?;
+    Some(DivisionExplanation { strategy, mode: mode(binding), replicas: binding.spec.replicas, assigned })
+}
+
+/// Rows of the selected clusters, with what each counts for where replicas are divided by weight.
+pub(super) fn weights(assignment: &Assignment<'_>) -> impl Iterator<Item = (u32, Option<i64>)> {
+    let fixed = match strategy(assignment.binding, assignment.placement) {
+        Ok(Strategy::StaticWeight) => Some(static_weights(assignment, assignment.selected)),
+        _ => None,
+    };
+    assignment.selected.iter().map(move |candidate| {
+        let weight = |fixed: &Vec<(u32, i64)>| {
+            fixed.iter().find(|(row, _)| *row == candidate.row).map_or(0, |(_, weight)| *weight)
+        };
+        (candidate.row, fixed.as_ref().map(weight))
+    })
 }
 
 /// The scheduling result.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::assign::{self, Assignment};
 use super::capacity::{self, Availability};
 use super::components;
-use super::explanation::{DivisionChoice, Explanation};
+use super::explanation::{AttemptExplanation, ScheduleExplanation};
+use super::rejections::Rejections;
 use super::select::{self, Selection};
 use super::{ScheduleError, SchedulingSnapshot, candidate};
 use crate::call::{FilterCall, ScoreCall};
@@ -17,12 +18,41 @@ use crate::snapshot::Candidates;
 /// What an attempt tells besides its result.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    pub(super) explanation: Explanation,
+    /// Of the attempt under way.
+    pub(super) rejections: Rejections,
     pub(super) remarks: Remarks,
+    /// Absent when nobody asks.
+    pub(super) explanation: Option<ScheduleExplanation>,
+}
+
+impl Told {
+    /// What to tell of the attempt under way, if somebody asks.
+    fn attempt(&mut self) -> Option<&mut AttemptExplanation> {
+        self.explanation.as_mut()?.attempts.last_mut()
+    }
 }
 
 /// Schedules onto the clusters of one group, or of the whole placement when it has none.
 pub(super) fn attempt(
+    snapshot: SchedulingSnapshot<'_>,
+    placement: &Placement,
+    policies: &PolicySet,
+    told: &mut Told,
+) -> Result<Vec<TargetCluster>, ScheduleError> {
+    told.rejections = Rejections::default();
+    if let Some(explanation) = &mut told.explanation {
+        let group = &snapshot.binding.status.scheduler_observed_affinity_name;
+        let affinity_name = placement.cluster_affinities.is_some().then(|| group.clone());
+        explanation.attempts.push(AttemptExplanation { affinity_name, ..AttemptExplanation::default() });
+    }
+    let result = place(snapshot, placement, policies, told);
+    if let Some(attempt) = told.explanation.as_mut().and_then(|explanation| explanation.attempts.last_mut()) {
+        attempt.conclude(&told.rejections, &result);
+    }
+    result
+}
+
+fn place(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
     policies: &PolicySet,
@@ -35,17 +65,18 @@ pub(super) fn attempt(
     }
     let feasible = filter(snapshot, policies, told);
     if feasible.is_empty() {
-        return Err(ScheduleError::NoClusterFit(told.explanation.no_cluster_fits()));
+        return Err(ScheduleError::NoClusterFit(told.rejections.no_cluster_fits()));
     }
     let feasible = Candidates::of_rows(clusters, &feasible);
     let scored = combine::score(policies, ScoreCall { binding, clusters: feasible, now });
     told.remarks.extend(scored.remarks);
-    told.explanation.scores = scored.by_policy;
     let (assumed, accurate) = (snapshot.assumed, snapshot.accurate);
-    let available = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
-    let candidates = candidate::rank(binding, placement, feasible, &scored.totals, &available);
-    told.explanation.feasible = feasible.rows().to_vec();
-    told.explanation.ranked.clone_from(&candidates);
+    let estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
+    let candidates = candidate::rank(binding, placement, feasible, &scored.totals, &estimates.available);
+    if let Some(attempt) = told.attempt() {
+        attempt.note_candidates(feasible, &candidates, &scored.by_policy, &estimates);
+        attempt.selection = select::rule(placement).ok().map(Into::into);
+    }
 
     let needed = match placement.replica_scheduling_type() {
         ReplicaSchedulingType::Duplicated => None,
@@ -54,14 +85,13 @@ pub(super) fn attempt(
     };
     let selection = Selection { placement, replicas: spec.replicas, needed, snapshot: clusters };
     let (selected, regions) = select::select(&selection, candidates)?;
-    told.explanation.regions = regions;
-    told.explanation.selected = selected.iter().map(|candidate| candidate.row).collect();
-    told.explanation.division = assign::strategy(binding, placement).ok().map(|strategy| DivisionChoice {
-        strategy,
-        mode: assign::mode(binding),
-        replicas: spec.replicas,
-    });
-    assign::assign(&Assignment { binding, placement, snapshot: clusters, options, selected: &selected })
+    let assignment = Assignment { binding, placement, snapshot: clusters, options, selected: &selected };
+    if let Some(attempt) = told.attempt() {
+        attempt.regions = regions;
+        attempt.division = assign::explain(&assignment);
+        attempt.note_selected(assign::weights(&assignment).map(|(row, weight)| (clusters.name(row), weight)));
+    }
+    assign::assign(&assignment)
 }
 
 /// Rows of the clusters that every filter lets pass. Terminating ones are left out without a reason; whether a
@@ -73,8 +103,7 @@ fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, told: &mut Tol
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());
     let feasible = passed.map(|(row, _)| *row).collect();
     told.remarks.extend(filtered.remarks);
-    told.explanation.clusters = Arc::clone(clusters);
-    told.explanation.asked = present.rows().to_vec();
-    told.explanation.rejections = filtered.rejections;
+    let (clusters, asked) = (Arc::clone(clusters), present.rows().to_vec());
+    told.rejections = Rejections { clusters, asked, rejections: filtered.rejections };
     feasible
 }

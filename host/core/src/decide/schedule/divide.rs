@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ScheduleError;
 use super::candidate::Candidate;
@@ -18,7 +18,7 @@ pub(super) struct Share {
 }
 
 /// How the previous result is taken into account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
     /// What runs stays where it is as far as possible.
@@ -28,7 +28,7 @@ pub enum Mode {
 }
 
 /// Weighted by room, or packed onto few clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Packing {
     /// In proportion to the room, over all selected clusters.
@@ -106,7 +106,7 @@ fn give_out(
     Ok(merge(kept, by_weight(target, &available, division.ties)))
 }
 
-fn sum(shares: &[Share]) -> i32 {
+pub(super) fn sum(shares: &[Share]) -> i32 {
     shares.iter().fold(0_i32, |sum, share| sum.wrapping_add(share.replicas))
 }
 

@@ -24,6 +24,7 @@ mod options;
 mod plan;
 mod plugins;
 mod region;
+mod rejections;
 mod select;
 mod trigger;
 pub mod webster;
@@ -41,12 +42,15 @@ use attempt::Told;
 use capacity::{AccurateEstimates, AssumedWorkload};
 pub use divide::{Mode, Packing};
 pub use error::{Retry, ScheduleError, Verdict, WriteError};
-pub use explanation::{CandidateExplanation, DivisionChoice, Explanation};
+pub use explanation::{
+    AttemptExplanation, CandidateExplanation, DivisionExplanation, ScheduleExplanation, SelectionRule,
+};
 pub use history::{EVICTION_HISTORY, blocked_until};
 pub use options::{SchedulerOptions, backoff};
 pub use plan::{Conclusion, FailedTerm, Outcome, ScheduleEvent, SchedulePlan, deleting_event};
 pub use plugins::{IN_TREE, IN_TREE_WORKLOAD_AFFINITY, enabled_plugins};
 pub use region::RegionChoice;
+pub use rejections::Rejections;
 pub use trigger::{Trigger, placement_changed, reschedule_required, trigger};
 
 /// What scheduling one binding depends on.
@@ -70,13 +74,21 @@ pub struct SchedulingSnapshot<'a> {
 
 /// Schedules one binding, whatever its trigger.
 pub fn decide(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
-    let mut told = Told::default();
+    plan(snapshot, policies, Told::default())
+}
+
+/// The same decision, and how it came about. Costs more: everything that was looked at is named.
+pub fn decide_explained(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
+    plan(snapshot, policies, Told { explanation: Some(ScheduleExplanation::default()), ..Told::default() })
+}
+
+fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut told: Told) -> SchedulePlan {
     let (outcome, affinity_name, failed_terms) = match &snapshot.binding.spec.placement {
         None => (Outcome::Keep(ScheduleError::NoPlacement), None, Vec::new()),
         Some(placement) => by_placement(snapshot, placement, policies, &mut told),
     };
-    let Told { explanation, remarks } = told;
-    SchedulePlan { outcome, affinity_name, failed_terms, explanation, remarks }
+    let Told { rejections, remarks, explanation } = told;
+    SchedulePlan { outcome, affinity_name, failed_terms, rejections, explanation, remarks }
 }
 
 /// The outcome, the group that it came from, and the groups that failed before.
@@ -119,7 +131,6 @@ fn by_terms(
     };
     let mut failed_terms = Vec::new();
     for (index, term) in terms.iter().enumerate().skip(first) {
-        told.explanation = Explanation::default();
         // Filters find the group under evaluation where they find the observed one.
         let mut binding;
         let evaluated = if term.affinity_name == *observed {
@@ -130,7 +141,6 @@ fn by_terms(
             SchedulingSnapshot { binding: &binding, ..snapshot }
         };
         let result = attempt::attempt(evaluated, placement, policies, told);
-        told.explanation.affinity_name.clone_from(&term.affinity_name);
         match result {
             Ok(targets) => return (Outcome::Place(targets), Some(term.affinity_name.clone()), failed_terms),
             Err(error) => failed_terms.push(FailedTerm { index, error }),

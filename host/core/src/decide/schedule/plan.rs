@@ -1,7 +1,8 @@
 //! What an attempt came to, and what follows once its result was written or refused.
 
 use super::error::{self, ScheduleError, Verdict, WriteError};
-use super::explanation::Explanation;
+use super::explanation::ScheduleExplanation;
+use super::rejections::Rejections;
 use crate::combine::Remarks;
 use crate::model::{Binding, BindingStatus, Condition, TargetCluster, set_condition};
 use crate::time::Time;
@@ -37,8 +38,10 @@ pub struct SchedulePlan {
     pub affinity_name: Option<String>,
     /// Groups that failed before, in the order in which they were tried.
     pub failed_terms: Vec<FailedTerm>,
-    /// How it came about; for several groups, of the last one tried.
-    pub explanation: Explanation,
+    /// Which clusters were rejected; for several groups, by the last one tried.
+    pub rejections: Rejections,
+    /// How it came about, if somebody asked.
+    pub explanation: Option<ScheduleExplanation>,
     /// What is worth telling about the plugins.
     pub remarks: Remarks,
 }

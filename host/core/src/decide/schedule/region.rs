@@ -1,6 +1,6 @@
 //! Selection by region (Karmada: `spreadconstraint/select_clusters_by_region.go`, `group_clusters.go`).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ScheduleError;
 use super::candidate::{Candidate, sort_key};
@@ -9,7 +9,7 @@ use super::select::Selection;
 use crate::model::{ReplicaSchedulingType, SpreadConstraint};
 
 /// A region that was weighed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RegionChoice {
     /// Its name.

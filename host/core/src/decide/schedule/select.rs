@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::ScheduleError;
 use super::candidate::Candidate;
+use super::explanation::SelectionRule;
 use super::region::{self, RegionChoice};
 use crate::model::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint};
 use crate::snapshot::ClusterSnapshot;
@@ -20,21 +21,53 @@ pub(super) struct Selection<'a> {
     pub(super) snapshot: &'a ClusterSnapshot,
 }
 
+/// By which rule clusters are selected.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule<'a> {
+    Everything,
+    ByCluster(&'a SpreadConstraint),
+    ByRegion(&'a SpreadConstraint, Option<&'a SpreadConstraint>),
+}
+
+/// The rule that a placement asks for.
+pub(super) fn rule(placement: &Placement) -> Result<Rule<'_>, ScheduleError> {
+    let constraints = &placement.spread_constraints;
+    if constraints.is_empty() || ignores_spread_constraints(placement) {
+        return Ok(Rule::Everything);
+    }
+    // The last one wins when a field is repeated.
+    let by = |field: &str| constraints.iter().rev().find(|constraint| constraint.spread_by_field == field);
+    match (by("region"), by("cluster")) {
+        (Some(region), cluster) => Ok(Rule::ByRegion(region, cluster)),
+        (None, Some(cluster)) => Ok(Rule::ByCluster(cluster)),
+        (None, None) => Err(ScheduleError::Select("just support cluster and region spread constraint".to_owned())),
+    }
+}
+
+impl From<Rule<'_>> for SelectionRule {
+    fn from(rule: Rule<'_>) -> Self {
+        match rule {
+            Rule::Everything => Self::Everything,
+            Rule::ByCluster(cluster) => Self::ByCluster { min: cluster.min_groups, max: cluster.max_groups },
+            Rule::ByRegion(region, cluster) => Self::ByRegion {
+                regions_min: region.min_groups,
+                regions_max: region.max_groups,
+                clusters_min: cluster.map_or(0, |cluster| cluster.min_groups),
+                clusters_max: cluster.map_or(0, |cluster| cluster.max_groups),
+            },
+        }
+    }
+}
+
 /// The clusters to use, in the order that assignment sees, and which regions were weighed against each other.
 pub(super) fn select(
     selection: &Selection<'_>,
     candidates: Vec<Candidate>,
 ) -> Result<(Vec<Candidate>, Vec<RegionChoice>), ScheduleError> {
-    let constraints = &selection.placement.spread_constraints;
-    if constraints.is_empty() || ignores_spread_constraints(selection.placement) {
-        return Ok((candidates, Vec::new()));
-    }
-    // The last one wins when a field is repeated.
-    let by = |field: &str| constraints.iter().rev().find(|constraint| constraint.spread_by_field == field);
-    match (by("region"), by("cluster")) {
-        (Some(region), cluster) => region::select(selection, region, cluster, &candidates),
-        (None, Some(cluster)) => Ok((by_cluster(selection, cluster, candidates)?, Vec::new())),
-        (None, None) => Err(ScheduleError::Select("just support cluster and region spread constraint".to_owned())),
+    match rule(selection.placement)? {
+        Rule::Everything => Ok((candidates, Vec::new())),
+        Rule::ByCluster(constraint) => Ok((by_cluster(selection, constraint, candidates)?, Vec::new())),
+        Rule::ByRegion(region, cluster) => region::select(selection, region, cluster, &candidates),
     }
 }
 

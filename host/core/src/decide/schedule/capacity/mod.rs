@@ -3,6 +3,7 @@
 //! Two estimators: the general one, from what clusters report of themselves (`summary`, `grades`, `sets`),
 //! and the accurate one, whose answers are part of the input. The smaller answer counts.
 
+mod accurate;
 mod assumed;
 mod grades;
 mod nodes;
@@ -18,14 +19,11 @@ use super::options::SchedulerOptions;
 use crate::model::Component;
 use crate::model::{BindingSpec, Placement};
 use crate::snapshot::{Candidates, ClusterSnapshot};
+pub use accurate::{AccurateEstimates, EstimateQuestion, estimate_question};
 pub use assumed::{ASSUMPTION_TTL_S, AssumedWorkload, Assumptions};
 
 /// What an estimator answers when it cannot tell.
 const CANNOT_TELL: i32 = -1;
-
-/// The answers of accurate estimators, by cluster; an error is the text of a failed call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccurateEstimates(pub BTreeMap<String, Result<i32, String>>);
 
 /// What is to be placed, as estimators see it.
 #[derive(Clone, Copy, Debug)]
@@ -69,12 +67,20 @@ pub(super) struct Availability<'a> {
     pub(super) accurate: Option<&'a AccurateEstimates>,
 }
 
-/// For each candidate, how many more replicas (or sets) it takes.
-pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> Result<Vec<i32>, ScheduleError> {
+/// How many more replicas (or sets) each candidate takes, and who said so.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Estimates {
+    pub(super) available: Vec<i32>,
+    pub(super) general: Option<Vec<i32>>,
+    pub(super) accurate: Option<Vec<i32>>,
+}
+
+/// Asks the estimators about each candidate.
+pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> Result<Estimates, ScheduleError> {
     let spec = input.spec;
     let mut available = vec![i32::MAX; clusters.len()];
     if spec.replicas == 0 && spec.components.is_empty() {
-        return Ok(available);
+        return Ok(Estimates { available, ..Estimates::default() });
     }
     let parsed;
     let workload = if components::placed_as_sets(spec, input.placement, input.options) {
@@ -84,14 +90,16 @@ pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> R
         Workload::Replicas(spec.replica_requirements.as_ref().map(|requirements| &requirements.resource_request))
     };
     let estimation = Estimation { workload, options: input.options, assumed: input.assumed };
-    merge(&mut available, &general(&estimation, clusters.snapshot(), clusters.rows())?);
-    if let Some(answers) = input.accurate.and_then(|estimates| all_answers(estimates, clusters)) {
-        merge(&mut available, &answers);
+    let general = general(&estimation, clusters.snapshot(), clusters.rows())?;
+    merge(&mut available, &general);
+    let accurate = input.accurate.and_then(|estimates| all_answers(estimates, clusters));
+    if let Some(answers) = &accurate {
+        merge(&mut available, answers);
     }
     for amount in available.iter_mut().filter(|amount| **amount == i32::MAX) {
         *amount = spec.replicas;
     }
-    Ok(available)
+    Ok(Estimates { available, general: Some(general), accurate })
 }
 
 fn merge(available: &mut [i32], answers: &[i32]) {

@@ -1,11 +1,15 @@
-//! What holds for every placement and every set of clusters.
+//! Scheduling with Karmada's in-tree plugins: here what holds for every placement and every set of clusters.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod explained;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bulkhead_core::decide::schedule::{
-    IN_TREE, Outcome, ScheduleError, SchedulePlan, SchedulerOptions, SchedulingSnapshot, decide, trigger,
+    IN_TREE, Outcome, ScheduleError, ScheduleExplanation, SchedulePlan, SchedulerOptions, SchedulingSnapshot, decide,
+    decide_explained, trigger,
 };
 use bulkhead_core::model::{Binding, Cluster, ReplicaSchedulingType, TargetCluster};
 use bulkhead_core::policy::{Policy, PolicySet};
@@ -166,6 +170,19 @@ fn policies(order: &[&str]) -> PolicySet {
 }
 
 fn plan(binding: &Binding, clusters: &[Arc<Cluster>], order: &[&str]) -> SchedulePlan {
+    ask(binding, clusters, order, decide)
+}
+
+fn explained(binding: &Binding, clusters: &[Arc<Cluster>]) -> SchedulePlan {
+    ask(binding, clusters, &IN_TREE, decide_explained)
+}
+
+fn ask(
+    binding: &Binding,
+    clusters: &[Arc<Cluster>],
+    order: &[&str],
+    decide: fn(SchedulingSnapshot<'_>, &PolicySet) -> SchedulePlan,
+) -> SchedulePlan {
     let (options, assumed) = (SchedulerOptions::default(), BTreeMap::new());
     let clusters = Arc::new(ClusterSnapshot::new(clusters.iter().cloned()));
     let (peers, accurate, now) = (&[][..], None, Time::from_millis(0));
@@ -221,7 +238,7 @@ proptest! {
     #[test]
     fn nothing_is_placed_on_a_rejected_cluster(binding in a_binding(), clusters in clusters()) {
         let plan = plan(&binding, &clusters, &IN_TREE);
-        let rejected: BTreeSet<&str> = plan.explanation.rejected().map(|(name, _)| name).collect();
+        let rejected: BTreeSet<&str> = plan.rejections.iter().map(|(name, _)| name).collect();
         for target in placed(&plan).unwrap_or_default() {
             let cluster = clusters.iter().find(|cluster| cluster.name == target.name);
             prop_assert!(cluster.is_some_and(|cluster| !cluster.is_terminating()), "{target:?}");
@@ -297,8 +314,11 @@ proptest! {
         let placement = binding.spec.placement.clone().unwrap();
         let _ = trigger(&binding, &placement, &snapshot, &SchedulerOptions::default());
         let plan = plan(&binding, &clusters, &IN_TREE);
-        let explained = serde_json::to_value(&plan.explanation).unwrap();
-        prop_assert!(explained["rejected"].is_object() && explained["selected"].is_array());
+        let explained = explained(&binding, &clusters);
+        prop_assert_eq!(&explained.outcome, &plan.outcome);
+        let explanation = explained.explanation.unwrap();
+        let told = serde_json::to_string(&explanation).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ScheduleExplanation>(&told).unwrap(), explanation);
         if let Some(error) = plan.error() {
             prop_assert!(!error.to_string().is_empty());
         }

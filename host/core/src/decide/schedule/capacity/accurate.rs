@@ -1,0 +1,91 @@
+//! What accurate estimators are asked before a decision, and what they answered.
+
+use std::collections::BTreeMap;
+
+use crate::decide::schedule::components;
+use crate::decide::schedule::options::SchedulerOptions;
+use crate::model::{BindingSpec, Component, Placement};
+use crate::snapshot::ClusterSnapshot;
+
+/// The answers of accurate estimators, by cluster; an error is the text of a failed call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccurateEstimates(pub BTreeMap<String, Result<i32, String>>);
+
+/// What accurate estimators are to be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EstimateQuestion {
+    /// Clusters whose estimators are asked, in order of name.
+    pub clusters: Vec<String>,
+    /// The components, if it is sets of these that are to be placed; absent for replicas of one pod template.
+    pub components: Option<Vec<Component>>,
+}
+
+/// What has to be asked before a binding is scheduled; absent when room does not matter.
+///
+/// Karmada asks the clusters that the filters let pass. Here the question comes before the filters, so every cluster
+/// is asked that some affinity of the placement matches. The decision looks only at those that pass.
+pub fn estimate_question(
+    spec: &BindingSpec,
+    placement: &Placement,
+    clusters: &ClusterSnapshot,
+    options: &SchedulerOptions,
+) -> Option<EstimateQuestion> {
+    if spec.replicas == 0 && spec.components.is_empty() {
+        return None;
+    }
+    // Components that cannot be read are an error of the decision, which needs no estimates for that.
+    let components =
+        if components::placed_as_sets(spec, placement, options) { Some(components::parse(spec).ok()?) } else { None };
+    let terms = placement.cluster_affinities.iter().flatten();
+    let of_terms = terms.flat_map(|term| {
+        let overflow = term.overflow().into_iter().map(|entry| clusters.selected_by(&entry.affinity));
+        std::iter::once(clusters.selected_by(&term.affinity)).chain(overflow).collect::<Vec<_>>()
+    });
+    let own = placement.cluster_affinity.as_ref().map(|affinity| clusters.selected_by(affinity));
+    let affinities: Vec<Vec<bool>> = own.into_iter().chain(of_terms).collect();
+    let matches =
+        |row: u32| affinities.is_empty() || affinities.iter().any(|rows| rows.get(row as usize) == Some(&true));
+    let asked = clusters.present().rows().iter().filter(|row| matches(**row));
+    Some(EstimateQuestion { clusters: asked.map(|row| clusters.name(*row).to_owned()).collect(), components })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::Cluster;
+
+    #[test]
+    fn estimators_of_clusters_that_an_affinity_matches_are_asked_if_room_matters() {
+        let cluster = |name: &str| Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() });
+        let clusters = ClusterSnapshot::new(["m1", "m2", "m3"].map(cluster));
+        let check = |spec: Value, expected: Option<&[&str]>| {
+            let mut whole = spec.clone();
+            whole["resource"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"});
+            let spec: BindingSpec = serde_json::from_value(whole).unwrap();
+            let placement = spec.placement.clone().unwrap_or_default();
+            let options = SchedulerOptions { multiple_pod_templates: true, ..SchedulerOptions::default() };
+            let question = estimate_question(&spec, &placement, &clusters, &options);
+            let asked = question.as_ref().map(|question| question.clusters.iter().map(String::as_str).collect());
+            assert_eq!(asked, expected.map(<[&str]>::to_vec), "{question:?}");
+            question.and_then(|question| question.components).map(|components| components.len())
+        };
+        check(json!({}), None);
+        check(json!({"replicas": 1}), Some(&["m1", "m2", "m3"]));
+        let named = |names: Value| json!({"clusterAffinity": {"clusterNames": names}});
+        check(json!({"replicas": 1, "placement": named(json!(["m2"]))}), Some(&["m2"]));
+        let overflow = json!([{"affinityName": "o", "clusterNames": ["m3"]}]);
+        let terms = json!({"clusterAffinities": [
+            {"affinityName": "a", "clusterNames": ["m1"], "overflowAffinities": overflow},
+        ]});
+        check(json!({"replicas": 1, "placement": terms}), Some(&["m1", "m3"]));
+        let mut placement = named(json!(["m1"]));
+        placement["spreadConstraints"] = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+        let set = json!([{"name": "c", "replicas": 1}]);
+        assert_eq!(check(json!({"components": set, "placement": placement}), Some(&["m1"])), Some(1));
+        check(json!({"components": ["c"], "placement": placement}), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Which clusters the filters of an attempt rejected. Kept in columns; names and texts are made when somebody reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::combine::Because;
+use crate::snapshot::ClusterSnapshot;
+
+/// Who rejected which cluster first, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Rejections {
+    pub(super) clusters: Arc<ClusterSnapshot>,
+    /// Rows that were asked about, and who rejected each first.
+    pub(super) asked: Vec<u32>,
+    pub(super) rejections: Vec<Option<Box<Because>>>,
+}
+
+/// Clusters named for one reason; more are counted.
+const NAMED_MAX: usize = 3;
+
+impl Rejections {
+    /// Rejected clusters, in order of name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Because)> {
+        let asked = self.asked.iter().zip(&self.rejections);
+        asked.filter_map(|(row, because)| Some((self.clusters.name(*row), because.as_deref()?)))
+    }
+
+    /// Who was rejected and why, in one line: `member1, member4: <reason>; 40 clusters: <another>`.
+    pub fn summary(&self) -> String {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (cluster, because) in self.iter() {
+            by_reason.entry(&because.reason.message).or_default().push(cluster);
+        }
+        let line = |(reason, clusters): (&str, Vec<&str>)| {
+            let who =
+                if clusters.len() > NAMED_MAX { format!("{} clusters", clusters.len()) } else { clusters.join(", ") };
+            format!("{who}: {reason}")
+        };
+        by_reason.into_iter().map(line).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Clusters that are being removed, which filters are not asked about.
+    pub(super) fn terminating(&self) -> Vec<String> {
+        let clusters = self.clusters.clusters().iter().filter(|cluster| cluster.is_terminating());
+        clusters.map(|cluster| cluster.name.clone()).collect()
+    }
+
+    /// Karmada's text when nobody is left: a histogram of reasons, sorted as strings. It counts terminating clusters
+    /// among all, but not among the reasons.
+    pub(super) fn no_cluster_fits(&self) -> String {
+        let all = self.clusters.len();
+        let mut histogram: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, because) in self.iter() {
+            *histogram.entry(&because.reason.message).or_default() += 1;
+        }
+        if histogram.is_empty() {
+            return format!("0/{all} clusters are available: no cluster exists.");
+        }
+        let mut reasons: Vec<_> = histogram.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        reasons.sort();
+        format!("0/{all} clusters are available: {}.", reasons.join(", "))
+    }
+}
