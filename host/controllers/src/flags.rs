@@ -199,6 +199,9 @@ pub struct Flags {
     pub plugins: Vec<String>,
     /// Whether selected clusters without a replica become targets too.
     pub enable_empty_workload_propagation: bool,
+    /// Not in Karmada, where it cannot be switched off: whether the interpreters that come with the program for kinds
+    /// of other projects are asked, after customizations and before the native rules.
+    pub third_party_interpreters: bool,
 }
 
 impl Default for Flags {
@@ -234,6 +237,7 @@ impl Default for Flags {
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,
+            third_party_interpreters: true,
         }
     }
 }

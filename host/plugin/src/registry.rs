@@ -14,6 +14,8 @@ pub enum Layer {
     Plugins,
     /// Scripts of ResourceInterpreterCustomization objects.
     Customizations,
+    /// The interpreters that come with the program, for kinds that Kubernetes does not have.
+    Library,
     /// ClusterTaintPolicy objects.
     TaintPolicies,
     /// Compiled in.

@@ -211,6 +211,27 @@ impl EntryPoint {
         }
     }
 
+    /// The function behind a rule of a ResourceInterpreterCustomization, by the rule's name on the wire.
+    /// (Karmada: `pkg/apis/config/v1alpha1/resourceinterpretercustomization_types.go:CustomizationRules`.)
+    pub fn of_rule(rule: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|point| point.rule() == Some(rule))
+    }
+
+    /// Name on the wire of the rule that it is behind; none for functions that Karmada does not know.
+    pub fn rule(self) -> Option<&'static str> {
+        match self {
+            Self::Retain => Some("retention"),
+            Self::Replicas => Some("replicaResource"),
+            Self::Components => Some("componentResource"),
+            Self::Revise => Some("replicaRevision"),
+            Self::ReflectStatus => Some("statusReflection"),
+            Self::AggregateStatus => Some("statusAggregation"),
+            Self::Health => Some("healthInterpretation"),
+            Self::Dependencies => Some("dependencyInterpretation"),
+            Self::ClusterTaint | Self::Filter | Self::Score | Self::EvictionCheck => None,
+        }
+    }
+
     /// Name of the global function; Karmada's own where Karmada has one.
     pub fn function(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use bulkhead_core::policy::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::answer::{fault_name, filter_verdict, interpretation, shown};
+use crate::outputs::Outputs;
 use crate::question::Question;
 
 /// What has to be answered. What a case does not name is not compared.
@@ -27,6 +28,8 @@ pub enum Expectation {
     Result(Value),
     /// An interpretation that has at least these members, at any depth; lists have to be equal.
     Contains(Value),
+    /// These results by Karmada's names; those that are not named may be anything.
+    Outputs(Outputs),
     /// No rule for the operation.
     NoRule,
     /// A fault of this kind instead of an answer.
@@ -113,11 +116,16 @@ impl Expectation {
             (Self::EvictionCheck(expected, why), Ok(Reply::EvictionCheck(told))) => expected.fits(why, told),
             (Self::Result(expected), Ok(Reply::Interpret(Some(told)))) => same_json(expected, &interpretation(told)),
             (Self::Contains(expected), Ok(Reply::Interpret(Some(told)))) => contains(&interpretation(told), expected),
+            (Self::Outputs(expected), Ok(reply)) => expected.fit(&Outputs::of(&question.request, reply)),
             (Self::NoRule, Ok(Reply::Interpret(told))) => told.is_none(),
             (Self::Fault(kind), Err(fault)) => *kind == fault.kind,
             _ => false,
         };
-        (!fits).then(|| format!("expected {}\n     got {}", self.shown(), shown_whole(reply)))
+        let got = || match (self, reply) {
+            (Self::Outputs(_), Ok(reply)) => Outputs::of(&question.request, reply).shown(),
+            _ => shown_whole(reply),
+        };
+        (!fits).then(|| format!("expected {}\n     got {}", self.shown(), got()))
     }
 
     fn shown(&self) -> String {
@@ -130,6 +138,7 @@ impl Expectation {
             Self::EvictionCheck(verdict, why) => format!("{}{}", verdict.shown(), why.shown()),
             Self::Result(value) => value.to_string(),
             Self::Contains(value) => format!("at least {value}"),
+            Self::Outputs(outputs) => outputs.shown(),
             Self::NoRule => "no rule".to_owned(),
             Self::Fault(kind) => format!("the fault {}", fault_name(*kind)),
         }

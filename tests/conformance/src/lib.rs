@@ -17,6 +17,7 @@ mod expectation;
 mod inputs;
 mod junit;
 pub mod laws;
+mod outputs;
 mod question;
 mod report;
 #[cfg(test)]
@@ -26,6 +27,8 @@ mod subject;
 
 pub use cases::{Case, CaseErrors, parse_cases, read_cases};
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
+pub use inputs::plain_questions;
+pub use outputs::Outputs;
 pub use question::{Candidates, Eviction, Question, Request};
 pub use report::{Check, Outcome, Report};
 pub use smoke::smoke;

@@ -18,7 +18,7 @@ use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
-use bulkhead_core::policy::Policy;
+use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Engine, FoundPlugin, Installed, Layer, LoadError, LoadStage, Registry};
 use bulkhead_plugins_builtin::FailoverEviction;
@@ -126,7 +126,9 @@ impl Federation {
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..controlplane::Options::new("control plane", seed, clock.clone())
         });
+        let library = library(scenario, &engines);
         let registry = Arc::new(Registry::new(engines));
+        registry.replace(Layer::Library, library);
         registry.replace(Layer::Builtins, builtins(scenario));
         let tasks = Tasks::default();
         let mut members = BTreeMap::new();
@@ -378,6 +380,13 @@ fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
         policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
     }
     policies
+}
+
+/// The interpreters that come with the program, unless they are switched off or there is nothing to run them.
+fn library(scenario: &Loaded, engines: &[Arc<dyn Engine>]) -> Vec<Arc<dyn Policy>> {
+    let lua = engines.iter().find(|engine| engine.kind() == EngineKind::Lua);
+    let lua = lua.filter(|_| scenario.flags.third_party_interpreters);
+    lua.map(bulkhead_plugins_lua::policies).unwrap_or_default()
 }
 
 fn is_condition_taint(taint: &bulkhead_core::model::Taint) -> bool {

@@ -24,11 +24,15 @@
 //! `now` in `input` is an RFC 3339 time; without it it is 2026-01-01T00:00:00Z. `expect` may be a `fault` instead, by
 //! kind, such as `guest-error`. Bindings and clusters are written with `name`, `labels`, `spec`, `status`, or as Kubernetes
 //! shows them, with `metadata`. A field that nobody reads is an error, as it is most likely misspelt.
+//!
+//! Files in the format of Karmada's own test data for interpreters are read too; what it looks like is told in
+//! `karmada.rs`.
 
 mod build;
 mod expect;
 mod format;
 mod input;
+mod karmada;
 mod model;
 #[cfg(test)]
 mod tests;
@@ -108,6 +112,9 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
 
 /// Reads cases from the text of a file; `origin` is its name for messages.
 pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
+    if karmada::is_format_of(text) {
+        return karmada::cases(origin, text).map_err(|problems| CaseErrors { problems });
+    }
     let file: format::CaseFile =
         serde_saphyr::from_str(text).map_err(|error| CaseErrors { problems: vec![format!("{origin}: {error}")] })?;
     build::cases(origin, file).map_err(|problems| CaseErrors { problems })
@@ -117,6 +124,11 @@ pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
 pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
     let mut loaded = Configured { subject, policies: BTreeMap::new() };
     cases.iter().map(|case| check(&mut loaded, case)).collect()
+}
+
+/// Puts one case to the plugin.
+pub fn one(subject: &Subject<'_>, case: &Case) -> Check {
+    check(&mut Configured { subject, policies: BTreeMap::new() }, case)
 }
 
 fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {

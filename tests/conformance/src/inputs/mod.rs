@@ -61,6 +61,13 @@ pub(crate) struct Inputs {
     pub(crate) huge: Vec<Sample>,
 }
 
+/// Plain questions about what a policy answers, and what is special about each: what a host asks on a good day, and on a
+/// bad one.
+pub fn plain_questions(capability: &Capability) -> Vec<(String, Question)> {
+    let inputs = Inputs::small(capability.kind, std::slice::from_ref(capability));
+    inputs.plain.into_iter().map(|sample| (sample.what, sample.question)).collect()
+}
+
 impl Inputs {
     /// Inputs for what a policy answers of that kind, those of its cases among them.
     pub(crate) fn of(kind: CallKind, capabilities: &[Capability], cases: &[Case]) -> Self {

@@ -1,0 +1,37 @@
+//! From a ResourceInterpreterCustomization to a plugin that an engine can load.
+
+use bulkhead_api::ResourceInterpreterCustomization;
+use bulkhead_core::policy::EngineKind;
+use bulkhead_plugin::{Entry, EntryPoint, Module, PluginSource};
+use kube::ResourceExt as _;
+
+/// A text that is no customization.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {message}")]
+pub struct NotACustomization {
+    /// Where the text came from.
+    pub origin: String,
+    /// What is wrong with it, with line and column where they are known.
+    pub message: String,
+}
+
+/// Reads one customization in YAML; `origin` is where the text came from.
+pub fn parse(origin: &str, text: &str) -> Result<ResourceInterpreterCustomization, NotACustomization> {
+    serde_saphyr::from_str(text)
+        .map_err(|error| NotACustomization { origin: origin.to_owned(), message: error.to_string() })
+}
+
+/// The plugin that its scripts make, one module for each rule that has a script.
+///
+/// A module's origin is `origin` with the name of the rule, which is what errors begin with.
+pub fn source(customization: &ResourceInterpreterCustomization, origin: &str) -> PluginSource {
+    let target = &customization.spec.target;
+    let scripts = customization.spec.customizations.scripts();
+    let modules = scripts.filter_map(|(rule, script)| {
+        let object_kind = Some((target.api_version.clone(), target.kind.clone()));
+        let entry = Entry { point: EntryPoint::of_rule(rule)?, object_kind };
+        let origin = format!("{origin} {rule}");
+        Some(Module { origin, code: script.as_bytes().to_vec(), entries: vec![entry] })
+    });
+    PluginSource::new(customization.name_any(), EngineKind::Lua, modules.collect())
+}

@@ -1,0 +1,63 @@
+//! A policy that is loaded when it is first asked.
+
+use std::sync::{Arc, OnceLock};
+
+use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_plugin::Engine;
+
+use crate::{Kind, customization};
+
+/// The interpreter of one kind of the library.
+///
+/// What it answers is known without reading its scripts. An operation that it has no script for is one that it has no
+/// rule for, and the next policy is asked.
+pub(crate) struct LazyPolicy {
+    id: PolicyId,
+    capabilities: Vec<Capability>,
+    kind: &'static Kind,
+    engine: Arc<dyn Engine>,
+    loaded: OnceLock<Result<Arc<dyn Policy>, Fault>>,
+}
+
+impl LazyPolicy {
+    pub(crate) fn new(kind: &'static Kind, engine: Arc<dyn Engine>) -> Self {
+        let name = format!("{} {}", kind.api_version, kind.kind);
+        let id = PolicyId { name, version: env!("CARGO_PKG_VERSION").to_owned(), engine: EngineKind::Lua };
+        let calls = [CallKind::Health, CallKind::Interpret].into_iter();
+        let calls = calls.filter(|call| kind.has_health || *call != CallKind::Health);
+        let capabilities = calls.map(|call| Capability::on(call, kind.api_version, kind.kind)).collect();
+        Self { id, capabilities, kind, engine, loaded: OnceLock::new() }
+    }
+
+    fn policy(&self) -> Result<&Arc<dyn Policy>, Fault> {
+        self.loaded.get_or_init(|| self.load()).as_ref().map_err(Clone::clone)
+    }
+
+    /// The texts are compiled in and tested, so that what goes wrong is the host's mistake.
+    fn load(&self) -> Result<Arc<dyn Policy>, Fault> {
+        let host_bug = |message: String| Fault::new(FaultKind::HostBug, message);
+        let origin = self.kind.folder();
+        let parsed = customization::parse(&origin, self.kind.text).map_err(|error| host_bug(error.to_string()))?;
+        let loaded = self.engine.load(&customization::source(&parsed, &origin));
+        loaded.map(|loaded| loaded.policy).map_err(|error| host_bug(error.to_string()))
+    }
+}
+
+impl Policy for LazyPolicy {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        self.policy()?.call(call)
+    }
+
+    fn usage(&self) -> Usage {
+        self.loaded.get().and_then(|loaded| loaded.as_ref().ok()).map_or_else(Usage::default, |policy| policy.usage())
+    }
+}

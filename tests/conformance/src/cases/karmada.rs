@@ -1,0 +1,142 @@
+//! Cases in the format of Karmada's own test data for interpreters: a stream of YAML documents.
+//!
+//! | key | what |
+//! | --- | --- |
+//! | `name`, `description` | free text |
+//! | `operation` | the operation, in any case |
+//! | `desiredObj`, `observedObj` | objects; an operation on one object takes whichever is given |
+//! | `statusItems` | of `AggregateStatus`: what the member clusters report |
+//! | `inputReplicas` | of `ReviseReplica` |
+//! | `output` | what has to come out, by name: `retained`, `replica`, `requires`, `components`, `revised`, `status`, `aggregatedStatus`, `healthy`, `dependencies`; ours in addition: `health`, `reason`, `message` |
+//! | `fault` | ours: the kind of fault that has to come out instead |
+//!
+//! A result that `output` does not name is not compared. The order of dependencies and components does not matter,
+//! quantities are compared by value, and the text `{{EXCLUDE}}` in the place of a value stands for any or none.
+//! (Karmada: `pkg/resourceinterpreter/default/thirdparty/thirdparty_test.go`.)
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::policy::FaultKind;
+use bulkhead_core::time::Time;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::Case;
+use super::build::line_of;
+use crate::expectation::Expectation;
+use crate::inputs::NOW;
+use crate::outputs::Outputs;
+use crate::question::{Question, Request};
+
+/// A document.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    name: Spanned<String>,
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    operation: Spanned<String>,
+    desired_obj: Option<Spanned<Value>>,
+    observed_obj: Option<Spanned<Value>>,
+    status_items: Option<Spanned<Vec<AggregatedStatusItem>>>,
+    input_replicas: Option<Spanned<i32>>,
+    output: Option<Spanned<BTreeMap<String, Value>>>,
+    fault: Option<Spanned<FaultKind>>,
+}
+
+/// Whether a text is in this format rather than in ours: one of its documents names an operation.
+pub(super) fn is_format_of(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("operation:"))
+}
+
+/// The cases of a file, or everything that is wrong with it.
+pub(super) fn cases(origin: &str, text: &str) -> Result<Vec<Case>, Vec<String>> {
+    let documents: Vec<Option<Document>> =
+        serde_saphyr::from_multiple(text).map_err(|error| vec![format!("{origin}: {error}")])?;
+    let (mut cases, mut problems) = (Vec::new(), Vec::new());
+    for document in documents.into_iter().flatten() {
+        match case(origin, &document) {
+            Ok(case) => cases.push(case),
+            Err((line, field, message)) => problems.push(format!("{origin}:{line}: {field}: {message}")),
+        }
+    }
+    if problems.is_empty() { Ok(cases) } else { Err(problems) }
+}
+
+/// Line, field and what is wrong with it.
+type Problem = (u64, &'static str, String);
+
+fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
+    let line = line_of(&document.name);
+    let request = request(document)?;
+    let expected = match (&document.output, &document.fault) {
+        (Some(output), None) => {
+            let named = Outputs::named(&output.value).map_err(|message| (line_of(output), "output", message))?;
+            Expectation::Outputs(named)
+        }
+        (None, Some(fault)) => Expectation::Fault(fault.value),
+        (None, None) => return Err((line, "output", "is missing; without it nothing is expected".to_owned())),
+        (Some(_), Some(fault)) => {
+            return Err((line_of(fault), "fault", "is the whole answer, there can be no output beside it".to_owned()));
+        }
+    };
+    let question = Question { request, now: Time::from_millis(NOW) };
+    let origin = format!("{origin}:{line}");
+    Ok(Case { name: document.name.value.clone(), origin, config: None, question, expected, steps_max: None })
+}
+
+fn request(document: &Document) -> Result<Request, Problem> {
+    let operation = document.operation.value.to_ascii_lowercase();
+    Ok(match operation.as_str() {
+        "interprethealth" => Request::Health(only(document)?),
+        "interpretreplica" => Request::Replicas(only(document)?),
+        "interpretcomponent" => Request::Components(only(document)?),
+        "interpretstatus" => Request::ReflectStatus(only(document)?),
+        "interpretdependency" => Request::Dependencies(only(document)?),
+        "revisereplica" => {
+            let replicas = document.input_replicas.as_ref();
+            let replicas = replicas.ok_or_else(|| missing(document, "inputReplicas"))?;
+            Request::Revise(only(document)?, replicas.value)
+        }
+        "aggregatestatus" => {
+            let items = document.status_items.as_ref().map(|items| items.value.clone());
+            Request::AggregateStatus(only(document)?, items.unwrap_or_default())
+        }
+        "retain" => {
+            let object = |given: &Option<Spanned<Value>>, field| {
+                given.as_ref().map(|object| Arc::new(object.value.clone())).ok_or_else(|| missing(document, field))
+            };
+            Request::Retain(
+                object(&document.desired_obj, "desiredObj")?,
+                object(&document.observed_obj, "observedObj")?,
+            )
+        }
+        _ => {
+            let message = format!(
+                "there is no {:?}; there are InterpretHealth, InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
+                 InterpretStatus, AggregateStatus and InterpretDependency",
+                document.operation.value
+            );
+            return Err((line_of(&document.operation), "operation", message));
+        }
+    })
+}
+
+fn missing(document: &Document, field: &'static str) -> Problem {
+    (line_of(&document.operation), field, format!("is missing; {} needs it", document.operation.value))
+}
+
+/// The object of an operation on one.
+fn only(document: &Document) -> Result<Arc<Value>, Problem> {
+    match (&document.desired_obj, &document.observed_obj) {
+        (Some(object), None) | (None, Some(object)) => Ok(Arc::new(object.value.clone())),
+        (None, None) => Err(missing(document, "desiredObj or observedObj")),
+        (Some(_), Some(observed)) => {
+            let message = format!("{} is about one object; leave out one of the two", document.operation.value);
+            Err((line_of(observed), "observedObj", message))
+        }
+    }
+}
