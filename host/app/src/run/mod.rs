@@ -132,8 +132,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     say(&format!("health and metrics at http://{address}"));
     let _reviews = reviews(arguments, &flags, &hub).await?;
-    let federation =
-        federation::Federation::start(&hub, flags, arguments.plugin_directory.as_deref(), &permit, &state)?;
+    let engines = arguments.engines.start(flags.pod_detail())?;
+    let plugins = arguments.plugin_directory.as_deref();
+    let federation = federation::Federation::start(&hub, flags, engines, plugins, &permit, &state)?;
 
     let mut stop = std::pin::pin!(interrupted());
     let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit);

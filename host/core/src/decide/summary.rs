@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::model::ResourceSummary;
-use crate::pod;
+use crate::pod::{self, Detail};
 use crate::quantity::{Format, Quantity};
 
 /// What of a node counts.
@@ -101,7 +101,7 @@ pub fn summarize(nodes: &[NodeOffer], pods: &[PodDemand]) -> ResourceSummary {
 }
 
 fn demand(sums: &mut Sums, pod: &PodDemand) {
-    let needed = pod::requirements(&json!({"spec": pod.spec})).ok().flatten();
+    let needed = pod::requirements(&json!({"spec": pod.spec}), Detail::Plain).ok().flatten();
     for (name, amount) in needed.into_iter().flat_map(|needed| needed.resource_request) {
         add(sums, &name, amount.parse().unwrap_or_default());
     }
