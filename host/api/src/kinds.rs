@@ -124,6 +124,17 @@ pub const REGISTERED: &[KindInfo] = &[
         namespaced: false,
         status_subresource: false,
     },
+    KindInfo {
+        group: "config.karmada.io",
+        version: "v1alpha1",
+        kind: "ResourceInterpreterWebhookConfiguration",
+        plural: "resourceinterpreterwebhookconfigurations",
+        singular: "resourceinterpreterwebhookconfiguration",
+        short_names: &[],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: false,
+    },
 ];
 
 #[cfg(test)]
@@ -133,7 +144,7 @@ mod tests {
     use super::*;
     use crate::{
         Cluster, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, PropagationPolicy,
-        ResourceBinding, ResourceInterpreterCustomization, Work,
+        ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -155,6 +166,7 @@ mod tests {
         check::<ClusterResourceBinding>(5);
         check::<Work>(6);
         check::<ResourceInterpreterCustomization>(7);
-        assert_eq!(REGISTERED.len(), 8);
+        check::<ResourceInterpreterWebhookConfiguration>(8);
+        assert_eq!(REGISTERED.len(), 9);
     }
 }

@@ -18,6 +18,7 @@ pub mod kinds;
 mod object;
 pub mod policy;
 pub mod time;
+pub mod webhook;
 pub mod work;
 
 pub use binding::{AnyBinding, ClusterResourceBinding, ResourceBinding};
@@ -26,4 +27,5 @@ pub use decode::{Decoded, FieldError, UnknownField, decode_strict};
 pub use interpreter::ResourceInterpreterCustomization;
 pub use kinds::{KindInfo, REGISTERED};
 pub use policy::{ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy};
+pub use webhook::ResourceInterpreterWebhookConfiguration;
 pub use work::Work;

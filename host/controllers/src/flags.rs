@@ -8,6 +8,8 @@ use bulkhead_core::model::PurgeMode;
 use bulkhead_core::pod::Detail;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::interpreter::NoInterpreter;
+
 /// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct GoDuration(pub Duration);
@@ -145,6 +147,8 @@ pub struct Flags {
     pub plugins: Vec<String>,
     /// Whether selected clusters without a replica become targets too.
     pub enable_empty_workload_propagation: bool,
+    /// Not in Karmada: what counts for objects whose health nobody interprets; there they are healthy.
+    pub health_without_interpreter: NoInterpreter,
 }
 
 impl Default for Flags {
@@ -168,6 +172,7 @@ impl Default for Flags {
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,
+            health_without_interpreter: NoInterpreter::Healthy,
         }
     }
 }

@@ -156,6 +156,8 @@ impl Machine {
                 | FaultKind::Deadline
                 | FaultKind::Memory
                 | FaultKind::Quarantined
+                | FaultKind::NotLoaded
+                | FaultKind::Unreachable
                 | FaultKind::HostBug => false,
             },
         };

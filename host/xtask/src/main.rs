@@ -36,6 +36,10 @@ enum Task {
         subject: vectors::Subject,
         /// The file.
         file: PathBuf,
+        /// For the interpreter: a folder with the customizations that the cases of level thirdparty were made with.
+        /// Without it our own library answers them.
+        #[arg(long, value_name = "DIR")]
+        customizations: Option<PathBuf>,
     },
 }
 
@@ -71,7 +75,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::cargo(&root, &["test", "--workspace"])?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Vectors { subject, file } => vectors::run(subject, &file),
+        Task::Vectors { subject, file, customizations } => {
+            let library = Some(root.join("plugins/lua/kinds"));
+            vectors::run(subject, &file, bulkhead_vectors::interpreter::Options { customizations, library })
+        }
     }
 }
 

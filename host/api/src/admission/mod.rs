@@ -19,6 +19,7 @@ mod propagation;
 mod taint_policy;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use bulkhead_core::model::{BindingSpec, ClusterSpec, ClusterTaintPolicySpec};
 use bulkhead_core::names::keys;
@@ -29,9 +30,11 @@ use serde_json::{Map, Value};
 
 pub use self::denied::Denied;
 pub use self::placement::validate_placement;
+pub use self::webhook::validate as validate_hooks;
 use crate::decode::decode;
 use crate::interpreter::CustomizationSpec;
 use crate::policy::PropagationSpec;
+use crate::webhook::Hook;
 use crate::work::WorkSpec;
 
 /// What is being done to the object.
@@ -110,6 +113,11 @@ pub fn admit(
             Ok(())
         }
         ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
+        ("config.karmada.io", "ResourceInterpreterWebhookConfiguration") => {
+            let hooks = object.get("webhooks").cloned().unwrap_or_default();
+            let hooks: Option<Vec<Hook>> = decode(&hooks).map_err(|error| Denied::undecodable("webhooks", error))?;
+            webhook::validate(&hooks.unwrap_or_default()).into_iter().next().map_or(Ok(()), Err)
+        }
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;
             cluster::default_spec(&mut spec, now);

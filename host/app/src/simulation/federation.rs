@@ -9,7 +9,7 @@ use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, ObjectKind, Scope, Stores, Tasks,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, NoWebhooks, ObjectKind, Scope, Stores, Tasks,
     controller_names,
 };
 use bulkhead_controlplane as controlplane;
@@ -17,7 +17,7 @@ use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyStat
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::SyncMode;
-use bulkhead_core::names::keys;
+use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::policy::Policy;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Engine, FoundPlugin, Installed, Layer, LoadError, LoadStage, Registry};
@@ -28,7 +28,8 @@ use serde_json::{Value, json};
 
 use super::member;
 use crate::scenario::{
-    ClusterSpec, ClusterState, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject, ObjectSpec,
+    ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
+    ObjectSpec,
 };
 
 /// First moment of every simulation, so that no output depends on the day.
@@ -94,6 +95,20 @@ impl controlplane::Admission for Webhooks {
     }
 }
 
+fn custom_kinds(scenario: &Loaded) -> Vec<ResourceKind> {
+    let kind = |custom: &CustomKind| {
+        let (group, version) = split_api_version(&custom.api_version);
+        ResourceKind {
+            group: group.to_owned().into(),
+            version: version.to_owned().into(),
+            kind: custom.kind.clone().into(),
+            plural: custom.plural.clone().into(),
+            ..ResourceKind::namespaced("", "", "", "").with_status()
+        }
+    };
+    scenario.custom_kinds.iter().map(kind).collect()
+}
+
 fn karmada_kinds() -> Vec<ResourceKind> {
     let kind = |info: &bulkhead_api::KindInfo| {
         let kind = if info.namespaced {
@@ -114,7 +129,11 @@ impl Federation {
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = AdmissionOptions { allow_no_execute_taint_policy: scenario.flags.allow_no_execute_taint_policy };
         let hub = ApiServer::new(controlplane::Options {
-            kinds: controlplane::kinds::kubernetes().into_iter().chain(karmada_kinds()).collect(),
+            kinds: controlplane::kinds::kubernetes()
+                .into_iter()
+                .chain(karmada_kinds())
+                .chain(custom_kinds(scenario))
+                .collect(),
             admission: Some(Arc::new(Webhooks(options))),
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..controlplane::Options::new("control plane", seed, clock.clone())
@@ -124,7 +143,7 @@ impl Federation {
         let tasks = Tasks::default();
         let mut members = BTreeMap::new();
         for spec in &scenario.clusters {
-            let cluster = member::build(spec, seed, clock.clone());
+            let cluster = member::build(spec, custom_kinds(scenario), seed, clock.clone());
             tasks.spawn(cluster.run());
             let failure_modes = spec.failure_modes.clone();
             let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, agent: None };
@@ -149,6 +168,9 @@ impl Federation {
             failures: Arc::new(Failures::default()),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            webhooks: Arc::new(NoWebhooks),
+            uncovered: Arc::default(),
+            requests: Arc::default(),
         };
         let kinds = Kinds::new(hub.client());
         let manager = Manager::start(context.clone());
