@@ -13,14 +13,17 @@ use serde_json::{Value, json};
 use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
     Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
-    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+    Work,
 };
 
 /// The schemas of a kind.
 pub(crate) struct Schemas {
     pub(crate) description: String,
-    pub(crate) spec: Schema,
-    pub(crate) status: Option<Schema>,
+    /// The field that every object has.
+    pub(crate) required: &'static str,
+    /// Fields beside the metadata.
+    pub(crate) fields: Vec<(&'static str, Schema)>,
 }
 
 /// A kind that has a definition.
@@ -45,6 +48,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "ClusterResourceBinding" => ClusterResourceBinding::schemas,
         "Work" => Work::schemas,
         "ResourceInterpreterCustomization" => ResourceInterpreterCustomization::schemas,
+        "ResourceInterpreterWebhookConfiguration" => ResourceInterpreterWebhookConfiguration::schemas,
         "EvictionPause" => EvictionPause::schemas,
         "ClusterDrain" => ClusterDrain::schemas,
         _ => return None,
@@ -64,10 +68,9 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
-        "spec": untitled(schemas.spec),
     });
-    if let Some(status) = schemas.status {
-        properties["status"] = untitled(status);
+    for (field, schema) in schemas.fields {
+        properties[field] = untitled(schema);
     }
     let definition = json!({
         "metadata": {
@@ -93,7 +96,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
                 "schema": {"openAPIV3Schema": {
                     "description": schemas.description,
                     "type": "object",
-                    "required": ["spec"],
+                    "required": [schemas.required],
                     "properties": properties,
                 }},
             }],

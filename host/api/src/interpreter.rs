@@ -96,6 +96,25 @@ rules! {
     dependency_interpretation = "dependencyInterpretation",
 }
 
+/// What a customization must not be stored for: another one has a script for the same kind and operation. Scripts for
+/// dependencies never conflict. (Karmada: `pkg/webhook/resourceinterpretercustomization/helper.go`.)
+pub fn conflict(
+    new: &ResourceInterpreterCustomization,
+    existing: &[ResourceInterpreterCustomization],
+) -> Option<String> {
+    let others = existing.iter().filter(|other| other.metadata.name != new.metadata.name);
+    for other in others.filter(|other| other.spec.target == new.spec.target) {
+        let taken = |rule: &str| other.spec.customizations.scripts().any(|(other, _)| other == rule);
+        let mut rules = new.spec.customizations.scripts().map(|(rule, _)| rule);
+        if let Some(rule) = rules.find(|rule| *rule != "dependencyInterpretation" && taken(rule)) {
+            let name = other.metadata.name.as_deref().unwrap_or_default();
+            let message = format!("conflicting with {rule} of existing ResourceInterpreterCustomization({name})");
+            return Some(message);
+        }
+    }
+    None
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct CustomizationSpecWire {
     target: CustomizationTarget,

@@ -126,6 +126,17 @@ pub const REGISTERED: &[KindInfo] = &[
         status_subresource: false,
     },
     KindInfo {
+        group: "config.karmada.io",
+        version: "v1alpha1",
+        kind: "ResourceInterpreterWebhookConfiguration",
+        plural: "resourceinterpreterwebhookconfigurations",
+        singular: "resourceinterpreterwebhookconfiguration",
+        short_names: &[],
+        categories: KARMADA,
+        namespaced: false,
+        status_subresource: false,
+    },
+    KindInfo {
         group: "bulkhead.dev",
         version: "v1alpha1",
         kind: "EvictionPause",
@@ -156,7 +167,8 @@ mod tests {
     use super::*;
     use crate::{
         Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
-        PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
+        PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+        Work,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -178,8 +190,9 @@ mod tests {
         check::<ClusterResourceBinding>(5);
         check::<Work>(6);
         check::<ResourceInterpreterCustomization>(7);
-        check::<EvictionPause>(8);
-        check::<ClusterDrain>(9);
-        assert_eq!(REGISTERED.len(), 10);
+        check::<ResourceInterpreterWebhookConfiguration>(8);
+        check::<EvictionPause>(9);
+        check::<ClusterDrain>(10);
+        assert_eq!(REGISTERED.len(), 11);
     }
 }

@@ -20,6 +20,7 @@ pub mod kinds;
 mod object;
 pub mod policy;
 pub mod time;
+pub mod webhook;
 pub mod work;
 
 pub use binding::{AnyBinding, ClusterResourceBinding, ResourceBinding};
@@ -29,4 +30,5 @@ pub use eviction::{ClusterDrain, EvictionPause};
 pub use interpreter::ResourceInterpreterCustomization;
 pub use kinds::{KindInfo, REGISTERED};
 pub use policy::{ClusterPropagationPolicy, ClusterTaintPolicy, PropagationPolicy};
+pub use webhook::ResourceInterpreterWebhookConfiguration;
 pub use work::Work;

@@ -73,8 +73,11 @@ macro_rules! api_object {
             fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::definition::Schemas {
                 crate::definition::Schemas {
                     description: [$($doc),*].concat().trim().to_owned(),
-                    spec: generator.root_schema_for::<$spec>(),
-                    status: [$(generator.root_schema_for::<$status>())?].into_iter().next(),
+                    required: "spec",
+                    fields: vec![
+                        ("spec", generator.root_schema_for::<$spec>()),
+                        $(("status", generator.root_schema_for::<$status>()),)?
+                    ],
                 }
             }
         }

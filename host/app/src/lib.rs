@@ -7,3 +7,4 @@ pub mod render;
 pub mod report;
 pub mod scenario;
 pub mod simulation;
+pub mod standard;

@@ -175,7 +175,7 @@ impl BindingController {
     }
 
     /// The template with the cluster's replicas in it, if somebody can write them in.
-    fn revised<B: Binding>(
+    async fn revised<B: Binding>(
         &self,
         binding: &B,
         template: &Arc<Value>,
@@ -185,7 +185,7 @@ impl BindingController {
             return Ok(Value::clone(template));
         }
         let revise = Operation::Revise { object: template, replicas: target.replicas };
-        match self.0.interpret(NAME, &subject(binding), revise) {
+        match self.0.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => Ok(revised),
             Ok(_) => Ok(Value::clone(template)),
             Err(fault) => Err(Error::Undecided(format!("replicas of {}: {}", binding.spec().resource, fault.reason()))),
@@ -207,7 +207,7 @@ impl BindingController {
         if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
-        let manifest = self.revised(binding, source.template, target)?;
+        let manifest = self.revised(binding, source.template, target).await?;
         let desired = render::work(source, manifest, target, existing.as_deref())
             .map_err(|error| Error::Undecided(format!("rendering {resource}: {error}")))?;
         if existing.as_deref() == Some(&desired) {

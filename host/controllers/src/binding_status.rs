@@ -101,6 +101,7 @@ impl BindingStatus {
         let object = Arc::new(dynamic::to_value(&kind, &template));
         let aggregated = context
             .interpret(NAME, &subject(binding), Operation::AggregateStatus { object: &object, items })
+            .await
             .map_err(|fault| Error::Undecided(format!("status of {resource}: {}", fault.reason())))?;
         let Some(Interpretation::Object(aggregated)) = aggregated else { return Ok(()) };
         if aggregated.get("status") == object.get("status") {

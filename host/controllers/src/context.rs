@@ -1,14 +1,16 @@
 //! What the controllers share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::{
     Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
-    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, Work,
+    PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+    Work,
 };
-use bulkhead_core::call::{InterpretCall, Interpretation, Operation, Reason};
-use bulkhead_core::combine::{self, Because, PolicyFault, Remarks};
+use bulkhead_core::call::Reason;
+use bulkhead_core::combine::{Because, Remarks};
 use bulkhead_core::decide::schedule::ScheduleExplanation;
 use bulkhead_core::journal::{Decision, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
@@ -23,9 +25,11 @@ use crate::controller::Error;
 use crate::dynamic::DynamicStores;
 use crate::events::Events;
 use crate::flags::Flags;
+use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
 use crate::store::{Key, Store};
+use crate::webhook::Webhooks;
 
 /// Where the API servers of member clusters are.
 pub trait Members: Send + Sync {
@@ -86,6 +90,12 @@ pub struct Context {
     pub templates: Arc<DynamicStores>,
     /// Managed objects in member clusters, by cluster.
     pub member_objects: Arc<DynamicStores>,
+    /// How webhook interpreters are reached.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// Kinds in use whose health nobody interprets.
+    pub uncovered: Arc<UncoveredKinds>,
+    /// How many requests were sent to webhook interpreters.
+    pub requests: Arc<AtomicU64>,
 }
 
 /// Name of the control plane among the API servers that dynamic informers watch.
@@ -113,6 +123,8 @@ pub struct Stores {
     pub works: Arc<Store<Work>>,
     /// Interpreter customizations.
     pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
+    /// Webhook interpreters.
+    pub webhooks: Arc<Store<ResourceInterpreterWebhookConfiguration>>,
 }
 
 impl Default for Stores {
@@ -131,6 +143,7 @@ impl Default for Stores {
                 [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID].into_iter().filter_map(id).collect()
             }),
             customizations: Store::new(),
+            webhooks: Store::new(),
         }
     }
 }
@@ -231,17 +244,10 @@ impl Context {
         self.members.client(cluster).map_err(|error| Error::NotYet(error.to_string()))
     }
 
-    /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.
-    pub(crate) fn interpret(
-        &self,
-        controller: &'static str,
-        subject: &Subject,
-        operation: Operation<'_>,
-    ) -> Result<Option<Interpretation>, PolicyFault> {
-        let call = InterpretCall { operation, now: self.clock.now() };
-        let outcome = combine::interpret(&self.policies(), call)?;
-        self.record_remarks(controller, subject, None, &outcome.remarks);
-        Ok(outcome.interpretation)
+    /// What tells one request to a hook from the others.
+    pub(crate) fn request_id(&self) -> String {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{number}", self.clock.now().as_millis())
     }
 
     /// Records plugin faults that a decision had to do without, and what policies in shadow would have decided.

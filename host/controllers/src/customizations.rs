@@ -1,13 +1,11 @@
 //! ResourceInterpreterCustomization objects → policies (Karmada: `pkg/resourceinterpreter/customized/declarative`).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
-use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_plugin::{Entry, EntryPoint, Layer, Module, PluginSource};
+use bulkhead_plugin::{Customization, EntryPoint, Layer, load_customizations};
 use kube::ResourceExt;
 
 use crate::context::{Context, Record, about, input, subject};
@@ -32,33 +30,28 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;
 }
 
-/// Loads all customizations anew. One that does not load is reported and left out; the others stand.
+/// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stand.
 fn load(context: &Context) {
-    let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
-    let mut taken = BTreeSet::new();
-    // The store is ordered by name, which is the order that decides who wins an operation.
-    for customization in context.stores.customizations.list() {
-        let (source, unsupported) = source_of(&customization, &mut taken);
-        for rule in unsupported {
-            let message = format!("the rule {rule} is not run by this version");
-            report(context, &customization, EventType::Warning, "RuleNotSupported", &message);
+    let customizations = context.stores.customizations.list();
+    let sets: Vec<_> = customizations.iter().map(|customization| set_of(customization)).collect();
+    let outcome = load_customizations(&sets, &|source| context.registry.load(source));
+    for customization in &customizations {
+        let name = customization.name_any();
+        let target = &customization.spec.target;
+        let answers = outcome.shadowed.iter().filter(|(shadowed, ..)| *shadowed == name);
+        for (_, point, winner) in answers {
+            let message =
+                format!("{} of {} {} is answered by {winner}", point.function(), target.api_version, target.kind);
+            report(context, customization, EventType::Warning, "RuleShadowed", &message);
         }
-        if source.modules.is_empty() {
-            continue;
-        }
-        match context.registry.load(&source) {
-            Ok(loaded) => {
-                let target = &customization.spec.target;
-                let message = format!("its scripts interpret {} {} from now on", target.api_version, target.kind);
-                report(context, &customization, EventType::Normal, "CustomizationLoaded", &message);
-                policies.push(loaded.policy);
-            }
-            Err(error) => {
-                report(context, &customization, EventType::Warning, "CustomizationRefused", &error.to_string());
-            }
+        if let Some((_, error)) = outcome.faulty.iter().find(|(faulty, _)| *faulty == name) {
+            report(context, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
+        } else if customization.spec.customizations.scripts().next().is_some() {
+            let message = format!("its scripts interpret {} {} from now on", target.api_version, target.kind);
+            report(context, customization, EventType::Normal, "CustomizationLoaded", &message);
         }
     }
-    context.registry.replace(Layer::Customizations, policies);
+    context.registry.replace(Layer::Customizations, outcome.policies);
 }
 
 fn report(
@@ -80,34 +73,15 @@ fn report(
     context.events.emit(NAME, about(about_), type_, code, message);
 }
 
-/// The scripts of a customization that nobody before it has for the same kind and operation, and the rules that
-/// this host does not run.
-fn source_of(
-    customization: &ResourceInterpreterCustomization,
-    taken: &mut BTreeSet<(String, String, EntryPoint)>,
-) -> (PluginSource, Vec<&'static str>) {
-    let rules = BTreeMap::from([
-        ("healthInterpretation", EntryPoint::Health),
-        ("replicaResource", EntryPoint::Replicas),
-        ("replicaRevision", EntryPoint::Revise),
-        ("statusReflection", EntryPoint::ReflectStatus),
-        ("statusAggregation", EntryPoint::AggregateStatus),
-    ]);
-    let target = &customization.spec.target;
-    let (mut modules, mut unsupported) = (Vec::new(), Vec::new());
-    for (rule, script) in customization.spec.customizations.scripts() {
-        let Some(point) = rules.get(rule).copied() else {
-            unsupported.push(rule);
-            continue;
-        };
-        if !taken.insert((target.api_version.clone(), target.kind.clone(), point)) {
-            continue;
-        }
-        modules.push(Module {
-            origin: format!("ResourceInterpreterCustomization {} {rule}.luaScript", customization.name_any()),
-            code: script.as_bytes().to_vec(),
-            entries: vec![Entry { point, object_kind: Some((target.api_version.clone(), target.kind.clone())) }],
-        });
+/// The scripts of a customization.
+fn set_of(customization: &ResourceInterpreterCustomization) -> Customization {
+    let spec = &customization.spec;
+    let script = |(rule, script): (&str, &str)| Some((EntryPoint::of_rule(rule)?, script.to_owned()));
+    Customization {
+        name: customization.name_any(),
+        origin: format!("ResourceInterpreterCustomization {}", customization.name_any()),
+        api_version: spec.target.api_version.clone(),
+        kind: spec.target.kind.clone(),
+        scripts: spec.customizations.scripts().filter_map(script).collect(),
     }
-    (PluginSource::new(customization.name_any(), EngineKind::Lua, modules), unsupported)
 }

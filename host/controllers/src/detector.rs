@@ -20,6 +20,7 @@ use crate::controller::{self, Action, Error};
 use crate::dynamic;
 use crate::events::EventType;
 use crate::flags::FeatureGate;
+use crate::interpreter::NoInterpreter;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -271,7 +272,7 @@ async fn bind<B: Binding>(
         return Err(Error::NotYet(format!("binding {name} is still being deleted")));
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
-    describe(context, kind, template, &claim, desired.spec_mut())?;
+    describe(context, kind, template, &claim, desired.spec_mut()).await?;
     desired.meta_mut().name = Some(name.clone());
     desired.meta_mut().namespace = template.namespace();
     let (labels, annotations) = claim_metadata(&claim);
@@ -303,7 +304,7 @@ async fn bind<B: Binding>(
 }
 
 /// Writes what template and policy say into the binding's spec; what others own stays.
-fn describe(
+async fn describe(
     context: &Context,
     kind: &ObjectKind,
     template: &DynamicObject,
@@ -311,8 +312,15 @@ fn describe(
     spec: &mut BindingSpec,
 ) -> Result<(), Error> {
     let object = Arc::new(dynamic::to_value(kind, template));
+    if context.flags.health_without_interpreter == NoInterpreter::Refuse && !context.covers_health(&object) {
+        let name = template.name_any();
+        let message =
+            format!("{} {name} is not bound: nobody interprets the health of {}", kind.kind, kind.api_version);
+        return Err(Error::Undecided(message));
+    }
     let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());
     let needs = needs(context, &about, &object)
+        .await
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
     (spec.replicas, spec.replica_requirements, spec.components) =
         (needs.replicas, needs.requirements, needs.components);
@@ -350,16 +358,16 @@ struct Needs {
 
 /// Components are asked for where the gate lets them be placed; a template that has some is not asked for replicas.
 /// What nobody can tell is no workload. (Karmada: `pkg/detector/detector.go:applyReplicaInterpretation`.)
-fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
+async fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
     if context.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
         && let Some(Interpretation::Components(components)) =
-            context.interpret(NAME, about, Operation::Components { object })?
+            context.interpret(NAME, about, Operation::Components { object }).await?
     {
         let components = components.iter().map(component_value).collect();
         return Ok(Needs { components, ..Needs::default() });
     }
     let Some(Interpretation::Replicas { replicas, mut requirements }) =
-        context.interpret(NAME, about, Operation::Replicas { object })?
+        context.interpret(NAME, about, Operation::Replicas { object }).await?
     else {
         return Ok(Needs::default());
     };

@@ -252,7 +252,7 @@ impl Execution {
             )));
         }
         retain(&mut desired, &observed);
-        let desired = self.retained(work, &kind, desired, &observed)?;
+        let desired = self.retained(work, &kind, desired, &observed).await?;
         if same_content(&kind, &desired, &observed) {
             return Ok(());
         }
@@ -264,7 +264,7 @@ impl Execution {
 
     /// What is to be applied with what the member cluster owns, if somebody knows what that is for this kind. An
     /// error keeps the object as it is, since applying it anyway could take something from the member.
-    fn retained(
+    async fn retained(
         &self,
         work: &Work,
         kind: &ObjectKind,
@@ -275,7 +275,7 @@ impl Execution {
         let undecided = |why: String| Error::Undecided(format!("what {cluster} retains of {}: {why}", kind.kind));
         let (ours, theirs) = (Arc::new(dynamic::to_value(kind, &desired)), Arc::new(dynamic::to_value(kind, observed)));
         let retain = Operation::Retain { desired: &ours, observed: &theirs };
-        match self.context.interpret(NAME, &binding_subject(work), retain) {
+        match self.context.interpret(NAME, &binding_subject(work), retain).await {
             Ok(Some(Interpretation::Object(retained))) => {
                 serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
             }

@@ -13,6 +13,8 @@ use bulkhead_core::pod::Detail;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::interpreter::NoInterpreter;
+
 /// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct GoDuration(pub Duration);
@@ -202,6 +204,8 @@ pub struct Flags {
     /// Not in Karmada, where it cannot be switched off: whether the interpreters that come with the program for kinds
     /// of other projects are asked, after customizations and before the native rules.
     pub third_party_interpreters: bool,
+    /// Not in Karmada: what counts for objects whose health nobody interprets; there they are healthy.
+    pub health_without_interpreter: NoInterpreter,
 }
 
 impl Default for Flags {
@@ -238,6 +242,7 @@ impl Default for Flags {
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,
             third_party_interpreters: true,
+            health_without_interpreter: NoInterpreter::Healthy,
         }
     }
 }

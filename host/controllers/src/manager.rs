@@ -111,6 +111,7 @@ fn start_informers(tasks: &Tasks, stores: &Arc<Stores>, hub: &Client, scope: &Sc
         }
         Scope::Push => {
             tasks.spawn(Arc::clone(&stores.customizations).run_informer(Api::all(hub.clone()), everything()));
+            tasks.spawn(Arc::clone(&stores.webhooks).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.taint_policies).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.eviction_pauses).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.cluster_drains).run_informer(Api::all(hub.clone()), everything()));

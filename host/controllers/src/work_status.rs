@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
-use bulkhead_core::call::{HealthCall, InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine;
+use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{Condition, ConditionStatus};
 use kube::Api;
 use serde_json::Value;
 
 use crate::binding::{binding_of, cluster_of};
-use crate::context::{Context, Record, input};
+use crate::context::{Context, Record, about, input};
 use crate::controller::{self, Action, Error};
 use crate::dynamic;
+use crate::events::EventType;
 use crate::execution::{identify, work_of};
+use crate::interpreter::ObjectHealth;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -49,11 +50,14 @@ pub(crate) async fn run(context: Context) {
     });
     // Another health rule may find another health, so everything is looked at again. Karmada waits for a change.
     let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
-    let _rules = context.registry.subscribe(move || {
+    let look_again = Arc::new(move || {
         for work in all_works.list() {
             all.add(Key::of(&*work));
         }
     });
+    let hooks_changed = Arc::clone(&look_again);
+    let _rules = context.registry.subscribe(move || look_again());
+    let _hooks = context.stores.webhooks.subscribe(move |_| hooks_changed());
     let reconcile = {
         let context = context.clone();
         move |key| reconcile(context.clone(), key)
@@ -75,7 +79,8 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
     let (kind, object) = identify(manifest);
     let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
-    let status = manifest_status(&context, &work, &kind, &object, &Arc::new(dynamic::to_value(&kind, &observed)));
+    let observed = Arc::new(dynamic::to_value(&kind, &observed));
+    let status = manifest_status(&context, &work, &kind, &object, &observed).await;
     let api: Api<Work> = Api::namespaced(context.hub.clone(), &key.namespace);
     update_status(&api, &*work, |work| {
         let changed = work.status.manifest_statuses.first() != Some(&status);
@@ -86,14 +91,13 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     Ok(Action::Wait)
 }
 
-fn manifest_status(
+async fn manifest_status(
     context: &Context,
     work: &Work,
     kind: &ObjectKind,
     object: &Key,
     observed: &Arc<Value>,
 ) -> ManifestStatus {
-    let policies = context.policies();
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let identifier = ResourceIdentifier {
         ordinal: 0,
@@ -105,8 +109,11 @@ fn manifest_status(
         name: object.name.clone(),
     };
     let before = work.status.manifest_statuses.first();
-    let now = context.clock.now();
-    let outcome = combine::health(&policies, HealthCall { object: observed, now });
+    let ObjectHealth { outcome, newly_uncovered } = context.health(observed).await;
+    if newly_uncovered {
+        let message = format!("no interpreter tells the health of {} {}", kind.api_version, kind.kind);
+        context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
+    }
     let (binding, cluster) = (binding_of(work), cluster_of(work));
     let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
@@ -121,21 +128,14 @@ fn manifest_status(
             inputs: vec![input(work)],
         });
     }
-    let call = InterpretCall { operation: Operation::ReflectStatus { object: observed }, now };
     let mut remarks = outcome.remarks;
-    let status = match combine::interpret(&policies, call) {
-        Ok(outcome) => {
-            remarks.extend(outcome.remarks);
-            match outcome.interpretation {
-                Some(Interpretation::Status(status)) => status,
-                _ => observed.get("status").cloned(),
-            }
-        }
-        Err(fault) => {
-            // A script that fails must not make the status look empty.
-            remarks.faults.push(fault);
-            before.and_then(|before| before.status.clone())
-        }
+    let (told, more) = Context::told(context.interpretation(Operation::ReflectStatus { object: observed }).await);
+    remarks.extend(more);
+    let status = match told {
+        Ok(Some(Interpretation::Status(status))) => status,
+        Ok(_) => observed.get("status").cloned(),
+        // A script that fails must not make the status look empty.
+        Err(()) => before.and_then(|before| before.status.clone()),
     };
     context.record_remarks(NAME, &subject, Some(&cluster), &remarks);
     ManifestStatus { identifier, status, health: Some(outcome.health) }

@@ -11,7 +11,7 @@ use crate::emulator::failure::{FailureMode, Failures};
 use crate::emulator::nodes::{Amount, Nodes};
 use crate::emulator::quantity::{parse_milli, parse_units};
 use crate::emulator::{Emulator, FailureSwitch, Timing};
-use crate::kind::kinds;
+use crate::kind::{ResourceKind, kinds};
 use crate::link::Link;
 use crate::object::ObjectKey;
 use crate::server::{ApiServer, Options};
@@ -72,6 +72,8 @@ pub struct MemberOptions {
     pub replica_ready: ReplicaReady,
     /// How workloads behave.
     pub behaviour: Behaviour,
+    /// Kinds that it serves besides Kubernetes' own. Nothing acts on their objects.
+    pub custom_kinds: Vec<ResourceKind>,
 }
 
 impl MemberOptions {
@@ -86,6 +88,7 @@ impl MemberOptions {
             capacity: Capacity { cpu: "48".to_owned(), memory: "192Gi".to_owned(), pods: 330 },
             replica_ready: ReplicaReady { base: Duration::from_secs(2), jitter: Duration::from_secs(1) },
             behaviour: Behaviour::default(),
+            custom_kinds: Vec::new(),
         }
     }
 
@@ -116,7 +119,7 @@ impl MemberCluster {
     /// A cluster with its nodes and namespaces.
     pub fn new(options: MemberOptions) -> Self {
         let server = ApiServer::new(Options {
-            kinds: kinds::kubernetes(),
+            kinds: kinds::kubernetes().into_iter().chain(options.custom_kinds.iter().cloned()).collect(),
             kubernetes_version: options.kubernetes_version.clone(),
             ..Options::new(&options.name, options.seed, options.clock.clone())
         });

@@ -18,6 +18,11 @@ pub fn is_reserved_namespace(namespace: &str) -> bool {
     matches!(namespace, "karmada-system" | "karmada-cluster") || namespace.starts_with(EXECUTION_SPACE_PREFIX)
 }
 
+/// Group and version of an `apiVersion`; the core group is empty.
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
 /// Name of the binding of a resource template: lower-case `<name>-<kind>`, with `:` in the name replaced by `.`.
 pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{kind}", name.replace(':', ".")).to_lowercase()

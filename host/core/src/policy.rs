@@ -19,6 +19,8 @@ pub enum EngineKind {
     Wasm,
     /// A Lua script.
     Lua,
+    /// A webhook that somebody else runs.
+    Webhook,
 }
 
 impl EngineKind {
@@ -28,6 +30,7 @@ impl EngineKind {
             Self::Builtin => "builtin",
             Self::Wasm => "wasm",
             Self::Lua => "lua",
+            Self::Webhook => "webhook",
         }
     }
 }
@@ -55,7 +58,9 @@ impl fmt::Display for PolicyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.engine {
             EngineKind::Builtin => f.write_str(&self.name),
-            EngineKind::Wasm | EngineKind::Lua => write!(f, "{} ({})", self.name, self.engine.as_str()),
+            EngineKind::Wasm | EngineKind::Lua | EngineKind::Webhook => {
+                write!(f, "{} ({})", self.name, self.engine.as_str())
+            }
         }
     }
 }
@@ -161,6 +166,10 @@ pub enum FaultKind {
     Quarantined,
     /// The host had no room for the call in time, and the plugin was not asked. The same call may well succeed later.
     HostBusy,
+    /// The plugin could not be loaded, and nobody answers in its place.
+    NotLoaded,
+    /// The plugin runs elsewhere and could not be reached, or is not who it should be.
+    Unreachable,
     /// A bug in the host.
     HostBug,
 }
@@ -179,7 +188,9 @@ impl FaultKind {
             | Self::Unsupported
             | Self::MissingExport
             | Self::Denied
-            | Self::Quarantined => Blame::Guest,
+            | Self::Quarantined
+            | Self::NotLoaded
+            | Self::Unreachable => Blame::Guest,
         }
     }
 
@@ -202,6 +213,8 @@ impl FaultKind {
             Self::Denied => "PluginDenied",
             Self::Quarantined => "PluginQuarantined",
             Self::HostBusy => "HostBusy",
+            Self::NotLoaded => "PluginNotLoaded",
+            Self::Unreachable => "PluginUnreachable",
             Self::HostBug => "HostBug",
         }
     }

@@ -19,6 +19,19 @@ const VALUE_BYTES: usize = 8;
 #[error("{0}")]
 pub(crate) struct NotJson(String);
 
+/// Whether results are converted without loss, or as in Karmada where it loses or invents something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conversions {
+    /// A table may be used twice, an empty table keeps its shape whatever its key is, and a number that is no number of
+    /// replicas is an error.
+    #[default]
+    Safe,
+    /// A table that is used twice is an error, an empty object whose key holds `|` becomes a list, one whose key holds a
+    /// backslash too and is added once more without it, several empty tables in a list are an error, and replicas
+    /// beyond 32 bits are the least number there is.
+    Karmada,
+}
+
 /// What becomes of a table with nothing in it, which could be an object or a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Empties {
@@ -30,13 +43,20 @@ pub(crate) enum Empties {
 
 impl Empties {
     /// Dropped everywhere but at the root.
-    pub(crate) fn dropped() -> Self {
-        Self::AsIn(Places::default())
+    pub(crate) fn dropped(conversions: Conversions) -> Self {
+        Self::AsIn(Places { conversions, ..Places::default() })
+    }
+
+    fn conversions(&self) -> Conversions {
+        match self {
+            Self::Kept => Conversions::Safe,
+            Self::AsIn(places) => places.conversions,
+        }
     }
 
     /// As in any of the `references`.
-    pub(crate) fn as_in(references: &[&Value]) -> Self {
-        let mut places = Places::default();
+    pub(crate) fn as_in(references: &[&Value], conversions: Conversions) -> Self {
+        let mut places = Places { conversions, ..Places::default() };
         for reference in references {
             places.collect(reference, &mut String::new());
         }
@@ -49,6 +69,7 @@ impl Empties {
 pub(crate) struct Places {
     objects: HashSet<String>,
     lists: HashSet<String>,
+    conversions: Conversions,
 }
 
 impl Places {
@@ -74,12 +95,17 @@ impl Places {
 
     /// An object wins where the references have both.
     fn resolve(&self, path: &str) -> Option<Value> {
+        let misread = self.conversions == Conversions::Karmada && last_name(path).contains(['|', '\\']);
         if self.objects.contains(path) {
-            Some(Value::Object(Map::new()))
+            Some(if misread { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
         } else {
             self.lists.contains(path).then(|| Value::Array(Vec::new()))
         }
     }
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit('\0').next().unwrap_or_default()
 }
 
 /// No key can contain the separator's meaning away: it ends a segment whatever the segment holds.
@@ -165,7 +191,7 @@ impl Encoder<'_> {
         if self.open.contains(&pointer) {
             return Err(self.error("a table contains itself".to_owned()));
         }
-        if self.open.len() >= DEPTH_MAX {
+        if self.open.len() >= DEPTH_MAX && self.empties.conversions() == Conversions::Safe {
             return Err(NotJson(format!("nested deeper than {DEPTH_MAX}")));
         }
         if table.metatable().is_some() {
@@ -173,7 +199,10 @@ impl Encoder<'_> {
         }
         self.open.push(pointer);
         let shape = self.members(table);
-        self.open.pop();
+        // Karmada never forgets a table that it has seen.
+        if self.empties.conversions() == Conversions::Safe {
+            self.open.pop();
+        }
         match shape? {
             Shape::Unknown => Ok(match self.empties {
                 Empties::Kept => Some(Value::Object(Map::new())),
@@ -219,6 +248,10 @@ impl Encoder<'_> {
                 let parent = enter(&mut self.path, &name);
                 let member = self.value(value);
                 if let Some(member) = member? {
+                    let emptied = member.as_array().is_some_and(Vec::is_empty) && name.contains('\\');
+                    if emptied && self.empties.conversions() == Conversions::Karmada {
+                        members.insert(name.replace('\\', ""), Value::Object(Map::new()));
+                    }
                     members.insert(name, member);
                 }
                 self.path.truncate(parent);
@@ -232,6 +265,10 @@ impl Encoder<'_> {
         elements.sort_unstable_by_key(|(index, _)| *index);
         if elements.iter().enumerate().any(|(position, (index, _))| position + 1 != *index) {
             return Err(self.error("a list has a hole or an index that is no position".to_owned()));
+        }
+        let dropped = elements.iter().filter(|(_, element)| element.is_none()).count();
+        if dropped > 1 && self.empties.conversions() == Conversions::Karmada {
+            return Err(self.error("a list has several empty tables, which Karmada may drop others for".to_owned()));
         }
         Ok(Value::Array(elements.into_iter().filter_map(|(_, element)| element).collect()))
     }

@@ -3,10 +3,13 @@ use std::sync::Arc;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{
-    Description, Engine, Entry, EntryPoint, LoadError, LoadStage, Loaded, Module, PluginSource, check_config,
+    Description, Engine, Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource,
+    check_config,
 };
 use mlua::chunk::Compiler;
 
+use crate::dialect::{Difference, bridged};
+use crate::encode::Conversions;
 use crate::library::Library;
 use crate::machine::{Global, Session, Setting};
 use crate::mentioned::Mentioned;
@@ -20,12 +23,31 @@ pub struct Options {
     pub script_bytes_max: usize,
     /// What `kube.accuratePodRequirements` tells besides resources and nodes.
     pub pod_detail: Detail,
+    /// How results become objects.
+    pub conversions: Conversions,
+    /// What `AggregateStatus` gets when no cluster reports anything.
+    pub no_items: NoItems,
+}
+
+/// What stands for an empty list of status items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NoItems {
+    /// Nil, as in Karmada, where an empty list that is read back from the API is none.
+    #[default]
+    Nil,
+    /// An empty table.
+    EmptyTable,
 }
 
 impl Default for Options {
     /// 1 MiB, which is more than an object in the API can hold.
     fn default() -> Self {
-        Self { script_bytes_max: 1 << 20, pod_detail: Detail::Plain }
+        Self {
+            script_bytes_max: 1 << 20,
+            pod_detail: Detail::Plain,
+            conversions: Conversions::default(),
+            no_items: NoItems::default(),
+        }
     }
 }
 
@@ -74,7 +96,10 @@ impl Engine for LuaEngine {
         let pool = Pool::new(Arc::clone(&self.library), compiled?, source.budget);
         let mut entries = Vec::new();
         for (script, module) in source.modules.iter().enumerate() {
-            let answers = inspect(source, module, &pool, script)?;
+            let answers = match source.inspection {
+                Inspection::AtLoading => inspect(source, module, &pool, script)?,
+                Inspection::AtCalls => module.entries.clone(),
+            };
             entries.extend(answers.into_iter().map(|entry| (entry, script)));
         }
         let taints = entries.iter().any(|(entry, _)| entry.point == EntryPoint::ClusterTaint);
@@ -88,12 +113,30 @@ impl Engine for LuaEngine {
             checked.map_err(|message| LoadError::new(source, LoadStage::Configured, message))?;
         }
         let description = describe(source);
-        let policy = LuaPolicy::new(source, &description, entries, pool);
+        let policy = LuaPolicy::new(source, &description, entries, pool, self.options);
         Ok(Loaded { policy: Arc::new(policy), description })
     }
 }
 
 impl LuaEngine {
+    /// What Luau runs, or what is wrong with the text, with the line.
+    pub(crate) fn bytecode(&self, origin: &str, code: &[u8]) -> Result<Vec<u8>, String> {
+        // Luau's message begins with the line.
+        let syntax = |error: mlua::Error| match error {
+            mlua::Error::SyntaxError { message, .. } => format!("{origin}:{message}"),
+            other => other.to_string(),
+        };
+        let no_equivalent = |found: Difference| format!("{origin}:{}: {}", found.line, found.message);
+        // Where the text is no UTF-8 it is compiled as it is.
+        let bridged = std::str::from_utf8(code).map_or(Ok(None), bridged).map_err(no_equivalent)?;
+        self.compiler.compile(bridged.as_ref().map_or(code, |text| text.as_bytes())).map_err(syntax)
+    }
+
+    /// What scripts find when they start.
+    pub(crate) fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
     fn compile(&self, source: &PluginSource, module: &Module) -> Result<Script, LoadError> {
         let origin = &module.origin;
         if module.code.len() > self.options.script_bytes_max {
@@ -101,15 +144,9 @@ impl LuaEngine {
             let message = format!("the script has {size} bytes, at most {most} are allowed");
             return Err(load_error(source, origin, LoadStage::Inspected, message));
         }
-        let syntax = |error: mlua::Error| {
-            // Luau's message begins with the line.
-            let message = match error {
-                mlua::Error::SyntaxError { message, .. } => format!("{origin}:{message}"),
-                other => other.to_string(),
-            };
-            load_error(source, origin, LoadStage::Compiled, message)
-        };
-        let bytecode = self.compiler.compile(&module.code).map_err(syntax)?;
+        let bytecode = self
+            .bytecode(origin, &module.code)
+            .map_err(|message| load_error(source, origin, LoadStage::Compiled, message))?;
         Ok(Script { origin: origin.clone(), bytecode, mentioned: Mentioned::read(&module.code) })
     }
 }

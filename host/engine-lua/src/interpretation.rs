@@ -8,14 +8,21 @@ use bulkhead_core::model::{Component, DependentObjectReference, ReplicaRequireme
 use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value};
 
+use crate::encode::Conversions;
 use crate::reply::lua_type;
 
 /// The replicas are cut to an integer. Where Karmada's cast depends on the platform, beyond 32 bits, this is an
-/// error.
-pub(crate) fn replicas(replicas: &Value, requirements: &Value) -> Result<Interpretation, String> {
+/// error unless Karmada's own conversions are asked for.
+pub(crate) fn replicas(
+    replicas: &Value,
+    requirements: &Value,
+    conversions: Conversions,
+) -> Result<Interpretation, String> {
     let number = replicas.as_f64().ok_or_else(|| format!("{}, not a number", lua_type(replicas)))?;
     let cut = number.trunc();
-    if cut < f64::from(i32::MIN) || cut > f64::from(i32::MAX) {
+    let in_range = cut >= f64::from(i32::MIN) && cut <= f64::from(i32::MAX);
+    let cut = if in_range || conversions == Conversions::Safe { cut } else { f64::from(i32::MIN) };
+    if !in_range && conversions == Conversions::Safe {
         return Err(format!("{number}, which is no number of replicas"));
     }
     let requirements = match requirements {
@@ -138,13 +145,10 @@ pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
             name: text(members, "name")?,
             label_selector: selector.map_err(|error| format!("a labelSelector that is none: {error}"))?,
         };
-        if dependency.api_version.is_empty() || dependency.kind.is_empty() {
-            return Err("a dependency without apiVersion or kind".to_owned());
+        match dependency.problem() {
+            Some(problem) => Err(format!("a dependency{problem}")),
+            None => Ok(dependency),
         }
-        if dependency.name.is_empty() && dependency.label_selector.is_none() {
-            return Err(format!("a dependency on a {} without name or labelSelector", dependency.kind));
-        }
-        Ok(dependency)
     };
     if result.is_null() {
         return Err("nil, not a list of dependencies".to_owned());

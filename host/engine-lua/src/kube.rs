@@ -13,7 +13,7 @@ use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
 use serde_json::Value;
 
 use crate::decode::decode;
-use crate::encode::{Empties, encode};
+use crate::encode::{Conversions, Empties, encode};
 use crate::machine::lua_type_name;
 
 /// Blames the line that calls the function.
@@ -116,7 +116,8 @@ fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)
     match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {
             let fill = |unfilled: &Table| arguments.fill.call(unfilled);
-            encode(table, &Empties::dropped(), arguments.bytes_max, &fill).map_err(|error| not_a_template(&error))
+            encode(table, &Empties::dropped(Conversions::Safe), arguments.bytes_max, &fill)
+                .map_err(|error| not_a_template(&error))
         }
         Some(other) => Err(bad_argument(1, function, "table", other)),
         None => Err((format!("bad argument #1 to {function} (table expected, got nil)"), CALLER)),

@@ -32,8 +32,12 @@
 //! | `GetDependencies(desiredObj)` | a list of `{apiVersion, kind, namespace, name, labelSelector}` |
 //!
 //! A plugin's configuration, if it has any, is the global `config`.
+//!
+//! What Karmada's machine understands and Luau does not is bridged before a script is compiled, see `dialect`; what only
+//! Luau understands is found by [`foreign`].
 
 mod decode;
+mod dialect;
 mod encode;
 mod engine;
 mod fault;
@@ -46,8 +50,13 @@ mod mentioned;
 mod meter;
 mod policy;
 mod pool;
+mod probe;
 mod reply;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
-pub use engine::{LuaEngine, Options};
+pub use dialect::{Difference, foreign};
+pub use encode::Conversions;
+pub use engine::{LuaEngine, NoItems, Options};
+pub use probe::Probe;

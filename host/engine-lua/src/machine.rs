@@ -157,6 +157,8 @@ impl Machine {
                 | FaultKind::Memory
                 | FaultKind::Quarantined
                 | FaultKind::HostBusy
+                | FaultKind::NotLoaded
+                | FaultKind::Unreachable
                 | FaultKind::HostBug => false,
             },
         };

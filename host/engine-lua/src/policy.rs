@@ -7,7 +7,8 @@ use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::encode::Empties;
+use crate::encode::{Conversions, Empties};
+use crate::engine::{NoItems, Options};
 use crate::machine::{Global, Setting};
 use crate::pool::Pool;
 use crate::{interpretation, reply};
@@ -21,6 +22,7 @@ pub(crate) struct LuaPolicy {
     pool: Pool,
     reply_bytes_max: usize,
     config: Value,
+    options: Options,
 }
 
 /// A call as a function sees it.
@@ -40,6 +42,7 @@ impl LuaPolicy {
         description: &Description,
         entries: Vec<(Entry, usize)>,
         pool: Pool,
+        options: Options,
     ) -> Self {
         let mut capabilities: Vec<_> = entries.iter().map(|(entry, _)| entry.capability()).collect();
         capabilities.sort();
@@ -47,7 +50,7 @@ impl LuaPolicy {
         let (name, version) = (source.name.clone(), description.version.clone());
         let id = PolicyId { name, version, engine: EngineKind::Lua };
         let reply_bytes_max = source.budget.reply_bytes;
-        Self { id, capabilities, entries, pool, reply_bytes_max, config: source.config.clone() }
+        Self { id, capabilities, entries, pool, reply_bytes_max, config: source.config.clone(), options }
     }
 
     /// Index of the script that answers.
@@ -76,6 +79,10 @@ impl LuaPolicy {
             let results = session.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
             let mut encoded = [const { Value::Null }; N];
             for (slot, result) in encoded.iter_mut().zip(&results) {
+                if self.options.conversions == Conversions::Karmada && is_no_json_number(result) {
+                    *slot = Value::from(f64::MAX);
+                    continue;
+                }
                 *slot = session.encode(result, &question.empties, self.reply_bytes_max).map_err(|error| {
                     Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}"))
                 })?;
@@ -91,14 +98,14 @@ impl LuaPolicy {
     }
 
     fn interpret(&self, call: &InterpretCall<'_>) -> Result<Reply, Fault> {
-        let point = entry_point(&call.operation);
+        let point = EntryPoint::of(&call.operation);
         let object = call.operation.object();
         let mut question = Question {
             point,
             object: Some(object),
             now: Some(call.now),
             arguments: vec![Cow::Borrowed(&**object)],
-            empties: Empties::dropped(),
+            empties: Empties::dropped(self.options.conversions),
         };
         if self.script(&question).is_none() {
             return Ok(Reply::Interpret(None));
@@ -106,17 +113,17 @@ impl LuaPolicy {
         let interpretation = match &call.operation {
             Operation::Replicas { .. } => {
                 let [replicas, requirements] = self.ask(&question)?;
-                let interpretation = interpretation::replicas(&replicas, &requirements);
+                let interpretation = interpretation::replicas(&replicas, &requirements, self.options.conversions);
                 interpretation.map_err(|error| bad_reply(point, &error))?
             }
             Operation::Revise { replicas, .. } => {
                 question.arguments.push(Cow::Owned(Value::from(*replicas)));
-                question.empties = Empties::as_in(&[object]);
+                question.empties = Empties::as_in(&[object], self.options.conversions);
                 self.answer(&question, interpretation::object)?
             }
             Operation::Retain { observed, .. } => {
                 question.arguments.push(Cow::Borrowed(&***observed));
-                question.empties = Empties::as_in(&[object, observed]);
+                question.empties = Empties::as_in(&[object, observed], self.options.conversions);
                 self.answer(&question, interpretation::object)?
             }
             Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,
@@ -124,7 +131,8 @@ impl LuaPolicy {
             Operation::Dependencies { .. } => self.answer(&question, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
                 // Karmada's list is nil when no cluster reports anything, and scripts test for that.
-                let items = if items.is_empty() { Value::Null } else { json(items)? };
+                let nil = items.is_empty() && self.options.no_items == NoItems::Nil;
+                let items = if nil { Value::Null } else { json(items)? };
                 question.arguments.push(Cow::Owned(items));
                 self.answer(&question, interpretation::object)?
             }
@@ -178,23 +186,16 @@ impl Policy for LuaPolicy {
     }
 }
 
+/// Karmada casts the number that a function returns, whatever it is.
+fn is_no_json_number(value: &mlua::Value) -> bool {
+    matches!(value, mlua::Value::Number(number) if !number.is_finite())
+}
+
 /// A question that is about no object; `now` is the last argument.
 fn question(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Question<'static> {
     arguments.push(Value::from(now.as_millis().div_euclid(1000)));
     let arguments = arguments.into_iter().map(Cow::Owned).collect();
     Question { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
-}
-
-fn entry_point(operation: &Operation<'_>) -> EntryPoint {
-    match operation {
-        Operation::Replicas { .. } => EntryPoint::Replicas,
-        Operation::Revise { .. } => EntryPoint::Revise,
-        Operation::ReflectStatus { .. } => EntryPoint::ReflectStatus,
-        Operation::AggregateStatus { .. } => EntryPoint::AggregateStatus,
-        Operation::Retain { .. } => EntryPoint::Retain,
-        Operation::Components { .. } => EntryPoint::Components,
-        Operation::Dependencies { .. } => EntryPoint::Dependencies,
-    }
 }
 
 fn bad_reply(point: EntryPoint, error: &str) -> Fault {

@@ -14,6 +14,8 @@ pub enum Layer {
     Plugins,
     /// Scripts of ResourceInterpreterCustomization objects.
     Customizations,
+    /// Hooks of ResourceInterpreterWebhookConfiguration objects.
+    Webhooks,
     /// The interpreters that come with the program, for kinds that Kubernetes does not have.
     Library,
     /// ClusterTaintPolicy objects.
@@ -211,6 +213,24 @@ impl Registry {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).current)
     }
 
+    /// The policies in force of the layers that are asked before that one.
+    pub fn policies_before(&self, layer: Layer) -> PolicySet {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let members = state.layers.range(..layer).flat_map(|(_, seats)| seats).map(|seat| seat.member.clone());
+        PolicySet::composed(members.collect(), state.composition)
+    }
+
+    /// The policies in force and one more, which is asked last in its layer. It is bounded as all others are.
+    pub fn policies_with(&self, layer: Layer, policy: Arc<dyn Policy>) -> PolicySet {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let member = |seats: &[Seat]| seats.iter().map(|seat| seat.member.clone()).collect::<Vec<_>>();
+        let mut members: Vec<_> = state.layers.range(..=layer).flat_map(|(_, seats)| member(seats)).collect();
+        members.push(Member::enforced(Arc::new(Bounded::new(policy))));
+        let after = state.layers.iter().filter(|(other, _)| **other > layer);
+        members.extend(after.flat_map(|(_, seats)| member(seats)));
+        PolicySet::composed(members, state.composition)
+    }
+
     /// Every policy in force with its counters, in order.
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
@@ -230,6 +250,7 @@ impl Registry {
 fn no_engine(source: &PluginSource) -> LoadError {
     let message = match source.engine {
         EngineKind::Builtin => "built-in policies are not loaded".to_owned(),
+        EngineKind::Webhook => "webhooks are asked, not loaded".to_owned(),
         EngineKind::Wasm | EngineKind::Lua => format!("this host has no {} engine", source.engine.as_str()),
     };
     LoadError::new(source, LoadStage::Inspected, message)

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use bulkhead_core::call::CallKind;
+use bulkhead_core::call::{CallKind, Operation};
 use bulkhead_core::policy::{Capability, EngineKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub struct PluginSource {
     pub budget: Budget,
     /// How long an instance lives.
     pub instances: Instances,
+    /// When a script has to be what it promises to be.
+    pub inspection: Inspection,
 }
 
 impl PluginSource {
@@ -45,6 +47,7 @@ impl PluginSource {
             taint_keys: Vec::new(),
             budget: Budget::default(),
             instances: Instances::default(),
+            inspection: Inspection::default(),
         }
     }
 
@@ -57,6 +60,16 @@ impl PluginSource {
     pub fn digest(&self) -> Digest {
         Digest::of(self.modules.iter().map(|module| module.code.as_slice()))
     }
+}
+
+/// When a script has to be what it promises to be. What a component exports is known without running it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inspection {
+    /// When it is loaded: its top level runs once, and has to define the functions that it promises.
+    #[default]
+    AtLoading,
+    /// When it is called, as in Karmada. It has to compile all the same.
+    AtCalls,
 }
 
 /// How long an instance of a component lives. Scripts always have a fresh environment.
@@ -193,6 +206,39 @@ impl EntryPoint {
         Self::Dependencies,
     ];
 
+    /// The function that answers an operation.
+    pub fn of(operation: &Operation<'_>) -> Self {
+        match operation {
+            Operation::Replicas { .. } => Self::Replicas,
+            Operation::Components { .. } => Self::Components,
+            Operation::Revise { .. } => Self::Revise,
+            Operation::Retain { .. } => Self::Retain,
+            Operation::ReflectStatus { .. } => Self::ReflectStatus,
+            Operation::AggregateStatus { .. } => Self::AggregateStatus,
+            Operation::Dependencies { .. } => Self::Dependencies,
+        }
+    }
+
+    /// The field of a ResourceInterpreterCustomization that holds its script; none for functions that are ours.
+    pub fn rule(self) -> Option<&'static str> {
+        match self {
+            Self::Health => Some("healthInterpretation"),
+            Self::Replicas => Some("replicaResource"),
+            Self::Components => Some("componentResource"),
+            Self::Revise => Some("replicaRevision"),
+            Self::Retain => Some("retention"),
+            Self::ReflectStatus => Some("statusReflection"),
+            Self::AggregateStatus => Some("statusAggregation"),
+            Self::Dependencies => Some("dependencyInterpretation"),
+            Self::ClusterTaint | Self::Filter | Self::Score | Self::EvictionCheck => None,
+        }
+    }
+
+    /// The function whose script is in that field.
+    pub fn of_rule(rule: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|point| point.rule() == Some(rule))
+    }
+
     /// The kind of call that reaches it.
     pub fn call_kind(self) -> CallKind {
         match self {
@@ -208,27 +254,6 @@ impl EntryPoint {
             | Self::ReflectStatus
             | Self::AggregateStatus
             | Self::Dependencies => CallKind::Interpret,
-        }
-    }
-
-    /// The function behind a rule of a ResourceInterpreterCustomization, by the rule's name on the wire.
-    /// (Karmada: `pkg/apis/config/v1alpha1/resourceinterpretercustomization_types.go:CustomizationRules`.)
-    pub fn of_rule(rule: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|point| point.rule() == Some(rule))
-    }
-
-    /// Name on the wire of the rule that it is behind; none for functions that Karmada does not know.
-    pub fn rule(self) -> Option<&'static str> {
-        match self {
-            Self::Retain => Some("retention"),
-            Self::Replicas => Some("replicaResource"),
-            Self::Components => Some("componentResource"),
-            Self::Revise => Some("replicaRevision"),
-            Self::ReflectStatus => Some("statusReflection"),
-            Self::AggregateStatus => Some("statusAggregation"),
-            Self::Health => Some("healthInterpretation"),
-            Self::Dependencies => Some("dependencyInterpretation"),
-            Self::ClusterTaint | Self::Filter | Self::Score | Self::EvictionCheck => None,
         }
     }
 

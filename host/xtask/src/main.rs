@@ -42,6 +42,10 @@ enum Task {
         subject: vectors::Subject,
         /// The file.
         file: PathBuf,
+        /// For the interpreter: a folder with the customizations that the cases of level thirdparty were made with.
+        /// Without it our own library answers them.
+        #[arg(long, value_name = "DIR")]
+        customizations: Option<PathBuf>,
     },
 }
 
@@ -87,7 +91,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let all: Vec<_> = fixed.into_iter().chain(given).collect();
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }
-        Task::Vectors { subject, file } => vectors::run(subject, &file),
+        Task::Vectors { subject, file, customizations } => {
+            let library = Some(root.join("plugins/lua/kinds"));
+            vectors::run(subject, &file, bulkhead_vectors::interpreter::Options { customizations, library })
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn status(
     kind: (&str, &str),
     object: &Value,
     items: &[AggregatedStatusItem],
+    now: Time,
 ) -> Result<Aggregated, Malformed> {
     if let Some(counters) = workload_counters(kind) {
         return workload(kind.1, object, items, counters).map(Aggregated::Status);
@@ -39,7 +40,7 @@ pub(crate) fn status(
         ("v1", "Service") | ("networking.k8s.io/v1", "Ingress") => {
             aggregate_load_balancer::status(items).map(Aggregated::Status)
         }
-        ("batch/v1", "Job") => aggregate_job::status(object, items),
+        ("batch/v1", "Job") => aggregate_job::status(object, items, now),
         ("batch/v1", "CronJob") => cron_job(object, items).map(Aggregated::Status),
         // Without any item Karmada leaves the pod's status alone.
         ("v1", "Pod") if items.is_empty() => Ok(Aggregated::Unchanged),
@@ -210,7 +211,7 @@ pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
 /// Compares a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
 #[cfg(test)]
 pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>) {
-    let told = status(kind, &object, &items(statuses)).map(|aggregated| match aggregated {
+    let told = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {
         Aggregated::NoRule => Value::Null,
         Aggregated::Unchanged => json!("unchanged"),
         Aggregated::Status(status) => Value::Object(status),

@@ -18,14 +18,14 @@ struct Outcome {
     succeeded: usize,
     started: Vec<Time>,
     finished: Vec<Time>,
-    /// The latest transition of a condition that decides. It stands in for the current time, which Karmada puts
-    /// into the new conditions: a policy has no clock.
+    /// The latest transition of a condition that decides. It goes before the current time, which Karmada puts into the
+    /// new conditions: the same reports give the same status whenever they are folded.
     decided: Option<Time>,
 }
 
 /// A finished job is frozen. It fails when it failed in one cluster, and completes when it did in all.
 /// (Karmada: `pkg/util/helper/job.go:ParsingJobStatus`.)
-pub(crate) fn status(object: &Value, items: &[AggregatedStatusItem]) -> Result<Aggregated, Malformed> {
+pub(crate) fn status(object: &Value, items: &[AggregatedStatusItem], now: Time) -> Result<Aggregated, Malformed> {
     if object.get("status").map_or(Ok(false), |status| Ok(holds(status, "Complete")? || holds(status, "Failed")?))? {
         return Ok(Aggregated::Unchanged);
     }
@@ -34,7 +34,7 @@ pub(crate) fn status(object: &Value, items: &[AggregatedStatusItem]) -> Result<A
         write_counter(&mut status, &Counter { name, omitted_when_zero: true }, sum(items, name)?);
     }
     let outcome = outcome(items)?;
-    for condition in outcome.conditions(items.len()) {
+    for condition in outcome.conditions(items.len(), now) {
         push_condition(&mut status, condition);
     }
     let everywhere = |times: &[Time]| !items.is_empty() && times.len() == items.len();
@@ -70,11 +70,12 @@ fn outcome(items: &[AggregatedStatusItem]) -> Result<Outcome, Malformed> {
 }
 
 impl Outcome {
-    fn conditions(&self, items: usize) -> Vec<Value> {
+    fn conditions(&self, items: usize, now: Time) -> Vec<Value> {
+        let decided = self.decided.unwrap_or_else(|| now.truncated());
         let condition = |type_: &str, reason: &str, message: String| {
             json!({
                 "type": type_, "status": "True", "reason": reason, "message": message,
-                "lastProbeTime": self.decided, "lastTransitionTime": self.decided,
+                "lastProbeTime": decided, "lastTransitionTime": decided,
             })
         };
         if !self.failed_in.is_empty() {

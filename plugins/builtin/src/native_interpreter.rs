@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::aggregate::{self, Aggregated};
 use crate::{dependencies, not_asked, reflect, replicas, retain};
 use bulkhead_core::shape::Malformed;
+use bulkhead_core::time::Time;
 
 /// Karmada's native rules. (Karmada: `pkg/resourceinterpreter/default/native`.)
 ///
@@ -53,7 +54,9 @@ impl Policy for NativeInterpreter {
             Operation::ReflectStatus { object } => {
                 reflect::status(kind, object).map(|status| Some(Interpretation::Status(status)))
             }
-            Operation::AggregateStatus { object, items } => aggregate_status(kind, object, items).map(as_object),
+            Operation::AggregateStatus { object, items } => {
+                aggregate_status(kind, object, items, interpret.now).map(as_object)
+            }
             Operation::Retain { desired, observed } => retain::retain(kind, desired, observed).map(as_object),
             Operation::Dependencies { object } => {
                 dependencies::dependencies(kind, object).map(|found| found.map(Interpretation::Dependencies))
@@ -81,9 +84,10 @@ fn aggregate_status(
     kind: (&str, &str),
     object: &Value,
     items: &[AggregatedStatusItem],
+    now: Time,
 ) -> Result<Option<Value>, Malformed> {
     let mut aggregated = object.clone();
-    match (aggregate::status(kind, object, items)?, aggregated.as_object_mut()) {
+    match (aggregate::status(kind, object, items, now)?, aggregated.as_object_mut()) {
         (Aggregated::NoRule, _) => return Ok(None),
         (Aggregated::Status(status), Some(members)) => {
             members.insert("status".to_owned(), Value::Object(status));
@@ -98,7 +102,6 @@ mod tests {
     use std::sync::Arc;
 
     use bulkhead_core::call::InterpretCall;
-    use bulkhead_core::time::Time;
     use serde_json::json;
 
     use super::*;

@@ -35,7 +35,11 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-e2e", &["bulkhead-api", "bulkhead-core"]),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
-    ("bulkhead-vectors", &["bulkhead-api", "bulkhead-core", "bulkhead-plugins-builtin"]),
+    // The cases of the interpreter run scripts, and their order of precedence is that of the registry.
+    (
+        "bulkhead-vectors",
+        &["bulkhead-api", "bulkhead-core", "bulkhead-engine-lua", "bulkhead-plugin", "bulkhead-plugins-builtin"],
+    ),
     ("xtask", &["bulkhead-vectors"]),
 ];
 

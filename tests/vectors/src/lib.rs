@@ -1,11 +1,12 @@
 //! Runs files of cases that were made by executing Karmada's own code, and says where we differ.
 //!
-//! The format is described at the head of [`scheduler`]. A case is input and expected output; nothing here knows
+//! The formats are described at the heads of [`scheduler`] and [`interpreter`]. A case is input and expected output; nothing here knows
 //! any rule. `cargo xtask vectors` runs a file from the command line, `tests/vectors.rs` runs the file that is kept
 //! beside this crate.
 
 mod cases;
 mod federation;
+pub mod interpreter;
 pub mod scheduler;
 mod units;
 
@@ -20,6 +21,8 @@ pub struct Report {
     pub passed: usize,
     /// The others, in the order of the file.
     pub failures: Vec<Failure>,
+    /// What is worth knowing about the run: what was not run, and why.
+    pub notes: Vec<String>,
 }
 
 /// A case that did not come out as expected.
@@ -39,11 +42,14 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The failures, then one line of counts.
+/// The failures, the notes, then one line of counts.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.failures {
             writeln!(f, "{failure}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
         }
         write!(f, "{} passed, {} failed", self.passed, self.failures.len())
     }
@@ -56,8 +62,13 @@ impl Report {
         if expected == got {
             self.passed += 1;
         } else {
-            self.failures.push(Failure { case: case.into(), expected, got });
+            self.fail(case, expected, got);
         }
+    }
+
+    /// Notes a case that came out differently.
+    fn fail(&mut self, case: impl Into<String>, expected: Value, got: Value) {
+        self.failures.push(Failure { case: case.into(), expected, got });
     }
 }
 

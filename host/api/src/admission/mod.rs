@@ -20,6 +20,7 @@ mod propagation;
 mod taint_policy;
 #[cfg(test)]
 mod tests;
+mod webhook;
 mod work;
 
 use bulkhead_core::model::{BindingSpec, ClusterSpec, ClusterTaintPolicySpec};
@@ -31,9 +32,11 @@ use serde_json::{Map, Value};
 
 pub use self::denied::Denied;
 pub use self::placement::validate_placement;
+pub use self::webhook::validate as validate_hooks;
 use crate::decode::decode;
 use crate::interpreter::CustomizationSpec;
 use crate::policy::PropagationSpec;
+use crate::webhook::Hook;
 use crate::work::WorkSpec;
 
 /// What is being done to the object.
@@ -122,6 +125,11 @@ pub fn admit(
             Ok(())
         }
         ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
+        ("config.karmada.io", "ResourceInterpreterWebhookConfiguration") => {
+            let hooks = object.get("webhooks").cloned().unwrap_or_default();
+            let hooks: Option<Vec<Hook>> = decode(&hooks).map_err(|error| Denied::undecodable("webhooks", error))?;
+            webhook::validate(&hooks.unwrap_or_default()).into_iter().next().map_or(Ok(()), Err)
+        }
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;
             cluster::default_spec(&mut spec, now);

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bulkhead_controllers::flags::{FeatureGate, Flags};
+use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberClients, Scope, Stores, Tasks, WritePermit, events,
+    Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Scope, Stores, Tasks,
+    WritePermit, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Directory, Engine, Layer, Plugins, Registry, Watch};
-use bulkhead_plugins_builtin::FailoverEviction;
+use bulkhead_plugin::{Directory, Engine, Plugins, Registry, Watch};
 
 use super::endpoint::State;
 use super::hub::Hub;
@@ -43,8 +43,7 @@ impl Federation {
         permit: &WritePermit,
         state: &State,
     ) -> anyhow::Result<Self> {
-        let registry = Arc::new(Registry::new(engines));
-        registry.replace(Layer::Builtins, builtins(&flags));
+        let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
         let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
         let clock = Clock::new(|| Time::new(k8s_openapi::jiff::Timestamp::now()));
         let (emitter, writer) = events::events(hub.client.clone(), clock.clone());
@@ -68,6 +67,9 @@ impl Federation {
             explain: None,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            webhooks: Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots())),
+            uncovered: Arc::default(),
+            requests: Arc::default(),
         };
         state.observe(context.clone());
         Ok(Self { context, members, tasks, _plugins: plugins })
@@ -89,13 +91,12 @@ impl Running {
     }
 }
 
-fn builtins(flags: &Flags) -> Vec<Arc<dyn bulkhead_core::policy::Policy>> {
-    let mut policies = bulkhead_plugins_builtin::all();
-    let timeout_s = flags.failover_eviction_timeout.as_secs();
-    if timeout_s > 0 && flags.gate(FeatureGate::Failover) {
-        policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
-    }
-    policies
+/// The authorities that this system trusts. Those that cannot be read are left out: a hook that needs one is reported
+/// as unreachable, and the others work.
+fn system_roots() -> rustls::RootCertStore {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
 }
 
 /// Loads the plugins of a directory and keeps them fresh. One that does not load is said and left out.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::{ClusterSpec, ClusterState, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
+use super::{ClusterSpec, ClusterState, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Most member clusters of a scenario.
 const CLUSTERS_MAX: u32 = 1_000;
@@ -46,6 +46,8 @@ pub struct Loaded {
     pub flags: Flags,
     /// Member clusters, each with its own name, in order of name.
     pub clusters: Vec<ClusterSpec>,
+    /// Kinds that are served besides those that are there anyway.
+    pub custom_kinds: Vec<CustomKind>,
     /// Objects to apply at the start, in order.
     pub manifests: Vec<ManifestObject>,
     /// Plugins, in order.
@@ -114,6 +116,7 @@ pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
         path,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
         unknown_kinds: scenario.unknown_kinds,
+        custom_kinds: scenario.custom_kinds.clone(),
         duration: scenario.duration,
         clusters: BTreeSet::new(),
         problems: Vec::new(),
@@ -136,6 +139,7 @@ pub(super) struct Loader<'a> {
     path: &'a Path,
     pub(super) folder: PathBuf,
     pub(super) unknown_kinds: UnknownKinds,
+    pub(super) custom_kinds: Vec<CustomKind>,
     pub(super) duration: GoDuration,
     clusters: BTreeSet<String>,
     pub(super) problems: Vec<String>,
@@ -157,6 +161,12 @@ impl Loader<'_> {
         }
         if let Err(message) = scenario.flags.validate() {
             self.problem(1, "flags", message);
+        }
+        for (index, custom) in scenario.custom_kinds.iter().enumerate() {
+            if !custom.api_version.contains('/') || custom.kind.is_empty() || custom.plural.is_empty() {
+                let message = "needs an apiVersion with a group, a kind and a plural";
+                self.problem(1, &format!("customKinds[{index}]"), message);
+            }
         }
         let clusters = self.clusters(scenario.clusters);
         let mut manifests = Vec::new();
@@ -181,6 +191,7 @@ impl Loader<'_> {
             seed: scenario.seed,
             flags: scenario.flags,
             clusters,
+            custom_kinds: scenario.custom_kinds,
             manifests,
             plugins,
             composition: scenario.composition,

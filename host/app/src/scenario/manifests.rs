@@ -83,7 +83,8 @@ impl Loader<'_> {
                 return None;
             }
         }
-        if !is_served(&api_version, &kind) {
+        let custom = self.custom_kinds.iter().any(|custom| custom.api_version == api_version && custom.kind == kind);
+        if !custom && !is_served(&api_version, &kind) {
             let message = format!("{origin}: the kind {api_version} {kind} is not served by this control plane");
             match self.unknown_kinds {
                 UnknownKinds::Skip => self.warnings.push(format!("{message}; skipped")),

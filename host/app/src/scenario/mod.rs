@@ -49,6 +49,10 @@ pub struct Scenario {
     /// How the answers of several plugins become one.
     #[serde(default)]
     pub composition: Composition,
+    /// Kinds that the control plane and every member cluster serve besides those that they have, as if their
+    /// CustomResourceDefinitions were there.
+    #[serde(default)]
+    pub custom_kinds: Vec<CustomKind>,
     /// What to do about a manifest of a kind that is not served.
     #[serde(default)]
     pub unknown_kinds: UnknownKinds,
@@ -58,6 +62,18 @@ pub struct Scenario {
     /// What must hold.
     #[serde(default)]
     pub expect: Vec<Spanned<Expectation>>,
+}
+
+/// A kind of custom resource. Its objects live in namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CustomKind {
+    /// `group/version`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Lower-case plural, as in paths.
+    pub plural: String,
 }
 
 /// What to do about a manifest of a kind that is not served.

@@ -9,27 +9,27 @@ use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, ObjectKind, Scope, Stores, Tasks,
-    controller_names,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, ObjectKind, Scope,
+    Stores, Tasks, controller_names,
 };
 use bulkhead_controlplane as controlplane;
 use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::Journal;
 use bulkhead_core::model::SyncMode;
-use bulkhead_core::names::keys;
-use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Engine, FoundPlugin, Installed, Layer, LoadError, LoadStage, Registry};
-use bulkhead_plugins_builtin::FailoverEviction;
+use bulkhead_plugin::{Engine, FoundPlugin, Installed, LoadError, LoadStage};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::member;
 use crate::scenario::{
-    ClusterSpec, ClusterState, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject, ObjectSpec,
+    ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
+    ObjectSpec,
 };
+use crate::standard;
 
 /// First moment of every simulation, so that no output depends on the day.
 const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -95,6 +95,20 @@ impl controlplane::Admission for Webhooks {
     }
 }
 
+fn custom_kinds(scenario: &Loaded) -> Vec<ResourceKind> {
+    let kind = |custom: &CustomKind| {
+        let (group, version) = split_api_version(&custom.api_version);
+        ResourceKind {
+            group: group.to_owned().into(),
+            version: version.to_owned().into(),
+            kind: custom.kind.clone().into(),
+            plural: custom.plural.clone().into(),
+            ..ResourceKind::namespaced("", "", "", "").with_status()
+        }
+    };
+    scenario.custom_kinds.iter().map(kind).collect()
+}
+
 fn karmada_kinds() -> Vec<ResourceKind> {
     let kind = |info: &bulkhead_api::KindInfo| {
         let kind = if info.namespaced {
@@ -121,19 +135,20 @@ impl Federation {
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = scenario.flags.admission();
         let hub = ApiServer::new(controlplane::Options {
-            kinds: controlplane::kinds::kubernetes().into_iter().chain(karmada_kinds()).collect(),
+            kinds: controlplane::kinds::kubernetes()
+                .into_iter()
+                .chain(karmada_kinds())
+                .chain(custom_kinds(scenario))
+                .collect(),
             admission: Some(Arc::new(Webhooks(options))),
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..controlplane::Options::new("control plane", seed, clock.clone())
         });
-        let library = library(scenario, &engines);
-        let registry = Arc::new(Registry::new(engines));
-        registry.replace(Layer::Library, library);
-        registry.replace(Layer::Builtins, builtins(scenario));
+        let registry = Arc::new(standard::registry(&scenario.flags, engines));
         let tasks = Tasks::default();
         let mut members = BTreeMap::new();
         for spec in &scenario.clusters {
-            let cluster = member::build(spec, seed, clock.clone());
+            let cluster = member::build(spec, custom_kinds(scenario), seed, clock.clone());
             tasks.spawn(cluster.run());
             let failure_modes = spec.failure_modes.clone();
             let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, agent: None };
@@ -160,6 +175,9 @@ impl Federation {
             explain,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            webhooks: Arc::new(NoWebhooks),
+            uncovered: Arc::default(),
+            requests: Arc::default(),
         };
         let kinds = Kinds::new(hub.client());
         let manager = Manager::start(context.clone());
@@ -371,22 +389,6 @@ impl Federation {
         });
         ready.collect()
     }
-}
-
-fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
-    let mut policies = bulkhead_plugins_builtin::all_with(scenario.flags.pod_detail());
-    let timeout_s = scenario.flags.failover_eviction_timeout.as_secs();
-    if timeout_s > 0 && scenario.flags.gate(bulkhead_controllers::flags::FeatureGate::Failover) {
-        policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
-    }
-    policies
-}
-
-/// The interpreters that come with the program, unless they are switched off or there is nothing to run them.
-fn library(scenario: &Loaded, engines: &[Arc<dyn Engine>]) -> Vec<Arc<dyn Policy>> {
-    let lua = engines.iter().find(|engine| engine.kind() == EngineKind::Lua);
-    let lua = lua.filter(|_| scenario.flags.third_party_interpreters);
-    lua.map(bulkhead_plugins_lua::policies).unwrap_or_default()
 }
 
 fn is_condition_taint(taint: &bulkhead_core::model::Taint) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bulkhead_controlplane::{
-    Behaviour, Capacity, Clock, FailureMode, MemberCluster, MemberOptions, ObjectKey, ReplicaReady,
+    Behaviour, Capacity, Clock, FailureMode, MemberCluster, MemberOptions, ObjectKey, ReplicaReady, ResourceKind,
 };
 use bulkhead_core::names::fnv1a_32;
 
@@ -19,7 +19,7 @@ pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] =
     [("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet")];
 
 /// Makes the simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
-pub(super) fn build(spec: &ClusterSpec, seed: u64, clock: Clock) -> MemberCluster {
+pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u64, clock: Clock) -> MemberCluster {
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(fnv1a_32(spec.name.as_bytes()));
     let capacity = &spec.capacity;
     let cluster = MemberCluster::new(MemberOptions {
@@ -28,6 +28,7 @@ pub(super) fn build(spec: &ClusterSpec, seed: u64, clock: Clock) -> MemberCluste
         capacity: Capacity { cpu: capacity.cpu.clone(), memory: capacity.memory.clone(), pods: capacity.pods },
         replica_ready: ReplicaReady { base: spec.replica_ready_after.0, jitter: spec.replica_ready_jitter.0 },
         behaviour: Behaviour::default(),
+        custom_kinds,
         ..MemberOptions::new(&spec.name, seed, clock)
     });
     set_failures(&cluster, &spec.failure_modes, &[]);

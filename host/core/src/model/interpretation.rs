@@ -22,8 +22,10 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
     /// `group/version`, or `v1`.
+    #[serde(default)]
     pub api_version: String,
     /// Kind.
+    #[serde(default)]
     pub kind: String,
     /// Namespace; empty for cluster scope.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -34,4 +36,23 @@ pub struct DependentObjectReference {
     /// Which objects, when no name tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
+}
+
+impl DependentObjectReference {
+    /// What is wrong with it, as a field below it and a reason; none if it can be followed.
+    /// (Karmada: `pkg/util/interpreter/validation/validation.go`.)
+    pub fn problem(&self) -> Option<String> {
+        if self.api_version.is_empty() {
+            return Some(".apiVersion: missing required apiVersion".to_owned());
+        }
+        if self.kind.is_empty() {
+            return Some(".kind: missing required kind".to_owned());
+        }
+        let Some(selector) = &self.label_selector else {
+            let unnamed = self.name.is_empty();
+            return unnamed.then(|| ": dependency can not leave name and labelSelector all empty".to_owned());
+        };
+        let invalid = selector.match_expressions.iter().position(|requirement| !requirement.is_valid());
+        invalid.map(|index| format!(".labelSelector.matchExpressions[{index}]: operator and values do not go together"))
+    }
 }

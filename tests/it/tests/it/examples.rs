@@ -48,3 +48,8 @@ fn the_old_copy_is_held_until_the_grace_period_ends_when_the_new_one_never_is_he
 fn a_wasm_plugin_holds_the_old_copy_and_another_one_releases_it() {
     check("change-freeze", 0..3);
 }
+
+#[test]
+fn the_health_of_custom_resources_comes_from_a_customization_and_from_a_component() {
+    check("custom-resources", 0..3);
+}

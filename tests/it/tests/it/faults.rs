@@ -56,16 +56,18 @@ fn a_script_that_answers_nonsense_is_a_fault_and_not_a_verdict() {
 }
 
 #[test]
-fn a_customization_that_does_not_compile_is_refused_and_the_native_rule_stays() {
-    let mut report = with_health_script(
-        "does-not-compile",
-        "function InterpretHealth(obj",
-        "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n",
-    );
-    // With the native rule the new copy becomes healthy, so the two expectations of the other cases do not hold.
-    report.expectations.drain(..2);
-    assert_held(&report);
-    assert!(report.timeline.iter().any(|entry| entry.what == "released"));
+fn a_customization_that_does_not_compile_is_refused_and_nothing_is_healthy_by_the_native_rule() {
+    let refused = "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n";
+    let expected = format!("{refused}{}", fault("PluginNotLoaded"));
+    assert_held(&with_health_script("does-not-compile", "function InterpretHealth(obj", &expected));
+}
+
+#[test]
+fn a_customization_without_its_function_is_refused_and_faults_when_it_is_asked() {
+    let refused = "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n";
+    let expected = format!("{refused}{}", fault("PluginMissingExport"));
+    let script = "local function InterpretHealth(obj)\n  return true\nend";
+    assert_held(&with_health_script("function-is-local", script, &expected));
 }
 
 #[test]

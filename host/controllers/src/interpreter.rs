@@ -1,0 +1,136 @@
+//! Asking the interpreters: plugins and scripts at once, webhooks before the decision (see [`crate::webhook`]).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_core::call::{Call, HealthCall, InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine::{self, Because, HealthOutcome, InterpretOutcome, PolicyFault, Remarks};
+use bulkhead_core::composition::HealthRule;
+use bulkhead_core::journal::Subject;
+use bulkhead_core::model::Health;
+use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_plugin::Layer;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::kinds::ObjectKind;
+use crate::webhook;
+
+/// What counts for objects of a kind whose health nobody interprets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum NoInterpreter {
+    /// They are healthy, as in Karmada.
+    #[default]
+    Healthy,
+    /// Nobody can tell how they are: nothing is evicted because of them, and they release no old copy.
+    Unknown,
+    /// They are not bound to a policy in the first place, so that nothing runs whose failure would go unnoticed.
+    Refuse,
+}
+
+/// Kinds in use whose health nobody interprets.
+#[derive(Default)]
+pub struct UncoveredKinds(Mutex<BTreeSet<ObjectKind>>);
+
+impl UncoveredKinds {
+    /// All that were met so far, in order.
+    pub fn kinds(&self) -> Vec<ObjectKind> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Notes whether a kind is covered. Returns whether it is news that it is not.
+    fn note(&self, kind: ObjectKind, covered: bool) -> bool {
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if covered {
+            kinds.remove(&kind);
+            return false;
+        }
+        kinds.insert(kind)
+    }
+}
+
+/// How an object is, and whether it is the first of a kind that nobody interprets.
+pub(crate) struct ObjectHealth {
+    pub(crate) outcome: HealthOutcome,
+    pub(crate) newly_uncovered: bool,
+}
+
+impl Context {
+    /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.
+    pub(crate) async fn interpret(
+        &self,
+        controller: &'static str,
+        subject: &Subject,
+        operation: Operation<'_>,
+    ) -> Result<Option<Interpretation>, PolicyFault> {
+        let outcome = self.interpretation(operation).await?;
+        self.record_remarks(controller, subject, None, &outcome.remarks);
+        Ok(outcome.interpretation)
+    }
+
+    /// What the interpreters say. A hook is asked if nobody before it has a rule.
+    pub(crate) async fn interpretation(&self, operation: Operation<'_>) -> Result<InterpretOutcome, PolicyFault> {
+        let interpret = InterpretCall { operation, now: self.clock.now() };
+        let call = Call::Interpret(interpret.clone());
+        let Some(hook) = webhook::hook_for(&self.stores.webhooks.list(), &call) else {
+            return combine::interpret(&self.policies(), interpret);
+        };
+        let before = combine::interpret(&self.registry.policies_before(Layer::Webhooks), interpret.clone())?;
+        if before.interpretation.is_some() {
+            return Ok(before);
+        }
+        let answered = webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await;
+        combine::interpret(&self.with_answer(answered), interpret)
+    }
+
+    /// How an object in a member cluster is. What is unknown is never healthy by accident: a fault of whoever is to
+    /// tell, a hook out of reach among them, makes the health unknown.
+    pub(crate) async fn health(&self, object: &Arc<Value>) -> ObjectHealth {
+        let health = HealthCall { object, now: self.clock.now() };
+        let call = Call::Health(health.clone());
+        let policies = match webhook::hook_for(&self.stores.webhooks.list(), &call) {
+            Some(hook) if self.hook_counts(&health) => {
+                self.with_answer(webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await)
+            }
+            _ => PolicySet::clone(&self.policies()),
+        };
+        let covered = policies.answering(&call).next().is_some();
+        let mut outcome = combine::health(&policies, health);
+        let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
+        if !covered && self.flags.health_without_interpreter != NoInterpreter::Healthy {
+            outcome.health = Health::Unknown;
+            let message = "no health interpreter covers this kind, and such objects do not count as healthy here";
+            outcome.because = Because::rule("NoInterpreter", message);
+        }
+        ObjectHealth { outcome, newly_uncovered }
+    }
+
+    /// Whether somebody interprets the health of objects of that kind.
+    pub(crate) fn covers_health(&self, object: &Arc<Value>) -> bool {
+        let call = Call::Health(HealthCall { object, now: self.clock.now() });
+        self.policies().answering(&call).next().is_some()
+            || webhook::hook_for(&self.stores.webhooks.list(), &call).is_some()
+    }
+
+    /// Whether it matters what a hook says: nobody before it has an opinion, or the worst one counts.
+    fn hook_counts(&self, call: &HealthCall<'_>) -> bool {
+        let before = self.registry.policies_before(Layer::Webhooks);
+        before.composition().health == HealthRule::WorstOpinion
+            || combine::health(&before, call.clone()).because.policy.is_none()
+    }
+
+    fn with_answer(&self, answered: Arc<dyn Policy>) -> PolicySet {
+        self.registry.policies_with(Layer::Webhooks, answered)
+    }
+
+    /// Remarks of an interpretation, beside what it told; a fault becomes one of them.
+    pub(crate) fn told(result: Result<InterpretOutcome, PolicyFault>) -> (Result<Option<Interpretation>, ()>, Remarks) {
+        match result {
+            Ok(outcome) => (Ok(outcome.interpretation), outcome.remarks),
+            Err(fault) => (Err(()), Remarks { faults: vec![fault], divergences: Vec::new() }),
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Scripts that interpret one kind of object each: how several sets of them become policies.
+//! (Karmada: `pkg/resourceinterpreter/customized/declarative/configmanager`.)
+//!
+//! The set that sorts first by name answers an operation on a kind; an empty script is none. Scripts for dependencies
+//! are all asked and their answers united. A script that does not load answers too: with a fault, so that nothing
+//! below it answers in its place and an object it was written for never counts as healthy by accident.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, Interpretation, Operation, Reply};
+use bulkhead_core::model::DependentObjectReference;
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
+
+use crate::{Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource};
+
+/// A set of scripts for one kind of object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Customization {
+    /// Name, unique among those that are loaded together.
+    pub name: String,
+    /// Where the scripts are, for messages; the rule is added to it.
+    pub origin: String,
+    /// `apiVersion` of the objects, compared exactly.
+    pub api_version: String,
+    /// Kind of the objects, compared exactly.
+    pub kind: String,
+    /// The scripts, each with the function that it is there for.
+    pub scripts: Vec<(EntryPoint, String)>,
+}
+
+/// What became of the sets.
+pub struct LoadedCustomizations {
+    /// The policies, in the order in which they are asked.
+    pub policies: Vec<Arc<dyn Policy>>,
+    /// Sets that are in force without reservation, by name.
+    pub loaded: Vec<String>,
+    /// Sets with a script that did not load or is not what it should be, by name. Those scripts answer with faults.
+    pub faulty: Vec<(String, LoadError)>,
+    /// Scripts that are not asked because another set has one for the same kind and operation: set, operation, and the
+    /// set that answers instead.
+    pub shadowed: Vec<(String, EntryPoint, String)>,
+}
+
+/// Loads sets of scripts with `load`, in the order of their names.
+pub fn load_customizations(
+    customizations: &[Customization],
+    load: &dyn Fn(&PluginSource) -> Result<Loaded, LoadError>,
+) -> LoadedCustomizations {
+    let mut sorted: Vec<_> = customizations.iter().collect();
+    sorted.sort_by(|left, right| left.name.cmp(&right.name));
+    let mut outcome =
+        LoadedCustomizations { policies: Vec::new(), loaded: Vec::new(), faulty: Vec::new(), shadowed: Vec::new() };
+    let mut taken: Vec<(&Customization, EntryPoint)> = Vec::new();
+    let mut dependencies: Vec<United> = Vec::new();
+    for customization in sorted {
+        let (mut single, mut problem) = (Vec::new(), None);
+        for (point, script) in customization.scripts.iter().filter(|(_, script)| !script.is_empty()) {
+            if *point == EntryPoint::Dependencies {
+                let source = source(customization, &customization.name, &[(*point, script)]);
+                let policy = load_source(&source, load, &mut problem);
+                United::add(&mut dependencies, customization, policy);
+                continue;
+            }
+            let same =
+                |(other, taken): &&(&Customization, EntryPoint)| taken == point && same_kind(other, customization);
+            if let Some((winner, _)) = taken.iter().find(same) {
+                outcome.shadowed.push((customization.name.clone(), *point, winner.name.clone()));
+            } else {
+                taken.push((customization, *point));
+                single.push((*point, script.as_str()));
+            }
+        }
+        outcome.policies.extend(policies(customization, &single, load, &mut problem));
+        match problem {
+            Some(error) => outcome.faulty.push((customization.name.clone(), error)),
+            None => outcome.loaded.push(customization.name.clone()),
+        }
+    }
+    outcome.policies.extend(dependencies.into_iter().map(|united| Arc::new(united) as Arc<dyn Policy>));
+    outcome
+}
+
+fn same_kind(left: &Customization, right: &Customization) -> bool {
+    left.api_version == right.api_version && left.kind == right.kind
+}
+
+/// One policy for all scripts or, where one of them does not compile, one for each.
+fn policies(
+    customization: &Customization,
+    scripts: &[(EntryPoint, &str)],
+    load: &dyn Fn(&PluginSource) -> Result<Loaded, LoadError>,
+    problem: &mut Option<LoadError>,
+) -> Vec<Arc<dyn Policy>> {
+    if scripts.is_empty() {
+        return Vec::new();
+    }
+    let together = source(customization, &customization.name, scripts);
+    if scripts.len() == 1 {
+        return vec![load_source(&together, load, problem)];
+    }
+    match load(&together) {
+        Ok(loaded) => return vec![loaded.policy],
+        Err(error) => *problem = Some(error),
+    }
+    let alone = |script: &(EntryPoint, &str)| {
+        let name = format!("{}/{}", customization.name, script.0.function());
+        load_source(&source(customization, &name, std::slice::from_ref(script)), load, problem)
+    };
+    scripts.iter().map(alone).collect()
+}
+
+/// A script that compiles but is not what it should be is loaded all the same: what is wrong with it shows at every
+/// call, exactly as it does in Karmada.
+fn load_source(
+    source: &PluginSource,
+    load: &dyn Fn(&PluginSource) -> Result<Loaded, LoadError>,
+    problem: &mut Option<LoadError>,
+) -> Arc<dyn Policy> {
+    let error = match load(source) {
+        Ok(loaded) => return loaded.policy,
+        Err(error) => error,
+    };
+    let policy = if error.stage == LoadStage::Inspected {
+        let unseen = PluginSource { inspection: Inspection::AtCalls, ..source.clone() };
+        load(&unseen).map(|loaded| loaded.policy)
+    } else {
+        Err(error.clone())
+    };
+    problem.get_or_insert(error);
+    policy.unwrap_or_else(|error| Arc::new(Unloadable::new(source, &error)))
+}
+
+fn source(customization: &Customization, name: &str, scripts: &[(EntryPoint, &str)]) -> PluginSource {
+    let object_kind = (customization.api_version.clone(), customization.kind.clone());
+    let module = |(point, script): &(EntryPoint, &str)| Module {
+        origin: match point.rule() {
+            Some(rule) => format!("{} {rule}.luaScript", customization.origin),
+            None => customization.origin.clone(),
+        },
+        code: script.as_bytes().to_vec(),
+        entries: vec![Entry { point: *point, object_kind: Some(object_kind.clone()) }],
+    };
+    PluginSource::new(name, EngineKind::Lua, scripts.iter().map(module).collect())
+}
+
+/// A script that did not load. It answers what it was written for, always with the same fault.
+struct Unloadable {
+    id: PolicyId,
+    capabilities: Vec<Capability>,
+    points: BTreeSet<EntryPoint>,
+    fault: Fault,
+}
+
+impl Unloadable {
+    fn new(source: &PluginSource, error: &LoadError) -> Self {
+        let entries = || source.modules.iter().flat_map(|module| &module.entries);
+        let id = PolicyId { name: source.name.clone(), version: source.digest().short(), engine: source.engine };
+        let fault = Fault::new(FaultKind::NotLoaded, error.message.clone());
+        let capabilities = entries().map(Entry::capability).collect();
+        Self { id, capabilities, points: entries().map(|entry| entry.point).collect(), fault }
+    }
+}
+
+impl Policy for Unloadable {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        match call {
+            Call::Interpret(call) if !self.points.contains(&EntryPoint::of(&call.operation)) => {
+                Ok(Reply::Interpret(None))
+            }
+            _ => Err(self.fault.clone()),
+        }
+    }
+}
+
+/// All scripts that know dependencies of one kind of object.
+struct United {
+    id: PolicyId,
+    capabilities: [Capability; 1],
+    parts: Vec<Arc<dyn Policy>>,
+}
+
+impl United {
+    fn add(united: &mut Vec<Self>, customization: &Customization, policy: Arc<dyn Policy>) {
+        let capability = Capability::on(
+            bulkhead_core::call::CallKind::Interpret,
+            customization.api_version.clone(),
+            customization.kind.clone(),
+        );
+        match united.iter_mut().find(|united| united.capabilities.contains(&capability)) {
+            Some(united) => {
+                united.id.name = format!("{}+{}", united.id.name, customization.name);
+                united.id.version = format!("{}+{}", united.id.version, policy.id().version);
+                united.parts.push(policy);
+            }
+            None => {
+                let (name, version) = (format!("{}/{}", customization.name, "dependencies"), &policy.id().version);
+                let id = PolicyId { name, version: version.clone(), engine: EngineKind::Lua };
+                united.push(Self { id, capabilities: [capability], parts: vec![policy] });
+            }
+        }
+    }
+
+    /// Sorted, each once. Those with a selector stay as often as they were told, as in Karmada.
+    fn unite(parts: Vec<DependentObjectReference>) -> Vec<DependentObjectReference> {
+        let mut united: Vec<DependentObjectReference> = Vec::new();
+        for reference in parts {
+            if reference.label_selector.is_some() || !united.contains(&reference) {
+                united.push(reference);
+            }
+        }
+        let key = |reference: &DependentObjectReference| {
+            let DependentObjectReference { api_version, kind, namespace, name, label_selector: _ } = reference.clone();
+            (api_version, kind, namespace, name)
+        };
+        united.sort_by_key(key);
+        united
+    }
+}
+
+impl Policy for United {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        if !matches!(call, Call::Interpret(call) if matches!(call.operation, Operation::Dependencies { .. })) {
+            return Ok(Reply::Interpret(None));
+        }
+        let mut found = Vec::new();
+        for part in &self.parts {
+            match part.call(call)? {
+                Reply::Interpret(Some(Interpretation::Dependencies(more))) => found.extend(more),
+                Reply::Interpret(None) => {}
+                other => {
+                    let message = format!("{} answered with {other:?}", part.id());
+                    return Err(Fault::new(FaultKind::BadReply, message));
+                }
+            }
+        }
+        Ok(Reply::Interpret(Some(Interpretation::Dependencies(Self::unite(found)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::call::{HealthCall, InterpretCall};
+    use bulkhead_core::time::Time;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Description;
+
+    /// An engine whose scripts are names of dependencies, `broken`, or `shapeless`, which is only seen by looking.
+    struct Scripted(PolicyId, Vec<Capability>, Vec<Entry>, String);
+
+    impl Policy for Scripted {
+        fn id(&self) -> &PolicyId {
+            &self.0
+        }
+
+        fn capabilities(&self) -> &[Capability] {
+            &self.1
+        }
+
+        fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+            if self.3 == "shapeless" {
+                return Err(Fault::new(FaultKind::MissingExport, "shapeless"));
+            }
+            Ok(match call {
+                Call::Interpret(call) if !self.2.iter().any(|entry| entry.point == EntryPoint::of(&call.operation)) => {
+                    Reply::Interpret(None)
+                }
+                Call::Interpret(_) => {
+                    let reference =
+                        |name: &str| DependentObjectReference { name: name.to_owned(), ..Default::default() };
+                    let names = self.3.split(' ').map(reference).collect();
+                    Reply::Interpret(Some(Interpretation::Dependencies(names)))
+                }
+                _ => Reply::Score(Vec::new()),
+            })
+        }
+    }
+
+    fn load(source: &PluginSource) -> Result<Loaded, LoadError> {
+        let text = |module: &Module| String::from_utf8_lossy(&module.code).into_owned();
+        if source.modules.iter().any(|module| text(module) == "broken") {
+            return Err(LoadError::new(source, LoadStage::Compiled, "broken"));
+        }
+        let shapeless = source.modules.iter().any(|module| text(module) == "shapeless");
+        if shapeless && source.inspection == Inspection::AtLoading {
+            return Err(LoadError::new(source, LoadStage::Inspected, "shapeless"));
+        }
+        let entries: Vec<_> = source.modules.iter().flat_map(|module| module.entries.clone()).collect();
+        let id = PolicyId { name: source.name.clone(), version: "1".to_owned(), engine: EngineKind::Lua };
+        let capabilities = entries.iter().map(Entry::capability).collect();
+        let policy =
+            Arc::new(Scripted(id, capabilities, entries, source.modules.first().map(text).unwrap_or_default()));
+        let description = Description {
+            name: String::new(),
+            version: String::new(),
+            summary: String::new(),
+            digest: source.digest(),
+            code_bytes: 0,
+            contract: String::new(),
+            imports: Vec::new(),
+            taint_keys: Vec::new(),
+            config_schema: None,
+            reusable: false,
+        };
+        Ok(Loaded { policy, description })
+    }
+
+    fn customization(name: &str, scripts: &[(EntryPoint, &str)]) -> Customization {
+        Customization {
+            name: name.to_owned(),
+            origin: name.to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "Widget".to_owned(),
+            scripts: scripts.iter().map(|(point, script)| (*point, (*script).to_owned())).collect(),
+        }
+    }
+
+    fn object() -> Arc<Value> {
+        Arc::new(json!({"apiVersion": "v1", "kind": "Widget"}))
+    }
+
+    fn names(policy: &dyn Policy) -> Result<Vec<String>, FaultKind> {
+        let object = object();
+        let operation = Operation::Dependencies { object: &object };
+        let call = Call::Interpret(InterpretCall { operation, now: Time::from_millis(0) });
+        match policy.call(&call).map_err(|fault| fault.kind)? {
+            Reply::Interpret(Some(Interpretation::Dependencies(found))) => {
+                Ok(found.into_iter().map(|reference| reference.name).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn the_first_by_name_answers_and_an_empty_script_is_none() {
+        let sets = [
+            customization("c", &[(EntryPoint::Health, "c"), (EntryPoint::Replicas, "c")]),
+            customization("b", &[(EntryPoint::Health, "b")]),
+            customization("a", &[(EntryPoint::Health, "")]),
+        ];
+        let outcome = load_customizations(&sets, &load);
+        let answers: Vec<_> = outcome.policies.iter().map(|policy| policy.id().name.as_str()).collect();
+        assert_eq!(answers, ["b", "c"]);
+        assert_eq!(outcome.policies.iter().map(|policy| policy.capabilities().len()).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(outcome.shadowed, [("c".to_owned(), EntryPoint::Health, "b".to_owned())]);
+        assert!(outcome.faulty.is_empty());
+    }
+
+    #[test]
+    fn dependencies_of_all_sets_are_united() {
+        let sets = [
+            customization("b", &[(EntryPoint::Dependencies, "y x")]),
+            customization("a", &[(EntryPoint::Dependencies, "z x")]),
+        ];
+        let outcome = load_customizations(&sets, &load);
+        let [policy] = outcome.policies.as_slice() else { panic!("one policy for the kind") };
+        assert_eq!(names(&**policy), Ok(vec!["x".to_owned(), "y".to_owned(), "z".to_owned()]));
+        let sets = [sets[0].clone(), customization("a", &[(EntryPoint::Dependencies, "broken")])];
+        let outcome = load_customizations(&sets, &load);
+        assert_eq!(
+            outcome.policies.iter().map(|policy| names(&**policy)).collect::<Vec<_>>(),
+            [Err(FaultKind::NotLoaded)]
+        );
+    }
+
+    #[test]
+    fn a_script_that_does_not_load_answers_with_a_fault_and_leaves_its_neighbours_alone() {
+        let check = |script: &str, expected: FaultKind| {
+            let sets = [customization("a", &[(EntryPoint::Health, script), (EntryPoint::Retain, "x")])];
+            let outcome = load_customizations(&sets, &load);
+            assert_eq!(outcome.faulty.len(), 1);
+            assert!(outcome.loaded.is_empty());
+            let [health, retain] = outcome.policies.as_slice() else { panic!("one policy for each script") };
+            let object = object();
+            let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+            assert_eq!(health.call(&call).map_err(|fault| fault.kind), Err(expected), "{script}");
+            assert!(retain.capabilities().iter().all(|capability| capability.answers(&Call::Interpret(
+                InterpretCall {
+                    operation: Operation::Retain { desired: &object, observed: &object },
+                    now: Time::from_millis(0),
+                }
+            ))));
+        };
+        check("broken", FaultKind::NotLoaded);
+        check("shapeless", FaultKind::MissingExport);
+    }
+}

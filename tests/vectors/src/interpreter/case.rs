@@ -1,0 +1,161 @@
+//! What a case says.
+
+use std::sync::Arc;
+
+use bulkhead_api::ResourceInterpreterCustomization;
+use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_plugin::{Customization, EntryPoint};
+use kube::ResourceExt;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// One case of a file. Members that nobody needs here are left out.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Case {
+    pub(super) id: String,
+    pub(super) level: String,
+    pub(super) operation: String,
+    #[serde(default)]
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) kind: Gvk,
+    #[serde(default)]
+    pub(super) inputs: Map<String, Value>,
+    #[serde(default)]
+    pub(super) script: Option<String>,
+    #[serde(default)]
+    pub(super) customizations: Value,
+    #[serde(default)]
+    pub(super) setup: Map<String, Value>,
+    #[serde(default)]
+    pub(super) expected: Option<Value>,
+    #[serde(default)]
+    pub(super) error: Option<ExpectedError>,
+    #[serde(default)]
+    pub(super) unordered: Vec<String>,
+    #[serde(default)]
+    pub(super) nondeterministic_variants: Vec<Value>,
+    #[serde(default)]
+    pub(super) other_engines: Map<String, Value>,
+    #[serde(default)]
+    pub(super) source: Map<String, Value>,
+}
+
+/// A kind of object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) struct Gvk {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+}
+
+impl Gvk {
+    /// `group/version`, or the version alone for the core group.
+    pub(super) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// An error, of which presence and class are compared.
+#[derive(Debug, Deserialize)]
+pub(super) struct ExpectedError {
+    pub(super) class: String,
+    pub(super) message: String,
+}
+
+impl Case {
+    /// Whether it writes in a number of replicas that no binding can hold. Karmada takes 64 bits there.
+    pub(super) fn beyond_bindings(&self) -> bool {
+        let replicas = self.inputs.get("replica").and_then(Value::as_i64);
+        replicas.is_some_and(|replicas| i32::try_from(replicas).is_err())
+    }
+
+    /// Whether a feature gate is on in this case.
+    pub(super) fn gate(&self, name: &str) -> bool {
+        let gates = self.setup.get("featureGates");
+        gates.and_then(|gates| gates.get(name)).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// The customizations that the case brings along: its own objects, or one around its script.
+    pub(super) fn customizations(&self) -> Result<Vec<Customization>, String> {
+        if let Some(script) = &self.script {
+            let point = entry_point(&self.operation).ok_or_else(|| format!("unknown operation {}", self.operation))?;
+            return Ok(vec![Customization {
+                name: "case".to_owned(),
+                origin: "case".to_owned(),
+                api_version: self.kind.api_version(),
+                kind: self.kind.kind.clone(),
+                scripts: vec![(point, script.clone())],
+            }]);
+        }
+        let objects: Vec<ResourceInterpreterCustomization> = read(&self.customizations, "customizations")?;
+        Ok(objects.iter().map(customization).collect())
+    }
+}
+
+/// The scripts of an object.
+pub(super) fn customization(object: &ResourceInterpreterCustomization) -> Customization {
+    let script = |(rule, script): (&str, &str)| Some((EntryPoint::of_rule(rule)?, script.to_owned()));
+    Customization {
+        name: object.name_any(),
+        origin: object.name_any(),
+        api_version: object.spec.target.api_version.clone(),
+        kind: object.spec.target.kind.clone(),
+        scripts: object.spec.customizations.scripts().filter_map(script).collect(),
+    }
+}
+
+/// The function that answers an operation.
+pub(super) fn entry_point(operation: &str) -> Option<EntryPoint> {
+    Some(match operation {
+        "InterpretHealth" => EntryPoint::Health,
+        "InterpretReplica" => EntryPoint::Replicas,
+        "InterpretComponent" => EntryPoint::Components,
+        "ReviseReplica" => EntryPoint::Revise,
+        "Retain" => EntryPoint::Retain,
+        "InterpretStatus" => EntryPoint::ReflectStatus,
+        "AggregateStatus" => EntryPoint::AggregateStatus,
+        "InterpretDependency" => EntryPoint::Dependencies,
+        _ => return None,
+    })
+}
+
+/// A value of a certain type; null and absent are its default.
+pub(super) fn read<T: DeserializeOwned + Default>(value: &Value, name: &str) -> Result<T, String> {
+    if value.is_null() {
+        return Ok(T::default());
+    }
+    serde_json::from_value(value.clone()).map_err(|error| format!("{name}: {error}"))
+}
+
+/// The arguments of an operation.
+#[derive(Default)]
+pub(super) struct Arguments {
+    /// The object, or the desired one.
+    pub(super) object: Arc<Value>,
+    /// The observed one, for `Retain`.
+    pub(super) observed: Arc<Value>,
+    /// For `ReviseReplica`; wraps around beyond 32 bits, as in Karmada.
+    pub(super) replicas: i32,
+    /// For `AggregateStatus`.
+    pub(super) items: Vec<AggregatedStatusItem>,
+}
+
+impl Arguments {
+    /// The arguments in the inputs of a case or a step.
+    pub(super) fn read(inputs: &Map<String, Value>) -> Result<Self, String> {
+        let given = |name: &str| inputs.get(name).cloned().unwrap_or_default();
+        let object = match inputs.get("objectJSON").and_then(Value::as_str) {
+            Some(text) => serde_json::from_str(text).map_err(|error| format!("objectJSON: {error}"))?,
+            None => inputs.get("object").or(inputs.get("desired")).cloned().unwrap_or_default(),
+        };
+        Ok(Self {
+            object: Arc::new(object),
+            observed: Arc::new(given("observed")),
+            replicas: given("replica").as_i64().unwrap_or_default() as i32,
+            items: read(&given("statusItems"), "statusItems")?,
+        })
+    }
+}

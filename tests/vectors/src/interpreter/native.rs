@@ -1,0 +1,117 @@
+//! Cases of the rules that are compiled in.
+
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, HealthCall};
+use bulkhead_core::pod::Detail;
+use bulkhead_core::policy::{Policy, PolicySet};
+use bulkhead_core::time::Time;
+use bulkhead_plugins_builtin::{NativeHealth, NativeInterpreter, prune};
+use serde_json::{Map, Value, json};
+
+use super::case::{Arguments, Case};
+use super::compare::same_values;
+use super::outcome::{Outcome, ask};
+
+const OPERATIONS: [&str; 8] = [
+    "AggregateStatus",
+    "InterpretComponent",
+    "InterpretDependency",
+    "InterpretHealth",
+    "InterpretReplica",
+    "InterpretStatus",
+    "Retain",
+    "ReviseReplica",
+];
+
+/// The native rules, as much detail about pods as the case wants.
+pub(super) fn policies(case: &Case) -> Vec<Arc<dyn Policy>> {
+    let detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
+    vec![Arc::new(NativeHealth::default()), Arc::new(NativeInterpreter::new(detail))]
+}
+
+/// Runs a case.
+pub(super) fn run(case: &Case) -> Result<Outcome, String> {
+    let policies = PolicySet::new(policies(case));
+    let arguments = Arguments::read(&case.inputs)?;
+    match case.operation.as_str() {
+        "Prune" => Ok(pruned(&arguments.object)),
+        "HookEnabled" => hooks(&policies, case).map(Outcome::Told),
+        operation => Ok(without_typing(case, ask(&policies, operation, &arguments)?)),
+    }
+}
+
+fn pruned(object: &Value) -> Outcome {
+    let mut object = object.clone();
+    match prune(&mut object) {
+        Ok(()) => Outcome::Told(json!({"pruned": object})),
+        Err(error) => Outcome::Failed(&["input", "panic"], error.to_string()),
+    }
+}
+
+/// Which operations have a rule for the kind: an object that has nothing is told about, or refused, but not passed on.
+fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
+    let object = Arc::new(json!({"apiVersion": case.kind.api_version(), "kind": case.kind.kind}));
+    let mut enabled = Map::new();
+    for operation in OPERATIONS {
+        let has_rule = if operation == "InterpretHealth" {
+            let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
+            policies.answering(&call).next().is_some()
+        } else {
+            let arguments =
+                Arguments { object: Arc::clone(&object), observed: Arc::clone(&object), ..Arguments::default() };
+            ask(policies, operation, &arguments)? != Outcome::no_handler()
+        };
+        enabled.insert(operation.to_owned(), has_rule.into());
+    }
+    Ok(Value::Object(enabled))
+}
+
+/// Karmada sends two results through typed structs, which adds empty fields and drops unknown ones. Of an aggregation
+/// only the status is written, so only that is compared; a retained pod has its own fields, and what the struct adds
+/// is added here.
+fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
+    let Outcome::Told(mut told) = outcome else { return outcome };
+    let expected = case.expected.as_ref();
+    if let (Some(told), Some(expected)) =
+        (told.get_mut("aggregatedStatus"), expected.and_then(|expected| expected.get("aggregatedStatus")))
+    {
+        let mut whole = expected.clone();
+        let plain = |status: &Value| {
+            let mut status = status.clone();
+            drop_nulls(&mut status);
+            status
+        };
+        match told.get("status") {
+            Some(status) if whole.get("status").is_some_and(|wanted| same_values(&plain(wanted), &plain(status))) => {}
+            Some(status) => whole["status"] = status.clone(),
+            None => {
+                whole.as_object_mut().map(|members| members.remove("status"));
+            }
+        }
+        *told = whole;
+    }
+    if case.kind.kind == "Pod"
+        && let Some(pod) = told.get_mut("retained")
+    {
+        for list in ["/spec/containers", "/spec/initContainers"] {
+            for container in pod.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                container.as_object_mut().map(|members| members.entry("resources").or_insert_with(|| json!({})));
+            }
+        }
+        pod.as_object_mut().map(|members| members.entry("status").or_insert_with(|| json!({})));
+    }
+    Outcome::Told(told)
+}
+
+/// A null in a status is what a typed struct makes of a missing time.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}

@@ -1,0 +1,122 @@
+//! Cases of webhooks: which one is asked, what it is sent, and what becomes of its answer.
+//!
+//! Nothing is sent. Cases about the transport do not record what the server did and are not run; the tests of the
+//! controllers have servers for them.
+
+use std::sync::Arc;
+
+use bulkhead_api::webhook::context::{BadAnswer, operation_name, reply, request};
+use bulkhead_api::webhook::{Hook, ResourceInterpreterWebhookConfiguration, choose};
+use bulkhead_core::call::{Call, HealthCall, InterpretCall, Operation, Reply};
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
+use bulkhead_core::time::Time;
+use serde_json::{Value, json};
+
+use super::Ran;
+use super::case::{Arguments, Case};
+use super::compare::same_values;
+use super::outcome::{Outcome, ask};
+
+const UID: &str = "the-uid";
+
+/// Runs a case of one hook.
+pub(super) fn run(case: &Case) -> Result<Ran, String> {
+    if case.operation == "HookEnabled" {
+        let hook: Hook = serde_json::from_value(case.customizations.clone()).map_err(|error| error.to_string())?;
+        let operation = case.inputs.get("operation").and_then(Value::as_str).unwrap_or_default();
+        let enabled = hook.matches(operation, &case.kind.api_version(), &case.kind.kind);
+        return Ok(Ran::Outcome(Outcome::Told(json!({"enabled": enabled}))));
+    }
+    let Some(response) = case.setup.get("webhookResponse") else {
+        return Ok(Ran::Skipped("they are about the transport, and what the server did is not recorded".to_owned()));
+    };
+    let arguments = Arguments::read(&case.inputs)?;
+    let call = call(&case.operation, &arguments)?;
+    let sent = request(&call, UID).ok_or("hooks are not asked this")?;
+    if let Some(expected) = case.setup.get("observedRequest").filter(|expected| !same_values(expected, &sent)) {
+        return Err(format!("the request is {sent}, expected {expected}"));
+    }
+    let body = if response == "" { String::new() } else { response.to_string().replace("{{UID}}", UID) };
+    let policy = Hooked::new(&call, "c/h.example.io", reply(&call, UID, body.as_bytes()));
+    ask(&PolicySet::new(vec![Arc::new(policy)]), &case.operation, &arguments).map(Ran::Outcome)
+}
+
+/// The hooks of a case of all levels, of which the right one answers; none if none of them matches.
+pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> {
+    let hooks = case.setup.get("webhooks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let configuration = |hook: &Value| {
+        let object = json!({
+            "metadata": {"name": hook["configuration"]},
+            "webhooks": [{"name": hook["webhook"], "rules": hook["rules"], "clientConfig": {"url": hook["answers"]}}],
+        });
+        serde_json::from_value(object).map_err(|error| error.to_string())
+    };
+    let configurations: Result<Vec<ResourceInterpreterWebhookConfiguration>, String> =
+        hooks.iter().map(configuration).collect();
+    let configurations = configurations?;
+    let chosen = choose(&configurations, &case.operation, &case.kind.api_version(), &case.kind.kind);
+    let Some((name, hook)) = chosen else { return Ok(None) };
+    let arguments = Arguments::read(&case.inputs)?;
+    let call = call(&case.operation, &arguments)?;
+    let answer = |healthy: bool, replicas: i32| {
+        let response = json!({"uid": UID, "successful": true, "healthy": healthy, "replicas": replicas});
+        reply(&call, UID, json!({"response": response}).to_string().as_bytes())
+    };
+    // What the servers of the file answer at these paths.
+    let answer = match hook.client_config.url.as_deref() {
+        Some("/hookT") => answer(true, 50),
+        Some("/hookF") => answer(false, 51),
+        _ => Err(BadAnswer::Invalid("an error on the server".to_owned())),
+    };
+    Ok(Some(Arc::new(Hooked::new(&call, &name, answer))))
+}
+
+fn call<'a>(operation: &str, arguments: &'a Arguments) -> Result<Call<'a>, String> {
+    let now = Time::from_millis(0);
+    let object = &arguments.object;
+    let operation = match operation {
+        "InterpretHealth" => return Ok(Call::Health(HealthCall { object, now })),
+        "InterpretReplica" => Operation::Replicas { object },
+        "InterpretComponent" => Operation::Components { object },
+        "ReviseReplica" => Operation::Revise { object, replicas: arguments.replicas },
+        "Retain" => Operation::Retain { desired: object, observed: &arguments.observed },
+        "InterpretStatus" => Operation::ReflectStatus { object },
+        "AggregateStatus" => Operation::AggregateStatus { object, items: &arguments.items },
+        "InterpretDependency" => Operation::Dependencies { object },
+        other => return Err(format!("unknown operation {other}")),
+    };
+    Ok(Call::Interpret(InterpretCall { operation, now }))
+}
+
+/// A hook that has answered.
+struct Hooked {
+    id: PolicyId,
+    capabilities: [Capability; 1],
+    operation: Option<&'static str>,
+    answer: Result<Reply, Fault>,
+}
+
+impl Hooked {
+    fn new(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Self {
+        let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
+        let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };
+        Self { id, capabilities: [Capability::any(call.kind())], operation: operation_name(call), answer }
+    }
+}
+
+impl Policy for Hooked {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        if operation_name(call) == self.operation {
+            return self.answer.clone();
+        }
+        Err(Fault::new(FaultKind::Unsupported, "the hook was asked something else"))
+    }
+}
