@@ -19,7 +19,7 @@ struct Outcome {
     started: Vec<Time>,
     finished: Vec<Time>,
     /// The latest transition of a condition that decides. It goes before the current time, which Karmada puts into the
-    /// new conditions: the same reports give the same status whenever they are folded.
+    /// new conditions, so that the same reports give the same status whenever they are folded.
     decided: Option<Time>,
 }
 
@@ -155,7 +155,9 @@ mod tests {
             ("m1", json!({"failed": 2, "startTime": MIDDLE, "conditions": conditions(&["Failed"])})),
             ("m2", json!({"succeeded": 1, "conditions": conditions(&["Complete"])})),
         ];
-        let failed = condition("Failed", "JobFailed", "Job executed failed in member clusters m1", Value::Null);
+        // Nobody says when, so it is the time of the call.
+        let at = json!("1970-01-01T00:00:00Z");
+        let failed = condition("Failed", "JobFailed", "Job executed failed in member clusters m1", at);
         let expected = json!({"failed": 2, "succeeded": 1, "conditions": [failed]});
         check(("batch/v1", "Job"), json!({}), &reported, Ok(expected));
     }

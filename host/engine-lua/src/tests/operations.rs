@@ -106,8 +106,9 @@ fn dependencies_are_a_list() {
     check("nil", Err("nil, not a list of dependencies"));
     check("'x'", Err("a string, not a list of dependencies"));
     check("{kind = 'Pod'}", Err("a table, not a list of dependencies"));
-    check("{{kind = 'Pod', name = 'x'}}", Err("a dependency without apiVersion or kind"));
-    check("{{apiVersion = 'v1', name = 'x'}}", Err("a dependency without apiVersion or kind"));
-    check("{{apiVersion = 'v1', kind = 'Pod'}}", Err("a dependency on a Pod without name or labelSelector"));
+    check("{{kind = 'Pod', name = 'x'}}", Err("a dependency.apiVersion: missing required apiVersion"));
+    check("{{apiVersion = 'v1', name = 'x'}}", Err("a dependency.kind: missing required kind"));
+    let unnamed = "a dependency: dependency can not leave name and labelSelector all empty";
+    check("{{apiVersion = 'v1', kind = 'Pod'}}", Err(unnamed));
     check("{{apiVersion = 'v1', kind = 'Pod', name = 1}}", Err("a name that is a number, not a string"));
 }
