@@ -1,5 +1,6 @@
 //! The `bulkhead` program.
 
+mod interpret;
 mod plugin;
 mod simulate;
 
@@ -18,6 +19,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Simulate(simulate::Arguments),
+    Interpret(Box<interpret::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -25,6 +27,7 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
     }
 }

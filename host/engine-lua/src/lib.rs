@@ -47,7 +47,9 @@ mod meter;
 mod policy;
 mod pool;
 mod reply;
+mod syntax;
 #[cfg(test)]
 mod tests;
 
 pub use engine::{LuaEngine, Options};
+pub use syntax::{SyntaxError, check_syntax};

@@ -11,6 +11,7 @@ mod bounds;
 mod budget;
 mod catalog;
 mod config;
+mod dialect;
 mod engine;
 mod guard;
 mod manifest;
@@ -24,6 +25,7 @@ pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHAR
 pub use budget::Budget;
 pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing};
 pub use config::check_config;
+pub use dialect::Dialect;
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use guard::{Breaker, BreakerState, Fallback, Guarded};
 pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
