@@ -2,6 +2,7 @@
 
 mod crds;
 mod engines;
+mod interpret;
 mod join;
 mod plugin;
 mod profiles;
@@ -28,6 +29,7 @@ enum Command {
     Crds(crds::Arguments),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
+    Interpret(Box<interpret::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),
+        Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
     }
 }

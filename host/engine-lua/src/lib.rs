@@ -52,6 +52,7 @@ mod policy;
 mod pool;
 mod probe;
 mod reply;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -60,3 +61,4 @@ pub use dialect::{Difference, foreign};
 pub use encode::Conversions;
 pub use engine::{LuaEngine, NoItems, Options};
 pub use probe::Probe;
+pub use syntax::{SyntaxError, check_syntax};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use crate::{Breaker, Budget, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource, Terms};
+use crate::{Breaker, Budget, Dialect, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource, Terms};
 
 /// `apiVersion` of a list of plugins.
 pub(crate) const API_VERSION: &str = "bulkhead.dev/v1alpha1";
@@ -49,6 +49,9 @@ pub struct PluginManifest {
     /// For a script that is asked about objects: their kinds; none is all.
     #[serde(default)]
     pub kinds: Vec<ObjectKind>,
+    /// For a script: the conventions that it is written in.
+    #[serde(default)]
+    pub dialect: Dialect,
     /// Configuration handed to the plugin.
     #[serde(default)]
     pub config: Value,
@@ -137,6 +140,7 @@ impl PluginManifest {
             lua: file_of(EngineKind::Lua),
             answers: Vec::new(),
             kinds: Vec::new(),
+            dialect: Dialect::default(),
             config: Value::Null,
             config_schema: None,
             taint_keys: Vec::new(),
@@ -169,6 +173,7 @@ impl PluginManifest {
         let for_scripts = [
             ("answers", self.answers.is_empty(), "a component says by its exports what it answers"),
             ("kinds", self.kinds.is_empty(), "a component names its kinds of object itself"),
+            ("dialect", self.dialect == Dialect::default(), "a component has no dialects"),
             ("configSchema", self.config_schema.is_none(), "a component has its schema in itself"),
             ("taintKeys", self.taint_keys.is_empty(), "a component declares its taints itself"),
         ];
@@ -211,6 +216,9 @@ impl PluginManifest {
             let message = format!("is {wanted}, and the digest of the file is {digest}");
             return Err(ManifestProblem::mistake("sha256", message));
         }
+        for module in &mut source.modules {
+            module.code = self.dialect.translate(std::mem::take(&mut module.code));
+        }
         source.object_kinds = kinds;
         source.config.clone_from(&self.config);
         source.config_schema.clone_from(&self.config_schema);
@@ -241,6 +249,7 @@ mod tests {
         check("{name: a}", &[("", "exactly one of wasm and lua")]);
         check("{name: a, lua: a.lua, wasm: a.wasm}", &[("", "exactly one of wasm and lua")]);
         check("{name: a, wasm: a.wasm, answers: [score]}", &[("answers", "by its exports")]);
+        check("{name: a, wasm: a.wasm, dialect: argo}", &[("dialect", "no dialects")]);
         check("{name: a, wasm: a.wasm, taintKeys: [k]}", &[("taintKeys", "itself")]);
         check("{name: a, lua: a.lua, instances: reused}", &[("instances", "fresh environment")]);
         check("{name: a, wasm: a.wasm, sha256: abc}", &[("sha256", "64 hexadecimal digits")]);

@@ -1,0 +1,134 @@
+//! The objects that an operation is about.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bulkhead_conformance::Request;
+use bulkhead_core::model::AggregatedStatusItem;
+use bulkhead_core::time::Time;
+use clap::Args;
+use serde_json::Value;
+
+use super::OperationName;
+
+/// The name of standard input.
+pub(super) const STDIN: &str = "-";
+
+/// Files with objects, in YAML or JSON; - is standard input.
+#[derive(Args)]
+pub(super) struct Files {
+    /// The object as it is in the control plane.
+    #[arg(long, value_name = "FILE")]
+    desired_file: Option<PathBuf>,
+
+    /// The object as a member cluster has it.
+    #[arg(long, value_name = "FILE")]
+    observed_file: Option<PathBuf>,
+
+    /// What member clusters report, for AggregateStatus: status items as documents or as a list.
+    #[arg(long, value_name = "FILE")]
+    status_file: Option<PathBuf>,
+
+    /// The number of replicas to write in, for ReviseReplica.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    desired_replica: Option<i32>,
+
+    /// The time that scripts are told.
+    #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
+    now: String,
+}
+
+impl Files {
+    pub(super) fn now(&self) -> anyhow::Result<Time> {
+        serde_json::from_value(Value::String(self.now.clone()))
+            .with_context(|| format!("--now {:?} is no RFC 3339 time, such as 2026-01-01T00:00:00Z", self.now))
+    }
+
+    /// What is asked.
+    pub(super) fn request(&self, operation: OperationName) -> anyhow::Result<Request> {
+        let stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
+        if [&self.desired_file, &self.observed_file, &self.status_file].into_iter().filter(|file| stdin(file)).count()
+            > 1
+        {
+            bail!("standard input can be only one of the files");
+        }
+        if self.status_file.is_some() && operation != OperationName::AggregateStatus {
+            bail!("--status-file is for AggregateStatus");
+        }
+        if self.desired_replica.is_some() && operation != OperationName::ReviseReplica {
+            bail!("--desired-replica is for ReviseReplica");
+        }
+        Ok(match operation {
+            OperationName::InterpretHealth => Request::Health(self.only(operation)?),
+            OperationName::InterpretReplica => Request::Replicas(self.only(operation)?),
+            OperationName::InterpretComponent => Request::Components(self.only(operation)?),
+            OperationName::InterpretStatus => Request::ReflectStatus(self.only(operation)?),
+            OperationName::InterpretDependency => Request::Dependencies(self.only(operation)?),
+            OperationName::ReviseReplica => {
+                let replicas = self.desired_replica.context("ReviseReplica needs --desired-replica")?;
+                Request::Revise(self.only(operation)?, replicas)
+            }
+            OperationName::AggregateStatus => Request::AggregateStatus(self.only(operation)?, self.status_items()?),
+            OperationName::Retain => match (&self.desired_file, &self.observed_file) {
+                (Some(desired), Some(observed)) => Request::Retain(object(desired)?, object(observed)?),
+                _ => bail!("Retain needs both --desired-file and --observed-file"),
+            },
+        })
+    }
+
+    /// The object of an operation on one.
+    fn only(&self, operation: OperationName) -> anyhow::Result<Arc<Value>> {
+        match (&self.desired_file, &self.observed_file) {
+            (Some(file), None) | (None, Some(file)) => object(file),
+            (None, None) => bail!("{operation:?} needs --desired-file or --observed-file"),
+            (Some(_), Some(_)) => {
+                bail!("{operation:?} is about one object; leave out one of --desired-file and --observed-file")
+            }
+        }
+    }
+
+    fn status_items(&self) -> anyhow::Result<Vec<AggregatedStatusItem>> {
+        let Some(file) = &self.status_file else { return Ok(Vec::new()) };
+        let documents = documents(file)?;
+        let items = documents.into_iter().flat_map(|document| match document {
+            Value::Array(items) => items,
+            item => vec![item],
+        });
+        let item = |(index, item)| {
+            serde_json::from_value(item).with_context(|| format!("{}: status item {}", file.display(), index + 1))
+        };
+        items.enumerate().map(item).collect()
+    }
+}
+
+/// The text of a file, or what standard input gives.
+pub(super) fn read(file: &Path) -> anyhow::Result<String> {
+    if file == Path::new(STDIN) {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
+}
+
+/// The documents of a file that are not empty.
+fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&read(file)?).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+fn object(file: &Path) -> anyhow::Result<Arc<Value>> {
+    let mut documents = documents(file)?;
+    let (Some(object), true) = (documents.pop(), documents.is_empty()) else {
+        bail!("{} has to hold one object", file.display());
+    };
+    for field in ["apiVersion", "kind"] {
+        if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            bail!("{} holds no object: {field} is missing", file.display());
+        }
+    }
+    Ok(Arc::new(object))
+}

@@ -1,0 +1,175 @@
+//! What is asked: the interpreters that an argument names, loaded.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_engine_lua::LuaEngine;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::{Bounded, Dialect, Engine, Module, PluginSource};
+
+use super::customization::{self, Customization};
+use super::input::{STDIN, read};
+use super::place::Place;
+
+/// A file that is asked.
+pub(super) enum Found {
+    /// A customization with its file.
+    Customization(PathBuf, Customization),
+    /// A script: its place, and the text as it is in the file.
+    Script(Place, String),
+    /// A component.
+    Component(PathBuf, Vec<u8>),
+}
+
+/// Something that can be asked, and where its scripts are.
+pub(super) struct Interpreter {
+    pub(super) policy: Arc<dyn Policy>,
+    places: Vec<Place>,
+}
+
+impl Interpreter {
+    /// An interpreter whose messages have no lines of a file of the user's in them.
+    pub(super) fn built_in(policy: Arc<dyn Policy>) -> Self {
+        Self { policy: Arc::new(Bounded::new(policy)), places: Vec::new() }
+    }
+
+    /// A message of the engine with lines of the file in place of those of the script.
+    pub(super) fn located(&self, message: &str) -> String {
+        self.places.iter().fold(message.to_owned(), |message, place| place.located(&message))
+    }
+}
+
+/// Everything that these files and directories hold, in order of name within a directory.
+pub(super) fn find(files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for file in files {
+        if file.is_dir() {
+            let before = found.len();
+            for file in files_of(file)? {
+                if kind_of(&file).is_some() && !is_test(&file) {
+                    found.extend(find_in(&file)?);
+                }
+            }
+            if found.len() == before {
+                bail!("there is no customization, script or component in {}", file.display());
+            }
+        } else {
+            found.extend(find_in(file)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The files of a directory, in order of name.
+pub(super) fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let reading = || format!("reading {}", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(reading)?;
+    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut paths = paths.with_context(reading)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Whether a file holds cases, by its name.
+pub(super) fn is_test(file: &Path) -> bool {
+    file.file_stem().and_then(OsStr::to_str).is_some_and(|stem| stem.ends_with("_test"))
+}
+
+#[derive(Clone, Copy)]
+enum FileKind {
+    Customizations,
+    Script,
+    Component,
+}
+
+fn kind_of(file: &Path) -> Option<FileKind> {
+    if file == Path::new(STDIN) {
+        return Some(FileKind::Customizations);
+    }
+    match file.extension().and_then(OsStr::to_str) {
+        Some("yaml" | "yml" | "json") => Some(FileKind::Customizations),
+        Some("lua") => Some(FileKind::Script),
+        Some("wasm") => Some(FileKind::Component),
+        _ => None,
+    }
+}
+
+fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
+    match kind_of(file) {
+        Some(FileKind::Customizations) => {
+            let customizations = customization::parse(file, &read(file)?).map_err(anyhow::Error::msg)?;
+            if customizations.is_empty() {
+                bail!("{} is empty", file.display());
+            }
+            let customizations = customizations.into_iter();
+            Ok(customizations.map(|customization| Found::Customization(file.to_path_buf(), customization)).collect())
+        }
+        Some(FileKind::Script) => Ok(vec![Found::Script(Place::of_file(&file.display().to_string()), read(file)?)]),
+        Some(FileKind::Component) => {
+            let code = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+            Ok(vec![Found::Component(file.to_path_buf(), code)])
+        }
+        None => bail!("{} is neither a customization (.yaml), a script (.lua) nor a component (.wasm)", file.display()),
+    }
+}
+
+/// The interpreters of these files in the order in which they are asked: customizations by name, as in Karmada, then the
+/// others as they are listed. Without files, those that come with the program.
+pub(super) fn load(files: &[PathBuf], dialect: Dialect) -> anyhow::Result<Vec<Interpreter>> {
+    if files.is_empty() {
+        return Ok(built_in());
+    }
+    let mut found = find(files)?;
+    let key = |found: &Found| match found {
+        Found::Customization(_, customization) => (0, customization.name.clone()),
+        Found::Script(..) | Found::Component(..) => (1, String::new()),
+    };
+    found.sort_by_key(key);
+    found.iter().filter_map(|found| load_one(found, dialect).transpose()).collect()
+}
+
+/// The library and the native rules.
+fn built_in() -> Vec<Interpreter> {
+    let lua: Arc<dyn Engine> = Arc::new(LuaEngine::default());
+    let native: [Arc<dyn Policy>; 2] = [
+        Arc::new(bulkhead_plugins_builtin::NativeHealth::default()),
+        Arc::new(bulkhead_plugins_builtin::NativeInterpreter::default()),
+    ];
+    bulkhead_plugins_lua::policies(&lua).into_iter().chain(native).map(Interpreter::built_in).collect()
+}
+
+/// One interpreter; none for a customization without rules.
+fn load_one(found: &Found, dialect: Dialect) -> anyhow::Result<Option<Interpreter>> {
+    let (source, places): (_, Vec<Place>) = match found {
+        Found::Customization(_, customization) if customization.scripts.is_empty() => return Ok(None),
+        Found::Customization(_, customization) => {
+            let places = customization.scripts.iter().map(|script| script.place.clone()).collect();
+            (customization.source(), places)
+        }
+        Found::Script(place, code) => (script_source(place, code, dialect), Vec::new()),
+        Found::Component(file, code) => return load_component(file, code).map(Some),
+    };
+    let located =
+        |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
+    let loaded = LuaEngine::default().load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
+    Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
+}
+
+/// A component.
+pub(super) fn load_component(file: &Path, code: &[u8]) -> anyhow::Result<Interpreter> {
+    let origin = file.display().to_string();
+    let module = Module { origin: origin.clone(), code: code.to_vec(), entries: Vec::new() };
+    let engine = WasmEngine::new(Default::default()).context("starting the Wasm engine")?;
+    let loaded = engine.load(&PluginSource::new(origin, EngineKind::Wasm, vec![module]))?;
+    Ok(Interpreter::built_in(loaded.policy))
+}
+
+/// A script that answers whatever functions it defines.
+pub(super) fn script_source(place: &Place, code: &str, dialect: Dialect) -> PluginSource {
+    let code = dialect.translate(code.as_bytes().to_vec());
+    let module = Module { origin: place.origin.clone(), code, entries: Vec::new() };
+    PluginSource::new(place.origin.clone(), EngineKind::Lua, vec![module])
+}

@@ -1,0 +1,108 @@
+//! Where the lines of a script are in the file that holds it.
+
+use serde_saphyr::Spanned;
+
+/// A script in its file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// What messages of the engine begin with; line numbers follow.
+    pub(super) origin: String,
+    file: String,
+    /// Lines of the file before the script's first.
+    lines_before: usize,
+    /// Columns before a line of the script.
+    indent: usize,
+    /// Whether a line of the script is a line of the file.
+    is_literal: bool,
+}
+
+impl Place {
+    /// A script that is a file of its own.
+    pub(super) fn of_file(file: &str) -> Self {
+        Self { origin: file.to_owned(), file: file.to_owned(), is_literal: true, ..Self::default() }
+    }
+
+    /// A script in a scalar of a YAML file.
+    pub(super) fn in_yaml(file: &str, rule: &str, text: &str, script: &Spanned<String>) -> Self {
+        let origin = format!("{file} {rule}");
+        let line_of = |number: usize| text.lines().nth(number.saturating_sub(1)).unwrap_or_default();
+        let at = usize::try_from(script.referenced.line()).unwrap_or(1).max(1);
+        // The scalar may be said to begin where its indicator stands, or on the line after it.
+        let head = [at, at.saturating_sub(1)].into_iter().find(|number| is_literal_head(line_of(*number)));
+        let Some(head) = head else {
+            return Self { origin, file: file.to_owned(), lines_before: at - 1, ..Self::default() };
+        };
+        let first = text.lines().skip(head).find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let indent = first.len() - first.trim_start().len();
+        Self { origin, file: file.to_owned(), lines_before: head, indent, is_literal: true }
+    }
+
+    /// The place of a line and column of the script: `file:line:column`.
+    pub(super) fn at(&self, line: usize, column: usize) -> String {
+        if self.is_literal {
+            format!("{}:{}:{}", self.file, self.lines_before + line, self.indent + column)
+        } else {
+            format!("{}:{} (line {line}, column {column} of the script)", self.file, self.lines_before + 1)
+        }
+    }
+
+    /// Whether a message begins with a place in the file.
+    pub(super) fn begins(&self, message: &str) -> bool {
+        message.starts_with(&self.file)
+    }
+
+    /// A message of the engine, with lines of the file in place of those of the script.
+    pub(super) fn located(&self, message: &str) -> String {
+        let Some((before, after)) = message.split_once(&format!("{}:", self.origin)) else { return message.to_owned() };
+        let digits = after.chars().take_while(char::is_ascii_digit).count();
+        let (Ok(line), true) = (after.get(..digits).unwrap_or_default().parse::<usize>(), self.is_literal) else {
+            return message.to_owned();
+        };
+        let rule = self.origin.strip_prefix(&self.file).unwrap_or_default();
+        let rest = after.get(digits..).unwrap_or_default();
+        format!("{before}{}:{}{rest}{}", self.file, self.lines_before + line, in_rule(rule))
+    }
+}
+
+fn in_rule(rule: &str) -> String {
+    if rule.is_empty() { String::new() } else { format!(" (in{rule})") }
+}
+
+/// Whether a line ends with the indicator of a literal scalar, such as `|` or `|-`.
+fn is_literal_head(line: &str) -> bool {
+    let word = line.split(" #").next().unwrap_or_default().trim_end().rsplit([' ', ':']).next().unwrap_or_default();
+    word.starts_with('|') && word.chars().skip(1).all(|c| c.is_ascii_digit() || c == '+' || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Rule {
+        script: Spanned<String>,
+    }
+
+    #[test]
+    fn lines_of_a_literal_scalar_are_lines_of_the_file() {
+        let check = |text: &str, place: &str, message: &str| {
+            let rule: Rule = serde_saphyr::from_str(text).unwrap();
+            let found = Place::in_yaml("a.yaml", "retention", text, &rule.script);
+            assert_eq!(found.at(2, 3), place, "{text}");
+            assert_eq!(found.located("a.yaml retention:2: boom"), message, "{text}");
+        };
+        check("a: 1\nscript: |\n  x\n  y\n", "a.yaml:4:5", "a.yaml:4: boom (in retention)");
+        check("script: |- # why\n    x\n    y\n", "a.yaml:3:7", "a.yaml:3: boom (in retention)");
+        check("a: 1\nscript: >\n  x\n  y\n", "a.yaml:2 (line 2, column 3 of the script)", "a.yaml retention:2: boom");
+    }
+
+    #[test]
+    fn a_file_of_its_own_has_its_own_lines() {
+        let place = Place::of_file("health.lua");
+        assert_eq!(place.at(2, 3), "health.lua:2:3");
+        assert_eq!(place.located("health.lua:2: boom"), "health.lua:2: boom");
+        assert_eq!(place.located("no place at all"), "no place at all");
+    }
+}

@@ -1,0 +1,93 @@
+//! Cases that lie beside customizations.
+//!
+//! | beside | are cases |
+//! | --- | --- |
+//! | `customization.yaml` or `customizations.yaml` | `*_test.yaml` in that directory, and every file in its directory `testdata`, as Karmada has it |
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
+use bulkhead_plugin::{Budget, Dialect};
+
+use super::interpreter::{self, files_of, is_test};
+
+/// Names of the file with the scripts.
+const CUSTOMIZATIONS: [&str; 2] = ["customization.yaml", "customizations.yaml"];
+
+/// Runs all cases, and prints what came of each. Returns whether all came out as they should.
+pub(super) fn run(folders: &[PathBuf], as_json: bool, junit: Option<&Path>) -> anyhow::Result<bool> {
+    let mut checks = Vec::new();
+    for folder in folders {
+        walk(folder, &mut checks)?;
+    }
+    let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    if checks.is_empty() {
+        bail!("there are no cases in {}: no directory has a customization.yaml with a *_test.yaml", names.join(", "));
+    }
+    let report = Report { plugin: names.join(", "), checks };
+    if let Some(path) = junit {
+        std::fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let text = if as_json { report.to_json() } else { report.to_string() };
+    writeln!(anstream::stdout(), "{}", text.trim_end())?;
+    Ok(report.passed())
+}
+
+fn walk(folder: &Path, checks: &mut Vec<Check>) -> anyhow::Result<()> {
+    let files = files_of(folder)?;
+    let named = |name: &str| files.iter().find(|file| file.ends_with(name));
+    if let Some(customization) = CUSTOMIZATIONS.iter().find_map(|name| named(name)) {
+        checks.extend(check(customization, &cases(&files)?)?);
+    }
+    for below in files.iter().filter(|file| file.is_dir() && !file.ends_with("testdata")) {
+        walk(below, checks)?;
+    }
+    Ok(())
+}
+
+/// The cases beside a customization.
+fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for file in files {
+        let testdata = if file.ends_with("testdata") { files_of(file)? } else { Vec::new() };
+        let own = is_test(file).then(|| file.clone());
+        for file in testdata.into_iter().chain(own) {
+            cases.extend(read_cases(&file).map_err(|errors| anyhow::anyhow!("{errors}"))?);
+        }
+    }
+    Ok(cases)
+}
+
+/// Puts the cases to the customization. Each check is named for the kind of object that it is about.
+fn check(customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
+    let interpreters = interpreter::load(&[customization.to_path_buf()], Dialect::Karmada)?;
+    let mut checks = Vec::new();
+    for case in cases {
+        let kind = case.question.with_call(|call| {
+            let kind = call.object().and_then(|object| object.get("kind")).and_then(serde_json::Value::as_str);
+            kind.unwrap_or("?").to_owned()
+        });
+        let asked = interpreters.iter().find(|interpreter| {
+            let capabilities = interpreter.policy.capabilities();
+            case.question.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
+        });
+        let name = format!("{kind}: {}", case.name);
+        checks.push(match asked {
+            None => {
+                let outcome = Outcome::failed(format!("{}: there is no rule for it", case.origin));
+                Check { name, kind: Some(case.question.kind()), outcome, steps: 0 }
+            }
+            Some(interpreter) => {
+                let subject = Subject::new(&*interpreter.policy, Budget::default());
+                let mut check = bulkhead_conformance::cases::one(&subject, case);
+                if let Outcome::Failed { why } = check.outcome {
+                    check.outcome = Outcome::failed(interpreter.located(&why));
+                }
+                Check { name, ..check }
+            }
+        });
+    }
+    Ok(checks)
+}

@@ -1,0 +1,238 @@
+//! `bulkhead interpret`: what it prints, how it ends, and that README tells the truth.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// A folder of its own for a test, with these files.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interpret").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in files {
+        let file = folder.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    folder
+}
+
+/// Runs `bulkhead interpret` in a folder; returns its exit code, what it printed, and what it complained of.
+fn interpret(folder: &Path, arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    command.arg("interpret").args(arguments).current_dir(folder);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that does not read closes the pipe, which is no mistake.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+const GAME: &str = "examples/interpreters/game";
+
+#[track_caller]
+fn check(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
+    let (got, told, complaint) = interpret(folder, arguments, "");
+    assert_eq!(got, Some(code), "{arguments:?}: {told}{complaint}");
+    let told = told + &complaint;
+    for part in parts {
+        assert!(told.contains(part), "{arguments:?}: no {part:?} in: {told}");
+    }
+}
+
+#[test]
+fn each_operation_of_a_customization_can_be_run() {
+    let game = root().join(GAME);
+    let run = |operation: &str, more: &[&str], parts: &[&str]| {
+        let mut arguments = vec!["-f", "customization.yaml", "--operation", operation];
+        arguments.extend(more);
+        check(&game, &arguments, 0, parts);
+    };
+    run("InterpretHealth", &["--observed-file", "game.yaml"], &["health: Unhealthy", "2 of 3 servers are up"]);
+    run("interpretreplica", &["--desired-file", "game.yaml"], &["replica: 3", "cpu: 500m"]);
+    run("ReviseReplica", &["--desired-file", "game.yaml", "--desired-replica", "1"], &["revised:", "servers: 1"]);
+    run("InterpretHealth", &["--observed-file", "game.yaml", "-o", "json"], &["\"healthy\": false"]);
+}
+
+#[test]
+fn objects_and_customizations_come_from_standard_input() {
+    let game = root().join(GAME);
+    let object = fs::read_to_string(game.join("game.yaml")).unwrap();
+    let arguments = ["-f", "customization.yaml", "--operation", "InterpretReplica", "--desired-file", "-"];
+    assert!(interpret(&game, &arguments, &object).1.contains("replica: 3"));
+    let customization = fs::read_to_string(game.join("customization.yaml")).unwrap();
+    let arguments = ["-f", "-", "--operation", "InterpretReplica", "--desired-file", "game.yaml"];
+    assert!(interpret(&game, &arguments, &customization).1.contains("replica: 3"));
+}
+
+#[test]
+fn the_interpreters_of_the_program_answer_without_a_file() {
+    let clone_set = "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {generation: 1}\n\
+                     spec: {replicas: 2}\nstatus: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 2}\n";
+    let folder = folder("built-in", &[("clone-set.yaml", clone_set), ("deployment.yaml", deployment)]);
+    let health = ["--operation", "InterpretHealth", "--observed-file"];
+    check(&folder, &[&health[..], &["clone-set.yaml"]].concat(), 0, &["Unhealthy", "1 of 2 updated replicas"]);
+    check(&folder, &["--operation", "InterpretReplica", "--desired-file", "deployment.yaml"], 0, &["replica: 2"]);
+    check(&folder, &["--show", "list"], 0, &["apps.kruise.io/v1alpha1/CloneSet", "ray.io/v1/RayJob"]);
+    check(&folder, &["--show", "ray.io/v1/RayJob"], 0, &["kind: ResourceInterpreterCustomization", "RayJob"]);
+    check(&folder, &["--show", "ray.io/v1/Ray"], 2, &["`--show list` names all"]);
+}
+
+#[test]
+fn scripts_of_argo_cd_are_understood() {
+    let certificate = root().join("examples/interpreters/certificate");
+    let arguments = [
+        "-f",
+        "health.lua",
+        "--dialect",
+        "argo",
+        "--operation",
+        "InterpretHealth",
+        "--observed-file",
+        "certificate.yaml",
+    ];
+    check(&certificate, &arguments, 0, &["health: Unhealthy", "reason: Degraded", "shop-tls does not exist"]);
+    check(&certificate, &["-f", "health.lua", "--dialect", "argo", "--check"], 0, &["PASS"]);
+    let says = |status: &str, health: &str| {
+        let script = format!("return {{ status = {status} }}");
+        let files = [("health.lua", script.as_str()), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+        let folder = folder("argo", &files);
+        let arguments = [
+            "-f",
+            "health.lua",
+            "--dialect",
+            "argo",
+            "--operation",
+            "InterpretHealth",
+            "--observed-file",
+            "object.yaml",
+        ];
+        check(&folder, &arguments, i32::from(health.is_empty()), &[health]);
+    };
+    says("'Healthy'", "health: Healthy");
+    says("'Missing'", "health: Unhealthy");
+    says("'Progressing'", "health: Unknown");
+    says("'Suspended'", "health: Unknown");
+    says("'Something'", "reason: UnknownStatus");
+    says("7", "");
+}
+
+#[test]
+fn a_script_that_fails_is_told_with_its_line_and_ends_with_1() {
+    let script = "function InterpretHealth(obj)\n  local spec = obj.spec\n  return spec.missing.field\nend\n";
+    let customization = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: a}}\nspec:\n  \
+         target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {}\n",
+        script.trim_end().replace('\n', "\n        ")
+    );
+    let object = "apiVersion: v1\nkind: A\nspec: {}\n";
+    let folder = folder("fails", &[("a.lua", script), ("a.yaml", &customization), ("object.yaml", object)]);
+    let run = ["--operation", "InterpretHealth", "--observed-file", "object.yaml", "-f"];
+    check(&folder, &[&run[..], &["a.lua"]].concat(), 1, &["PluginTrapped: a.lua:3:", "'field'"]);
+    check(&folder, &[&run[..], &["a.yaml"]].concat(), 1, &["a.yaml:11:", "(in healthInterpretation)"]);
+}
+
+#[test]
+fn what_cannot_be_used_ends_with_2_and_says_why() {
+    let game = root().join(GAME);
+    let run = |more: &[&str], parts: &[&str]| {
+        let mut arguments = vec!["-f", "customization.yaml", "--operation"];
+        arguments.extend(more);
+        check(&game, &arguments, 2, parts);
+    };
+    run(&["InterpretHealth"], &["needs --desired-file or --observed-file"]);
+    run(&["InterpretHealth", "--desired-file", "game.yaml", "--observed-file", "game.yaml"], &["about one object"]);
+    run(&["Retain", "--desired-file", "game.yaml"], &["both --desired-file and --observed-file"]);
+    run(&["ReviseReplica", "--desired-file", "game.yaml"], &["needs --desired-replica"]);
+    run(&["InterpretHealth", "--observed-file", "gone.yaml"], &["reading gone.yaml"]);
+    run(&["InterpretStatus", "--observed-file", "game.yaml"], &["no rule for that operation on example.io/v1 Game"]);
+    run(&["Prune"], &["InterpretHealth"]);
+    check(&game, &["--check"], 2, &["--check needs --filename"]);
+    check(&game, &["-f", "gone.yaml", "--check"], 2, &["there is no gone.yaml"]);
+    check(&game, &[], 2, &["--operation"]);
+}
+
+#[test]
+fn mistakes_are_told_with_line_and_column() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n";
+    let found = |rules: &str, part: &str| {
+        let folder = folder("check", &[("a.yaml", &format!("{head}{rules}"))]);
+        check(&folder, &["-f", "a.yaml", "--check"], 1, &[part]);
+    };
+    found("    retention:\n      luaScript: |\n        function Retain(a, b)\n          return a b\n", "a.yaml:10:20:");
+    found("    retention:\n      luaScript: 'local x = 1'\n", "no global function Retain");
+    found("    retention:\n      luaScript: 'Retain = 1'\n", "Retain is a number, not a function");
+    found("    retentoin:\n      luaScript: 'x'\n", "unknown field `retentoin`");
+    let two = "function GetReplicas(o) return 1 end function InterpretHealth(o) return true end";
+    found(&format!("    replicaResource:\n      luaScript: '{two}'\n"), "the script defines InterpretHealth too");
+    let text = "function InterpretHealth(o) return 'yes' end";
+    found(&format!("    healthInterpretation:\n      luaScript: \"{text}\"\n"), "InterpretHealth returned \"yes\"");
+    let changing = "function GetReplicas(o) o.spec.replicas = 1 return 1 end";
+    found(&format!("    replicaResource:\n      luaScript: '{changing}'\n"), "at argument 1.spec.replicas");
+    let endless = "function GetReplicas(o) while true do end end";
+    found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
+    check(&root().join(GAME), &["-f", "mistakes.yaml", "--check"], 1, &["mistakes.yaml:18:9: ReflectStatus changes"]);
+    check(&root().join(GAME), &["-f", "customization.yaml", "--check"], 0, &["PASS", "UNSET"]);
+}
+
+#[test]
+fn the_library_has_no_mistakes() {
+    for file in ["apps.kruise.io/v1alpha1/CloneSet", "ray.io/v1/RayJob", "kyverno.io/v1/Policy"] {
+        let folder = root().join("plugins/lua/kinds").join(file);
+        check(&folder, &["-f", "customization.yaml", "--check"], 0, &["PASS"]);
+    }
+}
+
+#[test]
+fn cases_beside_a_customization_are_run() {
+    check(&root(), &["--test", "plugins/lua/kinds"], 0, &["0 failed"]);
+    let folder = folder("cases", &[]);
+    let game = root().join(GAME);
+    fs::copy(game.join("customization.yaml"), folder.join("customizations.yaml")).unwrap();
+    fs::create_dir(folder.join("testdata")).unwrap();
+    let cases = fs::read_to_string(game.join("cases_test.yaml")).unwrap();
+    fs::write(folder.join("testdata/health.yaml"), &cases).unwrap();
+    check(&folder, &["--test", "."], 0, &["Game: a server is missing"]);
+    fs::write(folder.join("testdata/health.yaml"), cases.replace("ServersDown", "ServersUp")).unwrap();
+    let arguments = ["--test", ".", "--junit", "junit.xml"];
+    check(&folder, &arguments, 1, &["FAILED", "health.yaml:1:", "ServersUp"]);
+    assert!(fs::read_to_string(folder.join("junit.xml")).unwrap().contains("<failure"));
+    check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
+}
+
+/// Command lines in README's blocks of the sort `console`, with what is printed there below each.
+fn transcripts() -> Vec<(String, String)> {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks = readme.split("```console\n").skip(1).filter_map(|block| block.split("\n```").next());
+    let commands = blocks.flat_map(|block| {
+        let mut commands: Vec<(String, String)> = Vec::new();
+        for line in block.lines() {
+            match (line.strip_prefix("$ "), commands.last_mut()) {
+                (Some(command), _) => commands.push((command.to_owned(), String::new())),
+                (None, Some((_, output))) => *output += &[line, "\n"].concat(),
+                (None, None) => panic!("{line:?} stands before any command"),
+            }
+        }
+        commands
+    });
+    commands.filter(|(command, _)| command.starts_with("bulkhead interpret ")).collect()
+}
+
+#[test]
+fn the_transcripts_in_the_readme_are_what_is_printed() {
+    let transcripts = transcripts();
+    assert!(transcripts.len() >= 4, "only {} transcripts", transcripts.len());
+    for (command, expected) in transcripts {
+        let words: Vec<_> = command.split_whitespace().skip(2).collect();
+        let (_, told, complaint) = interpret(&root(), &words, "");
+        assert_eq!(told + &complaint, expected, "$ {command}");
+    }
+}

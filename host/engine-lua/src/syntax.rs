@@ -1,0 +1,73 @@
+//! Where a script stops being Lua, to the column.
+
+use mlua::chunk::Compiler;
+
+/// A mistake of syntax.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct SyntaxError {
+    /// Line of the script, from 1.
+    pub line: usize,
+    /// Column of the first character that cannot be there, from 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Compiles a script and throws the result away.
+pub fn check_syntax(code: &str) -> Result<(), SyntaxError> {
+    let Some((line, message)) = mistake(code) else { return Ok(()) };
+    let column = column(code, line, &message);
+    Err(SyntaxError { line, column, message })
+}
+
+/// Line and words of the compiler's, which does not tell the column.
+fn mistake(code: &str) -> Option<(usize, String)> {
+    let message = match Compiler::new().compile(code) {
+        Ok(_) => return None,
+        Err(mlua::Error::SyntaxError { message, .. }) => message,
+        Err(other) => other.to_string(),
+    };
+    let told = message.split_once(':').and_then(|(line, words)| Some((line.trim().parse().ok()?, words.trim())));
+    Some(told.map_or((1, message.clone()), |(line, words)| (line, words.to_owned())))
+}
+
+/// The column of the word that the message ends with, `got 'end'` for example. Where the line has that word more than
+/// once, it is the first one at which the text has to be cut for the mistake to be in it.
+fn column(code: &str, line: usize, message: &str) -> usize {
+    let start = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let rest = code.get(start..).unwrap_or_default();
+    let text = rest.lines().next().unwrap_or_default();
+    let column_at = |offset: usize| 1 + text.get(..offset).unwrap_or(text).chars().count();
+    let word = message.rsplit_once("got '").and_then(|(_, word)| word.strip_suffix('\''));
+    let Some(word) = word else { return column_at(text.len() - text.trim_start().len()) };
+    let places: Vec<usize> = text.match_indices(word).map(|(offset, _)| offset).collect();
+    let has_it = |offset: &&usize| {
+        let cut = code.get(..start + **offset + word.len()).unwrap_or(code);
+        mistake(cut).is_some_and(|(at, words)| at == line && words == message)
+    };
+    match places.iter().find(has_it).or(places.first()) {
+        Some(offset) => column_at(*offset),
+        None => column_at(text.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_told_with_line_and_column() {
+        let check = |code: &str, expected: Option<(usize, usize, &str)>| {
+            let found = check_syntax(code).err();
+            let told = found.as_ref().map(|error| (error.line, error.column));
+            assert_eq!(told, expected.map(|(line, column, _)| (line, column)), "{code}: {found:?}");
+            let words = expected.map_or("", |(_, _, words)| words);
+            assert!(found.is_none_or(|error| error.message.contains(words)), "{code}");
+        };
+        check("return 1", None);
+        check("function f(obj)\n  return obj.\nend", Some((3, 1, "got 'end'")));
+        // The word stands twice on the line, and its second place is the wrong one.
+        check("function f(a, b)\n  return a b\n", Some((2, 12, "got 'b'")));
+    }
+}
