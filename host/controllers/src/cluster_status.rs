@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
+use bulkhead_core::decide::summary::summarize;
 use bulkhead_core::model::{
-    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, SyncMode, set_condition,
+    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
 };
 use bulkhead_core::names::keys;
 use http::Request;
-use k8s_openapi::api::core::v1::Node;
-use kube::api::ListParams;
 use kube::client::Body;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
 
 use crate::cluster::write_ready;
 use crate::context::Context;
@@ -22,6 +22,8 @@ use crate::store::{Change, Key};
 
 const NAME: &str = "cluster-status-controller";
 const WORKERS: usize = 5;
+/// Objects that are asked for at a time.
+const LIST_PAGE: u32 = 500;
 
 struct ClusterStatusController {
     context: Context,
@@ -33,7 +35,8 @@ struct Collected {
     kubernetes_version: String,
     api_enablements: Vec<ApiEnablement>,
     enablements: Condition,
-    node_summary: Option<NodeSummary>,
+    /// None when they could not be had, or are not wanted: then what is known stays.
+    resources: Option<(NodeSummary, ResourceSummary)>,
 }
 
 /// Runs the controller, for ever.
@@ -65,6 +68,7 @@ impl ClusterStatusController {
         let context = &self.context;
         let Some(cluster) = context.stores.clusters.get(&key) else {
             self.debounce.lock().unwrap_or_else(PoisonError::into_inner).forget(&key.name);
+            context.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
         };
         if !has_finalizer(&cluster) {
@@ -94,11 +98,15 @@ impl ClusterStatusController {
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
             return write_ready(context, NAME, cluster, ready, |_| {}).await;
         }
-        let collected = self.collect(&client).await;
+        let collected = self.collect(&client, &cluster.spec.resource_models).await;
+        context.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
         write_ready(context, NAME, cluster, ready, |cluster| {
             cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
             cluster.status.api_enablements.clone_from(&collected.api_enablements);
-            cluster.status.node_summary.clone_from(&collected.node_summary);
+            if let Some((nodes, resources)) = collected.resources.clone() {
+                cluster.status.node_summary = Some(nodes);
+                cluster.status.resource_summary = Some(resources);
+            }
             set_condition(&mut cluster.status.conditions, collected.enablements.clone());
         })
         .await
@@ -116,7 +124,7 @@ impl ClusterStatusController {
         debounce.adjust(&cluster.name_any(), observed, current, thresholds, now)
     }
 
-    async fn collect(&self, client: &Client) -> Collected {
+    async fn collect(&self, client: &Client, models: &[Value]) -> Collected {
         let (api_enablements, complete) = enablements(client).await;
         let count = api_enablements.len();
         let (status, reason, message) = if count == 0 {
@@ -131,7 +139,9 @@ impl ClusterStatusController {
         };
         let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.context.clock.now());
         let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
-        Collected { kubernetes_version, api_enablements, enablements, node_summary: node_summary(client).await }
+        let resources =
+            if self.context.flags.enable_cluster_resource_modeling { resources(client, models).await } else { None };
+        Collected { kubernetes_version, api_enablements, enablements, resources }
     }
 }
 
@@ -175,15 +185,25 @@ async fn enablements(client: &Client) -> (Vec<ApiEnablement>, bool) {
     (found, complete)
 }
 
-async fn node_summary(client: &Client) -> Option<NodeSummary> {
-    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.ok()?;
-    let is_ready = |node: &&Node| {
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    };
-    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    Some(NodeSummary {
-        total_num: count(nodes.items.len()),
-        ready_num: count(nodes.items.iter().filter(is_ready).count()),
-    })
+/// Nodes and pods, summed up. Objects stay as the member told them: most of what is in them is of no interest.
+async fn resources(client: &Client, models: &[Value]) -> Option<(NodeSummary, ResourceSummary)> {
+    let (nodes, pods) = (list(client, "/api/v1/nodes").await?, list(client, "/api/v1/pods").await?);
+    Some(summarize(&nodes, &pods, models))
+}
+
+/// Every object of a collection, page by page.
+async fn list(client: &Client, path: &str) -> Option<Vec<Value>> {
+    let (mut items, mut token) = (Vec::new(), String::new());
+    loop {
+        let more = if token.is_empty() { String::new() } else { format!("&continue={token}") };
+        let request = Request::get(format!("{path}?limit={LIST_PAGE}{more}")).body(Vec::new()).ok()?;
+        let mut page: Value = client.request(request).await.ok()?;
+        if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
+            items.extend(found);
+        }
+        match page.pointer("/metadata/continue").and_then(Value::as_str) {
+            Some(next) if !next.is_empty() => next.clone_into(&mut token),
+            _ => return Some(items),
+        }
+    }
 }

@@ -123,6 +123,8 @@ pub struct Flags {
     pub cluster_startup_grace_period: GoDuration,
     /// How long a Pull agent's lease lasts; it is renewed after a quarter of that.
     pub cluster_lease_duration: GoDuration,
+    /// Whether nodes and pods of member clusters are counted and summed up.
+    pub enable_cluster_resource_modeling: bool,
     /// Whether `NoExecute` taints evict.
     pub enable_no_execute_taint_eviction: bool,
     /// Whether the taint manager runs at all.
@@ -155,6 +157,12 @@ pub struct Flags {
     pub failover_eviction_timeout: GoDuration,
     /// Whether ClusterTaintPolicies may add `NoExecute` taints.
     pub allow_no_execute_taint_policy: bool,
+    /// Not in Karmada: whether taints that a ClusterTaintPolicy added, and only those, go when the policy is edited or
+    /// deleted or no longer selects the cluster. Without it they stay, and a policy removes others' taints, as there.
+    pub cluster_taint_policy_clean_up: bool,
+    /// Not in Karmada: a taint of a ClusterTaintPolicy is not removed while a condition that it hangs on changed more
+    /// than four times in that time. 0 is no damping.
+    pub cluster_taint_policy_damping_window: GoDuration,
     /// Name under which the scheduler serves bindings.
     pub scheduler_name: String,
     /// Which filter and score plugins the scheduler asks: names, `*` for all, `-name` for all but that one.
@@ -174,6 +182,7 @@ impl Default for Flags {
             cluster_monitor_grace_period: GoDuration::from_secs(40),
             cluster_startup_grace_period: GoDuration::from_secs(60),
             cluster_lease_duration: GoDuration::from_secs(40),
+            enable_cluster_resource_modeling: true,
             enable_no_execute_taint_eviction: false,
             enable_taint_manager: true,
             no_execute_taint_eviction_purge_mode: PurgeMode::Gracefully,
@@ -188,6 +197,8 @@ impl Default for Flags {
             graceful_eviction_timeout: GoDuration::from_secs(600),
             failover_eviction_timeout: GoDuration::from_secs(0),
             allow_no_execute_taint_policy: false,
+            cluster_taint_policy_clean_up: true,
+            cluster_taint_policy_damping_window: GoDuration::from_secs(0),
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,

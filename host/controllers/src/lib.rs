@@ -16,6 +16,7 @@ mod context;
 mod controller;
 mod customizations;
 mod detector;
+mod drain;
 mod dynamic;
 pub mod events;
 mod execution;

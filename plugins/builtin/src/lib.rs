@@ -10,6 +10,7 @@ mod aggregate;
 mod aggregate_job;
 mod aggregate_load_balancer;
 mod aggregate_pod;
+mod cluster_drains;
 mod failover_eviction;
 mod filter;
 mod native_health;
@@ -26,18 +27,19 @@ use std::sync::Arc;
 use bulkhead_core::call::Call;
 use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
 
+pub use cluster_drains::ClusterDrains;
 pub use failover_eviction::FailoverEviction;
 pub use native_health::NativeHealth;
 pub use native_interpreter::NativeInterpreter;
 pub use ready_condition::ReadyCondition;
 pub use resource_health::ResourceHealth;
 pub use scheduling::SchedulingPolicy;
-pub use taint_policies::ClusterTaintPolicies;
+pub use taint_policies::{ClusterTaintPolicyRule, TaintPolicyOptions};
 
 /// Every policy that needs no configuration, in the order in which they are asked.
 ///
-/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicies`], which is made
-/// anew from the objects in the API.
+/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicyRule`] and [`ClusterDrains`], which
+/// are made anew from the objects in the API.
 pub fn all() -> Vec<Arc<dyn Policy>> {
     vec![
         Arc::new(SchedulingPolicy::api_enablement()),

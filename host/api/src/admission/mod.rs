@@ -12,6 +12,7 @@
 
 mod cluster;
 mod denied;
+mod eviction;
 mod failover;
 mod label;
 mod placement;
@@ -66,6 +67,8 @@ pub struct AdmissionOptions {
     /// Karmada's `--allow-no-execute-taint-policy`: whether a `ClusterTaintPolicy` may add `NoExecute` taints.
     /// Policies that were admitted keep working when it is switched off.
     pub allow_no_execute_taint_policy: bool,
+    /// Whether taints may have the effect `PreferNoExecute`, which no release of Karmada has.
+    pub allow_prefer_no_execute: bool,
 }
 
 /// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
@@ -110,10 +113,12 @@ pub fn admit(
             Ok(())
         }
         ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
+        ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
+        ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;
             cluster::default_spec(&mut spec, now);
-            cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec)?;
+            cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec, options)?;
             write_spec(object, &spec)
         }
         _ => Ok(()),

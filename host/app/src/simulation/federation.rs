@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
+use bulkhead_controllers::flags::FeatureGate;
 use bulkhead_controllers::{
     Clock, Context, DynamicStores, Failures, Kinds, Manager, Members, ObjectKind, Scope, Stores, Tasks,
     controller_names,
@@ -112,7 +113,10 @@ impl Federation {
     /// with a paused clock.
     pub(super) async fn start(scenario: &Loaded, seed: u64, engines: Vec<Arc<dyn Engine>>) -> anyhow::Result<Self> {
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
-        let options = AdmissionOptions { allow_no_execute_taint_policy: scenario.flags.allow_no_execute_taint_policy };
+        let options = AdmissionOptions {
+            allow_no_execute_taint_policy: scenario.flags.allow_no_execute_taint_policy,
+            allow_prefer_no_execute: scenario.flags.gate(FeatureGate::PreferNoExecute),
+        };
         let hub = ApiServer::new(controlplane::Options {
             kinds: controlplane::kinds::kubernetes().into_iter().chain(karmada_kinds()).collect(),
             admission: Some(Arc::new(Webhooks(options))),
@@ -366,7 +370,7 @@ impl Federation {
 fn builtins(scenario: &Loaded) -> Vec<Arc<dyn Policy>> {
     let mut policies = bulkhead_plugins_builtin::all();
     let timeout_s = scenario.flags.failover_eviction_timeout.as_secs();
-    if timeout_s > 0 && scenario.flags.gate(bulkhead_controllers::flags::FeatureGate::Failover) {
+    if timeout_s > 0 && scenario.flags.gate(FeatureGate::Failover) {
         policies.push(Arc::new(FailoverEviction::new(u32::try_from(timeout_s).unwrap_or(u32::MAX))));
     }
     policies

@@ -8,4 +8,5 @@ pub mod finish;
 pub mod ready;
 pub mod report;
 pub mod schedule;
+pub mod summary;
 pub mod taint;

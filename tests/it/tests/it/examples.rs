@@ -28,3 +28,8 @@ fn the_old_copy_is_held_until_the_grace_period_ends_when_the_new_one_never_is_he
 fn a_wasm_plugin_holds_the_old_copy_and_another_one_releases_it() {
     check("change-freeze", 0..3);
 }
+
+#[test]
+fn a_healthy_cluster_is_drained_and_nothing_is_ever_down() {
+    check("drain", 0..3);
+}

@@ -83,7 +83,8 @@ fn taint_policies_are_checked() {
         let conditions = json!([{"conditionType": "Ready", "operator": "Whatever", "statusValues": ["False"]}]);
         let object = json!({"metadata": {"name": "p"}, "spec": {"addOnConditions": conditions, "taints": taints}});
         let request = create("policy.karmada.io", "ClusterTaintPolicy");
-        let result = run(&request, object, AdmissionOptions { allow_no_execute_taint_policy });
+        let result =
+            run(&request, object, AdmissionOptions { allow_no_execute_taint_policy, ..AdmissionOptions::default() });
         assert_eq!(result.err().unwrap_or_default(), expected);
     };
     let no_schedule = json!({"key": "k", "effect": "NoSchedule"});
