@@ -1,8 +1,10 @@
 //! Member clusters (Karmada: `pkg/apis/cluster/v1alpha1/types.go`).
 
 use bulkhead_core::model::{self, ClusterSpec, ClusterStatus};
+use bulkhead_core::names::keys;
 use kube::ResourceExt;
 use kube::core::ClusterResourceScope;
+use serde::de::DeserializeOwned;
 
 use crate::object::api_object;
 use crate::time::from_meta;
@@ -30,7 +32,15 @@ impl Cluster {
             deletion_timestamp: self.metadata.deletion_timestamp.as_ref().map(from_meta),
             spec: self.spec.clone(),
             status: self.status.clone(),
+            taint_owners: self.annotation(keys::TAINT_OWNERS),
+            condition_history: self.annotation(keys::CONDITION_HISTORY),
         }
+    }
+
+    /// What one of our annotations says. One that somebody broke counts as absent: then nobody owns anything, and
+    /// nothing is taken away.
+    fn annotation<T: Default + DeserializeOwned>(&self, key: &str) -> T {
+        self.annotations().get(key).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
-use bulkhead_core::model::{ApiEnablement, ApiResource, Condition, ConditionStatus, SyncMode, set_condition};
+use bulkhead_core::model::{
+    ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
+};
 use bulkhead_core::names::keys;
 use http::Request;
 use kube::client::Body;
 use kube::{Client, ResourceExt};
+use serde_json::Value;
 
 use crate::cluster::write_ready;
 use crate::context::{Context, MemberError};
 use crate::controller::{self, Action, Error};
-use crate::member_resources::{self, MemberResources};
+use crate::member_resources;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -33,7 +36,8 @@ struct Collected {
     kubernetes_version: String,
     api_enablements: Vec<ApiEnablement>,
     enablements: Condition,
-    resources: Option<MemberResources>,
+    /// None when they could not be had, or are not wanted: then what is known stays.
+    resources: Option<(NodeSummary, ResourceSummary)>,
 }
 
 /// Runs the controller, for ever.
@@ -65,6 +69,7 @@ impl ClusterStatusController {
         let context = &self.context;
         let Some(cluster) = context.stores.clusters.get(&key) else {
             self.debounce.lock().unwrap_or_else(PoisonError::into_inner).forget(&key.name);
+            context.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
         };
         if !has_finalizer(&cluster) {
@@ -95,13 +100,14 @@ impl ClusterStatusController {
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
             return write_ready(context, NAME, cluster, ready, |_| {}).await;
         }
-        let collected = self.collect(&client).await;
+        let collected = self.collect(&client, &cluster.spec.resource_models).await;
+        context.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
         write_ready(context, NAME, cluster, ready, |cluster| {
             cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
             cluster.status.api_enablements.clone_from(&collected.api_enablements);
-            if let Some(resources) = &collected.resources {
-                cluster.status.node_summary = Some(resources.nodes.clone());
-                cluster.status.resource_summary = Some(resources.summary.clone());
+            if let Some((nodes, resources)) = collected.resources.clone() {
+                cluster.status.node_summary = Some(nodes);
+                cluster.status.resource_summary = Some(resources);
             }
             set_condition(&mut cluster.status.conditions, collected.enablements.clone());
         })
@@ -120,7 +126,7 @@ impl ClusterStatusController {
         debounce.adjust(&cluster.name_any(), observed, current, thresholds, now)
     }
 
-    async fn collect(&self, client: &Client) -> Collected {
+    async fn collect(&self, client: &Client, models: &[Value]) -> Collected {
         let (api_enablements, complete) = enablements(client).await;
         let count = api_enablements.len();
         let (status, reason, message) = if count == 0 {
@@ -135,7 +141,11 @@ impl ClusterStatusController {
         };
         let enablements = Condition::new("CompleteAPIEnablements", status, reason, message, self.context.clock.now());
         let kubernetes_version = client.apiserver_version().await.map(|info| info.git_version).unwrap_or_default();
-        let resources = member_resources::collect(client).await;
+        let resources = if self.context.flags.enable_cluster_resource_modeling {
+            member_resources::collect(client, models).await
+        } else {
+            None
+        };
         Collected { kubernetes_version, api_enablements, enablements, resources }
     }
 }

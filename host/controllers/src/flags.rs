@@ -150,6 +150,8 @@ pub struct Flags {
     pub cluster_startup_grace_period: GoDuration,
     /// How long a Pull agent's lease lasts; it is renewed after a quarter of that.
     pub cluster_lease_duration: GoDuration,
+    /// Whether nodes and pods of member clusters are counted and summed up.
+    pub enable_cluster_resource_modeling: bool,
     /// Whether `NoExecute` taints evict.
     pub enable_no_execute_taint_eviction: bool,
     /// Whether the taint manager runs at all.
@@ -195,6 +197,12 @@ pub struct Flags {
     pub default_unreachable_toleration_seconds: Option<i64>,
     /// Only proposed for Karmada: whether policies may set `failover.cluster.purgeMode: Never`.
     pub allow_never_purging_clusters: bool,
+    /// Not in Karmada: whether taints that a ClusterTaintPolicy added, and only those, go when the policy is edited or
+    /// deleted or no longer selects the cluster. Without it they stay, and a policy removes others' taints, as there.
+    pub cluster_taint_policy_clean_up: bool,
+    /// Not in Karmada: a taint of a ClusterTaintPolicy is not removed while a condition that it hangs on changed more
+    /// than four times in that time. 0 is no damping.
+    pub cluster_taint_policy_damping_window: GoDuration,
     /// Name under which the scheduler serves bindings.
     pub scheduler_name: String,
     /// Which filter and score plugins the scheduler asks: names, `*` for all, `-name` for all but that one.
@@ -219,6 +227,7 @@ impl Default for Flags {
             cluster_monitor_grace_period: GoDuration::from_secs(40),
             cluster_startup_grace_period: GoDuration::from_secs(60),
             cluster_lease_duration: GoDuration::from_secs(40),
+            enable_cluster_resource_modeling: true,
             enable_no_execute_taint_eviction: false,
             enable_taint_manager: true,
             no_execute_taint_eviction_purge_mode: PurgeMode::Gracefully,
@@ -238,6 +247,8 @@ impl Default for Flags {
             default_not_ready_toleration_seconds: None,
             default_unreachable_toleration_seconds: None,
             allow_never_purging_clusters: false,
+            cluster_taint_policy_clean_up: true,
+            cluster_taint_policy_damping_window: GoDuration::from_secs(0),
             scheduler_name: "default-scheduler".to_owned(),
             plugins: vec!["*".to_owned()],
             enable_empty_workload_propagation: false,
@@ -270,6 +281,7 @@ impl Flags {
             default_not_ready_toleration_seconds: self.default_not_ready_toleration_seconds,
             default_unreachable_toleration_seconds: self.default_unreachable_toleration_seconds,
             allow_never_purging_clusters: self.allow_never_purging_clusters,
+            allow_prefer_no_execute: self.gate(FeatureGate::PreferNoExecute),
         }
     }
 

@@ -18,6 +18,7 @@ mod context;
 mod controller;
 mod customizations;
 mod detector;
+mod drain;
 mod dynamic;
 pub mod events;
 mod execution;

@@ -11,8 +11,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::context::{Context, Scope, Stores};
 use crate::dynamic::Tasks;
 use crate::{
-    agent, application_failover, binding, binding_status, cluster, cluster_status, customizations, detector, execution,
-    graceful_eviction, scheduler, taint_manager, work_status,
+    agent, application_failover, binding, binding_status, cluster, cluster_status, customizations, detector, drain,
+    execution, graceful_eviction, scheduler, taint_manager, work_status,
 };
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -29,6 +29,7 @@ const CONTROLLERS: &[(&str, Run)] = &[
     ("clusterStatus", |context| Box::pin(cluster_status::run(context))),
     ("cluster", |context| Box::pin(cluster::run(context))),
     ("taintManager", |context| Box::pin(taint_manager::run(context))),
+    ("clusterDrain", |context| Box::pin(drain::run(context))),
     ("gracefulEviction", |context| Box::pin(graceful_eviction::run(context))),
     ("applicationFailover", |context| Box::pin(application_failover::run(context))),
 ];

@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use bulkhead_core::model::NodeSummary;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -161,6 +162,21 @@ impl Metrics {
         self.evict_rate.remove(&labels);
         self.evict_processing_latency.remove(&labels);
         self.evict_success_rate.remove(&labels);
+    }
+
+    /// A cluster answered, with these nodes if they could be counted.
+    pub(crate) fn nodes(&self, cluster: &str, nodes: Option<&NodeSummary>) {
+        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        if let Some(nodes) = nodes {
+            self.cluster_nodes.get_or_create(&labels).set(nodes.total_num.into());
+            self.cluster_ready_nodes.get_or_create(&labels).set(nodes.ready_num.into());
+        }
+    }
+
+    /// A cluster is ready, or is not.
+    pub(crate) fn ready(&self, cluster: &str, is_ready: bool) {
+        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        self.cluster_ready.get_or_create(&labels).set(is_ready.into());
     }
 
     /// So many clusters are not ready, which is that share of all.

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 /// Namespace (empty for cluster scope) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +79,7 @@ type IndexBy<K> = fn(&K) -> Vec<String>;
 /// they do no more than put keys into a queue.
 pub struct Store<K> {
     objects: RwLock<Objects<K>>,
+    listed: watch::Sender<bool>,
     handlers: Mutex<Vec<Weak<Handler<K>>>>,
     index_by: Option<IndexBy<K>>,
 }
@@ -104,11 +106,23 @@ impl<K: Resource + 'static> Store<K> {
 
     fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
         let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
-        Arc::new(Self { objects: RwLock::new(objects), handlers: Mutex::default(), index_by })
+        let listed = watch::Sender::new(false);
+        Arc::new(Self { objects: RwLock::new(objects), listed, handlers: Mutex::default(), index_by })
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<K>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether everything that was there when the informer started is known, so that what is not known is not there.
+    pub fn is_listed(&self) -> bool {
+        *self.listed.borrow()
+    }
+
+    /// Waits until [`Store::is_listed`].
+    pub async fn listed(&self) {
+        // The sender lives as long as the store, so this ends only with the answer.
+        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
     /// One object.
@@ -237,6 +251,7 @@ where
                 for key in keys.iter().filter(|key| !listed.contains(*key)) {
                     self.delete(key);
                 }
+                self.listed.send_replace(true);
             }
             watcher::Event::Apply(object) => self.apply(object),
             watcher::Event::Delete(object) => self.delete(&Key::of(&object)),

@@ -101,6 +101,10 @@ pub mod keys {
     pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
     /// Finalizer of ClusterResourceBindings.
     pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
+    /// Annotation on a Cluster: which policy added which taint, as JSON. Ours, not Karmada's.
+    pub const TAINT_OWNERS: &str = "bulkhead.dev/taint-owners";
+    /// Annotation on a Cluster: what its conditions were before, as JSON. Ours, not Karmada's.
+    pub const CONDITION_HISTORY: &str = "bulkhead.dev/condition-history";
     /// Taint key for a cluster that a `ClusterDrain` empties. Ours, not Karmada's.
     pub const DRAIN_TAINT: &str = "bulkhead.dev/drain";
     /// Label on a binding or its template: an integer; of what waits for eviction, the higher number goes first.

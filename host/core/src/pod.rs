@@ -9,7 +9,7 @@ use crate::quantity::{Format, Quantity};
 use crate::shape::{Malformed, field, list, members, text};
 
 /// Amounts by resource name: thousandths of cpu, units of everything else.
-type Amounts = BTreeMap<String, i128>;
+pub(crate) type Amounts = BTreeMap<String, i128>;
 
 /// What is told of a pod template besides resources and nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub fn requirements(template: &Value, detail: Detail) -> Result<Option<ReplicaRe
 }
 
 /// Requests of a container; a limit stands in for a missing request.
-fn container_requests(container: &Value) -> Result<Amounts, Malformed> {
+pub(crate) fn container_requests(container: &Value) -> Result<Amounts, Malformed> {
     let mut requests = quantities(container, &["resources", "limits"])?;
     requests.extend(quantities(container, &["resources", "requests"])?);
     Ok(requests.into_iter().filter_map(|(name, quantity)| Some((name.clone(), amount(&name, quantity)?))).collect())
@@ -82,7 +82,7 @@ fn quantities(object: &Value, path: &[&str]) -> Result<BTreeMap<String, Quantity
 }
 
 /// Every container is rounded up on its own. Plain names that Kubernetes does not define are left out.
-fn amount(name: &str, quantity: Quantity) -> Option<i128> {
+pub(crate) fn amount(name: &str, quantity: Quantity) -> Option<i128> {
     match name {
         "cpu" => Some(quantity.millis()),
         "memory" | "ephemeral-storage" | "pods" => Some(quantity.units()),
@@ -97,7 +97,7 @@ fn is_scalar(name: &str) -> bool {
     extended || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
 }
 
-fn printed(name: &str, amount: i128) -> String {
+pub(crate) fn printed(name: &str, amount: i128) -> String {
     match name {
         "cpu" => Quantity::from_millis(amount, Format::Decimal),
         "memory" | "ephemeral-storage" => Quantity::from_units(amount, Format::Binary),

@@ -10,6 +10,7 @@ mod aggregate;
 mod aggregate_job;
 mod aggregate_load_balancer;
 mod aggregate_pod;
+mod cluster_drains;
 mod dependencies;
 mod failover_eviction;
 mod filter;
@@ -30,6 +31,7 @@ use bulkhead_core::call::Call;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Fault, FaultKind, Policy, PolicyId};
 
+pub use cluster_drains::ClusterDrains;
 pub use failover_eviction::FailoverEviction;
 pub use native_health::NativeHealth;
 pub use native_interpreter::NativeInterpreter;
@@ -37,12 +39,12 @@ pub use prune::{prune, prune_time_to_live};
 pub use ready_condition::ReadyCondition;
 pub use resource_health::ResourceHealth;
 pub use scheduling::SchedulingPolicy;
-pub use taint_policies::ClusterTaintPolicies;
+pub use taint_policies::{ClusterTaintPolicyRule, TaintPolicyOptions};
 
 /// Every policy that needs no configuration, in the order in which they are asked.
 ///
-/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicies`], which is made
-/// anew from the objects in the API.
+/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicyRule`] and [`ClusterDrains`], which
+/// are made anew from the objects in the API.
 pub fn all() -> Vec<Arc<dyn Policy>> {
     all_with(Detail::Plain)
 }

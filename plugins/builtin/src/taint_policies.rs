@@ -1,36 +1,151 @@
-//! `ClusterTaintPolicy` objects as one policy.
+//! A `ClusterTaintPolicy` object as a policy.
 
-use bulkhead_core::call::{Call, CallKind, Reason, Reply, TaintChange, TaintVerdict};
+use bulkhead_core::call::{Call, CallKind, ClusterTaintCall, Reason, Reply, TaintChange, TaintVerdict};
 use bulkhead_core::decide::affinity;
-use bulkhead_core::model::{Cluster, ClusterTaintPolicySpec, Condition, MatchCondition, PolicyTaint, Taint};
+use bulkhead_core::decide::taint::CLUSTER_TAINT_POLICY;
+use bulkhead_core::model::{
+    ADD_ON_MATCH_SECONDS, Cluster, ClusterTaintPolicySpec, ConditionStatus, MatchCondition, PolicyTaint,
+    REMOVE_ON_MISMATCH_SECONDS, Taint, TaintEffect,
+};
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 
 use crate::not_asked;
 
-/// All `ClusterTaintPolicy` objects, the oldest first; Karmada leaves the order of equally old ones open, here
-/// the name decides. (Karmada: `pkg/controllers/taint/clustertaintpolicy_controller.go:Reconcile`.)
+/// Most changes of a condition within the damping window that are not yet flapping.
+const FLAPS_MAX: usize = 4;
+
+/// How taints of policies are looked after, beyond what Karmada does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaintPolicyOptions {
+    /// Whether a policy takes back what it added when it no longer declares it or no longer selects the cluster.
+    /// Karmada leaves such taints to people.
+    pub cleans_up: bool,
+    /// While a condition changed more than four times in so many seconds, taints that hang on it are not removed: a
+    /// cluster that comes and goes does not become usable each time. 0 is no damping, as in Karmada.
+    pub damping_window_s: i64,
+}
+
+/// One `ClusterTaintPolicy` (Karmada: `pkg/controllers/taint/clustertaintpolicy_controller.go:Reconcile`), in
+/// Karmada's shape or in that of the proposal "Optimize Cluster Failover".
 ///
 /// Changes are emitted whether or not the taint is there: adding and removing look at (key, effect) alone, so
 /// the order of the changes is all that a later policy depends on.
-pub struct ClusterTaintPolicies {
+pub struct ClusterTaintPolicyRule {
     id: PolicyId,
     capabilities: Vec<Capability>,
-    policies: Vec<(String, Time, ClusterTaintPolicySpec)>,
+    spec: ClusterTaintPolicySpec,
+    options: TaintPolicyOptions,
 }
 
-impl ClusterTaintPolicies {
-    /// The policies with their names and times of creation, in any order.
-    pub fn new(mut policies: Vec<(String, Time, ClusterTaintPolicySpec)>) -> Self {
-        policies.sort_by(|(name, created, _), (other_name, other_created, _)| {
+impl ClusterTaintPolicyRule {
+    /// The policy of an object of that name.
+    pub fn new(name: &str, spec: ClusterTaintPolicySpec, options: TaintPolicyOptions) -> Self {
+        let id = PolicyId::builtin(&format!("{CLUSTER_TAINT_POLICY}{name}"));
+        Self { id, capabilities: vec![Capability::any(CallKind::ClusterTaint)], spec, options }
+    }
+
+    /// One policy for each object, in the order in which they apply: the oldest first. Karmada leaves the order of
+    /// equally old ones open; here the name decides.
+    pub fn all(mut objects: Vec<(String, Time, ClusterTaintPolicySpec)>, options: TaintPolicyOptions) -> Vec<Self> {
+        objects.sort_by(|(name, created, _), (other_name, other_created, _)| {
             created.cmp(other_created).then_with(|| name.cmp(other_name))
         });
-        let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
-        Self { id: PolicyId::builtin("ClusterTaintPolicies"), capabilities, policies }
+        objects.into_iter().map(|(name, _, spec)| Self::new(&name, spec, options)).collect()
+    }
+
+    fn name(&self) -> &str {
+        self.id.name.strip_prefix(CLUSTER_TAINT_POLICY).unwrap_or(&self.id.name)
+    }
+
+    fn reason(&self, code: &str) -> Reason {
+        Reason::new(code, format!("ClusterTaintPolicy {}", self.name()))
+    }
+
+    fn changes(&self, call: &ClusterTaintCall<'_>) -> Vec<TaintChange> {
+        let (spec, cluster) = (&self.spec, call.cluster);
+        let selected = spec.target_clusters.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster));
+        if !selected {
+            let declared = spec.taints.iter().chain(&spec.taints_to_add).filter(|_| self.options.cleans_up);
+            return declared.map(|taint| self.remove(&taint.key, taint.effect, "ClusterNotTargeted")).collect();
+        }
+        // Additions come before removals, so a taint ends up removed when both lists of conditions hold.
+        let mut changes = Vec::new();
+        let (adds, removes) = (Requirement::all(&spec.add_on_conditions), Requirement::all(&spec.remove_on_conditions));
+        changes.extend(
+            spec.taints
+                .iter()
+                .filter(|taint| {
+                    adds.as_ref().is_some_and(|adds| adds.held_for(call, true, taint.add_on_match_seconds.unwrap_or(0)))
+                })
+                .map(|taint| self.add(taint, "AddOnConditions")),
+        );
+        changes.extend(
+            spec.taints
+                .iter()
+                .filter(|taint| {
+                    removes.as_ref().is_some_and(|removes| {
+                        removes.held_for(call, true, taint.remove_on_mismatch_seconds.unwrap_or(0))
+                            && self.is_calm(removes, call)
+                    })
+                })
+                .map(|taint| self.remove(&taint.key, taint.effect, "RemoveOnConditions")),
+        );
+        for taint in &spec.taints_to_add {
+            changes.extend(self.follow_match(taint, call));
+        }
+        if self.options.cleans_up {
+            changes.extend(self.no_longer_declared(cluster));
+        }
+        changes
+    }
+
+    /// A taint of the proposal's shape: there after the match has lasted, gone after the mismatch has.
+    fn follow_match(&self, taint: &PolicyTaint, call: &ClusterTaintCall<'_>) -> Option<TaintChange> {
+        let Some(required) = Requirement::all(&self.spec.match_conditions) else {
+            return Some(self.add(taint, "NoMatchConditions"));
+        };
+        let add_s = taint.add_on_match_seconds.unwrap_or(ADD_ON_MATCH_SECONDS);
+        let remove_s = taint.remove_on_mismatch_seconds.unwrap_or(REMOVE_ON_MISMATCH_SECONDS);
+        if required.held_for(call, true, add_s) {
+            return Some(self.add(taint, "MatchConditions"));
+        }
+        let mismatched = required.held_for(call, false, remove_s) && self.is_calm(&required, call);
+        mismatched.then(|| self.remove(&taint.key, taint.effect, "MatchConditionsEnded"))
+    }
+
+    fn is_calm(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {
+        let window_s = self.options.damping_window_s;
+        window_s <= 0 || call.cluster.condition_history.changes_within(&required.types, window_s, call.now) <= FLAPS_MAX
+    }
+
+    /// What this policy added before it was edited.
+    fn no_longer_declared(&self, cluster: &Cluster) -> Vec<TaintChange> {
+        let declared = |taint: &&Taint| {
+            self.spec
+                .taints
+                .iter()
+                .chain(&self.spec.taints_to_add)
+                .any(|own| own.key == taint.key && own.effect == taint.effect)
+        };
+        let owned = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint) == Some(&self.id.name));
+        owned
+            .filter(|taint| !declared(taint))
+            .map(|taint| self.remove(&taint.key, taint.effect, "NoLongerDeclared"))
+            .collect()
+    }
+
+    fn add(&self, taint: &PolicyTaint, code: &str) -> TaintChange {
+        let PolicyTaint { key, effect, value, .. } = taint.clone();
+        TaintChange::Add { taint: Taint { key, value, effect, time_added: None }, reason: self.reason(code) }
+    }
+
+    fn remove(&self, key: &str, effect: TaintEffect, code: &str) -> TaintChange {
+        TaintChange::Remove { key: key.to_owned(), effect, reason: self.reason(code) }
     }
 }
 
-impl Policy for ClusterTaintPolicies {
+impl Policy for ClusterTaintPolicyRule {
     fn id(&self) -> &PolicyId {
         &self.id
     }
@@ -40,43 +155,58 @@ impl Policy for ClusterTaintPolicies {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        let Call::ClusterTaint(call) = call else { return Err(not_asked(&self.id, call)) };
-        let changes = self.policies.iter().flat_map(|(name, _, spec)| changes(name, spec, call.cluster)).collect();
-        Ok(Reply::ClusterTaint(TaintVerdict { changes }))
+        match call {
+            Call::ClusterTaint(call) => Ok(Reply::ClusterTaint(TaintVerdict { changes: self.changes(call) })),
+            _ => Err(not_asked(&self.id, call)),
+        }
     }
 }
 
-/// Additions come before removals, so a taint ends up removed when both lists of conditions hold.
-fn changes(name: &str, spec: &ClusterTaintPolicySpec, cluster: &Cluster) -> Vec<TaintChange> {
-    if spec.target_clusters.as_ref().is_some_and(|affinity| !affinity::matches(affinity, cluster)) {
-        return Vec::new();
+/// Conditions that must all hold.
+struct Requirement<'a> {
+    required: &'a [MatchCondition],
+    types: Vec<&'a str>,
+}
+
+impl<'a> Requirement<'a> {
+    /// None for an empty list, which means something else wherever there is one.
+    fn all(required: &'a [MatchCondition]) -> Option<Self> {
+        let types = required.iter().map(|required| required.condition_type.as_str()).collect();
+        (!required.is_empty()).then_some(Self { required, types })
     }
-    let holds = |conditions| all_hold(conditions, &cluster.status.conditions);
-    let taints_if = |holds: bool| if holds { spec.taints.as_slice() } else { &[] };
-    let added = taints_if(holds(&spec.add_on_conditions)).iter().map(|taint| add(name, taint));
-    let removed = taints_if(holds(&spec.remove_on_conditions)).iter().map(|taint| remove(name, taint));
-    added.chain(removed).collect()
-}
 
-fn add(name: &str, taint: &PolicyTaint) -> TaintChange {
-    let reason = Reason::new("AddOnConditions", format!("ClusterTaintPolicy {name}"));
-    let PolicyTaint { key, effect, value } = taint.clone();
-    TaintChange::Add { taint: Taint { key, value, effect, time_added: None }, reason }
-}
+    /// Whether all hold, or not all of them do, and have done so for that long. Less than nothing counts as nothing.
+    fn held_for(&self, call: &ClusterTaintCall<'_>, wanted: bool, seconds: i32) -> bool {
+        let cluster = call.cluster;
+        let status = |type_: &&str| {
+            cluster
+                .status
+                .conditions
+                .iter()
+                .find(|condition| condition.type_ == **type_)
+                .map(|condition| condition.status)
+        };
+        let now: Vec<_> = self.types.iter().map(status).collect();
+        if self.holds(&now) != wanted {
+            return false;
+        }
+        seconds <= 0
+            || call.now
+                >= cluster
+                    .condition_history
+                    .held_since(&self.types, |statuses| self.holds(statuses))
+                    .plus_seconds(i64::from(seconds))
+    }
 
-fn remove(name: &str, taint: &PolicyTaint) -> TaintChange {
-    let reason = Reason::new("RemoveOnConditions", format!("ClusterTaintPolicy {name}"));
-    TaintChange::Remove { key: taint.key.clone(), effect: taint.effect, reason }
-}
-
-fn all_hold(required: &[MatchCondition], conditions: &[Condition]) -> bool {
-    !required.is_empty() && required.iter().all(|required| holds(required, conditions))
+    fn holds(&self, statuses: &[Option<ConditionStatus>]) -> bool {
+        self.required.iter().zip(statuses).all(|(required, status)| holds(required, *status))
+    }
 }
 
 /// A condition that the cluster lacks satisfies neither operator.
-fn holds(required: &MatchCondition, conditions: &[Condition]) -> bool {
-    let Some(condition) = Condition::find(conditions, &required.condition_type) else { return false };
-    let listed = required.status_values.iter().any(|value| value == condition.status.as_str());
+fn holds(required: &MatchCondition, status: Option<ConditionStatus>) -> bool {
+    let Some(status) = status else { return false };
+    let listed = required.status_values.iter().any(|value| value == status.as_str());
     match required.operator.as_str() {
         "In" => listed,
         "NotIn" => !listed,
@@ -85,77 +215,4 @@ fn holds(required: &MatchCondition, conditions: &[Condition]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use bulkhead_core::call::ClusterTaintCall;
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::ready_condition::in_short;
-
-    /// The cluster has Ready=False and Disk=True.
-    fn check(policies: Vec<(&str, i64, Value)>, expected: &[&str]) {
-        let cluster: Cluster = serde_json::from_value(json!({
-            "name": "member1",
-            "status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Disk", "status": "True"}]},
-        }))
-        .unwrap();
-        let label = format!("{policies:?}");
-        let policies = policies.into_iter().map(|(name, created_s, spec)| {
-            (name.to_owned(), Time::from_millis(created_s * 1000), serde_json::from_value(spec).unwrap())
-        });
-        let policy = ClusterTaintPolicies::new(policies.collect());
-        let call = ClusterTaintCall { cluster: &cluster, now: Time::from_millis(0) };
-        assert_eq!(in_short(policy.call(&Call::ClusterTaint(call))), expected, "{label}");
-    }
-
-    fn when(type_: &str, operator: &str, values: &[&str]) -> Value {
-        json!({"conditionType": type_, "operator": operator, "statusValues": values})
-    }
-
-    fn spec(add: &[Value], remove: &[Value], key: &str) -> Value {
-        json!({"addOnConditions": add, "removeOnConditions": remove, "taints": [{"key": key, "effect": "NoExecute"}]})
-    }
-
-    #[test]
-    fn conditions_are_matched_as_in_karmada() {
-        let check = |conditions: &[Value], added: bool| {
-            let expected: &[&str] = if added { &["+k:NoExecute"] } else { &[] };
-            check(vec![("p", 0, spec(conditions, &[], "k"))], expected);
-        };
-        check(&[], false);
-        check(&[when("Ready", "In", &["False", "Unknown"])], true);
-        check(&[when("Ready", "In", &["True"])], false);
-        check(&[when("Ready", "In", &[])], false);
-        check(&[when("Ready", "NotIn", &["True"])], true);
-        check(&[when("Ready", "NotIn", &[])], true);
-        check(&[when("Ready", "NotIn", &["False"])], false);
-        check(&[when("Gone", "NotIn", &["True"])], false);
-        check(&[when("Ready", "Exists", &["False"])], false);
-        check(&[when("Ready", "In", &["False"]), when("Disk", "In", &["True"])], true);
-        check(&[when("Ready", "In", &["False"]), when("Disk", "In", &["False"])], false);
-    }
-
-    #[test]
-    fn policies_apply_in_order_of_age_then_name() {
-        let (holds, fails) = ([when("Ready", "In", &["False"])], [when("Ready", "In", &["True"])]);
-        check(vec![("p", 0, spec(&holds, &holds, "k"))], &["+k:NoExecute", "-k:NoExecute"]);
-        check(vec![("p", 0, spec(&fails, &holds, "k"))], &["-k:NoExecute"]);
-        let three = vec![
-            ("young", 9, spec(&holds, &[], "c")),
-            ("b", 1, spec(&holds, &[], "b")),
-            ("a", 1, spec(&holds, &[], "a")),
-        ];
-        check(three, &["+a:NoExecute", "+b:NoExecute", "+c:NoExecute"]);
-    }
-
-    #[test]
-    fn only_target_clusters_are_touched() {
-        let targeted = |name: &str| {
-            let mut spec = spec(&[when("Ready", "In", &["False"])], &[], "k");
-            spec["targetClusters"] = json!({"clusterNames": [name]});
-            spec
-        };
-        check(vec![("p", 0, targeted("member1"))], &["+k:NoExecute"]);
-        check(vec![("p", 0, targeted("member2"))], &[]);
-    }
-}
+mod tests;

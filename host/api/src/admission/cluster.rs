@@ -8,6 +8,7 @@ use bulkhead_core::model::{ClusterSpec, Taint, TaintEffect};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
+use super::AdmissionOptions;
 use super::denied::Denied;
 use super::label;
 
@@ -19,13 +20,17 @@ pub(super) fn default_spec(spec: &mut ClusterSpec, now: Time) {
     if spec.zones.is_empty() && !spec.zone.is_empty() {
         spec.zones.push(std::mem::take(&mut spec.zone));
     }
-    for taint in spec.taints.iter_mut().filter(|taint| taint.effect == TaintEffect::NoExecute) {
+    for taint in spec.taints.iter_mut().filter(|taint| evicts(taint.effect)) {
         taint.time_added.get_or_insert(now.truncated());
     }
 }
 
+fn evicts(effect: TaintEffect) -> bool {
+    matches!(effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute)
+}
+
 /// Checks a spec that [`default_spec`] went over.
-pub(super) fn validate(name: &str, spec: &ClusterSpec) -> Result<(), Denied> {
+pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions) -> Result<(), Denied> {
     label::check_dns_label(name, NAME_BYTES_MAX).map_err(|detail| Denied::invalid("metadata.name", name, detail))?;
     let references =
         [("secretRef", spec.secret_ref.as_ref()), ("impersonatorSecretRef", spec.rest.get("impersonatorSecretRef"))];
@@ -41,7 +46,7 @@ pub(super) fn validate(name: &str, spec: &ClusterSpec) -> Result<(), Denied> {
     for (index, zone) in spec.zones.iter().enumerate() {
         label::check_value(zone).map_err(|detail| Denied::invalid(format!("spec.zones[{index}]"), zone, detail))?;
     }
-    validate_taints(&spec.taints)
+    validate_taints(&spec.taints, options)
 }
 
 fn validate_secret_reference(reference: Option<&Value>, path: &str) -> Result<(), Denied> {
@@ -54,12 +59,17 @@ fn validate_secret_reference(reference: Option<&Value>, path: &str) -> Result<()
     Ok(())
 }
 
-fn validate_taints(taints: &[Taint]) -> Result<(), Denied> {
+fn validate_taints(taints: &[Taint], options: AdmissionOptions) -> Result<(), Denied> {
     for (index, taint) in taints.iter().enumerate() {
         let at = |name: &str| format!("spec.taints[{index}].{name}");
         label::check_key(&taint.key).map_err(|detail| Denied::invalid(at("key"), &taint.key, detail))?;
         label::check_value(&taint.value).map_err(|detail| Denied::invalid(at("value"), &taint.value, detail))?;
-        if taint.effect == TaintEffect::PreferNoSchedule {
+        let unsupported = match taint.effect {
+            TaintEffect::NoSchedule | TaintEffect::NoExecute => false,
+            TaintEffect::PreferNoSchedule => true,
+            TaintEffect::PreferNoExecute => !options.allow_prefer_no_execute,
+        };
+        if unsupported {
             return Err(Denied::not_supported(at("effect"), taint.effect, &["NoSchedule", "NoExecute"]));
         }
         if taints[..index].iter().any(|earlier| earlier.same_identity(taint)) {

@@ -13,6 +13,7 @@
 mod binding;
 mod cluster;
 mod denied;
+mod eviction;
 mod failover;
 mod label;
 mod placement;
@@ -78,6 +79,8 @@ pub struct AdmissionOptions {
     pub default_unreachable_toleration_seconds: Option<i64>,
     /// Whether `failover.cluster` may purge in mode `Never`, as Karmada's proposal has it and no release does.
     pub allow_never_purging_clusters: bool,
+    /// Whether taints may have the effect `PreferNoExecute`, which no release of Karmada has.
+    pub allow_prefer_no_execute: bool,
 }
 
 /// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
@@ -130,10 +133,12 @@ pub fn admit(
             let hooks: Option<Vec<Hook>> = decode(&hooks).map_err(|error| Denied::undecodable("webhooks", error))?;
             webhook::validate(&hooks.unwrap_or_default()).into_iter().next().map_or(Ok(()), Err)
         }
+        ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
+        ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;
             cluster::default_spec(&mut spec, now);
-            cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec)?;
+            cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec, options)?;
             write_spec(object, &spec)
         }
         _ => Ok(()),

@@ -1,10 +1,11 @@
 //! Events and expectations: what goes with what, and whether what they name exists.
 
 use bulkhead_controllers::controller_names;
+use serde_json::json;
 
-use super::load::{EventAction, LoadedEvent, Loader};
+use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
 use super::manifests::is_served;
-use super::{EventSpec, Expectation, ManifestSource};
+use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
 
 impl Loader<'_> {
     pub(super) fn event(&mut self, line: u64, field: &str, spec: &EventSpec) -> Option<LoadedEvent> {
@@ -16,13 +17,15 @@ impl Loader<'_> {
             spec.failure_modes.is_some(),
             spec.apply.is_some(),
             spec.delete.is_some(),
+            spec.drain.is_some(),
+            spec.undrain.is_some(),
             spec.kill_controller.is_some(),
             spec.plugins.is_some(),
         ];
         let about_cluster = spec.state.is_some() || spec.failure_modes.is_some();
         if given.iter().filter(|given| **given).count() != 1 || spec.cluster.is_some() != about_cluster {
-            let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, \
-                           kill-controller, plugins";
+            let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, drain, \
+                           undrain, kill-controller, plugins";
             self.problem(line, field, message);
             return None;
         }
@@ -47,6 +50,13 @@ impl Loader<'_> {
                 self.problem(line, &format!("{field}.delete"), message);
             }
             EventAction::Delete(object.clone())
+        } else if let Some(drain) = &spec.drain {
+            self.known_cluster(line, &format!("{field}.drain.cluster"), &drain.cluster);
+            EventAction::Apply(format!("drain of {}", drain.cluster), vec![drain_object(drain)])
+        } else if let Some(cluster) = &spec.undrain {
+            self.known_cluster(line, &format!("{field}.undrain"), cluster);
+            let (api_version, kind) = ("bulkhead.dev/v1alpha1".to_owned(), "ClusterDrain".to_owned());
+            EventAction::Delete(ObjectSpec { api_version, kind, namespace: String::new(), name: cluster.clone() })
         } else if let Some(controller) = &spec.kill_controller {
             if controller != "*" && !controller_names().any(|known| known == controller) {
                 let known = controller_names().collect::<Vec<_>>().join(", ");
@@ -117,6 +127,20 @@ impl Loader<'_> {
             self.known_cluster(line, field, &cluster);
         }
     }
+}
+
+/// The object that `bulkhead drain` makes; it is named after the cluster.
+fn drain_object(drain: &DrainSpec) -> ManifestObject {
+    let mut value = json!({
+        "apiVersion": "bulkhead.dev/v1alpha1",
+        "kind": "ClusterDrain",
+        "metadata": {"name": drain.cluster},
+        "spec": {"clusterName": drain.cluster},
+    });
+    if let Some(rate) = drain.evictions_per_second {
+        value["spec"]["evictionsPerSecond"] = json!(rate);
+    }
+    ManifestObject { origin: format!("drain of {}", drain.cluster), value }
 }
 
 /// Kind, namespace and name of `Kind namespace/name`.

@@ -224,6 +224,12 @@ pub struct EventSpec {
     /// An object to delete from the control plane.
     #[serde(default)]
     pub delete: Option<ObjectSpec>,
+    /// A member cluster that is emptied from now on.
+    #[serde(default)]
+    pub drain: Option<DrainSpec>,
+    /// A member cluster that is no longer emptied.
+    #[serde(default)]
+    pub undrain: Option<String>,
     /// A controller that loses its memory, or `*` for all.
     #[serde(default, rename = "kill-controller", alias = "killController")]
     pub kill_controller: Option<String>,
@@ -233,6 +239,17 @@ pub struct EventSpec {
     /// Plugins that replace all that were named before.
     #[serde(default)]
     pub plugins: Option<Vec<PluginManifest>>,
+}
+
+/// A member cluster that is emptied: `bulkhead drain`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DrainSpec {
+    /// The cluster.
+    pub cluster: String,
+    /// How fast, at most.
+    #[serde(default)]
+    pub evictions_per_second: Option<f64>,
 }
 
 /// States of a member cluster.

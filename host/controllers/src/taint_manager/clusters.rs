@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use bulkhead_api::{Cluster, ClusterDrain};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
@@ -90,6 +91,12 @@ impl Clusters {
             Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
         })
     }
+}
+
+/// The longest pause that one of the rates asks for; none if each of them stops.
+pub(super) fn longest_pause(limit: &Limit) -> Option<Duration> {
+    let group = limit.group.as_ref().map(|(_, rate)| *rate);
+    [Some(limit.global), group, limit.cluster].into_iter().flatten().filter_map(Rate::interval).max()
 }
 
 #[cfg(test)]

@@ -16,11 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
+use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, PRODUCER_TAINT_MANAGER, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Slot, Waiting};
 use bulkhead_core::journal::{Decision, Subject};
-use bulkhead_core::model::Cluster;
+use bulkhead_core::model::{BindingSpec, Cluster};
 use bulkhead_core::names::keys;
+use bulkhead_core::time::Time;
 use kube::ResourceExt;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -106,6 +107,13 @@ pub(crate) async fn run(context: Context) {
     let (changed, watching) = (Arc::clone(&scans), Arc::clone(&manager));
     let _clusters = context.stores.clusters.subscribe(move |change| {
         watching.clusters.apply(change);
+        if matches!(change, crate::store::Change::Deleted(_)) {
+            watching.context.metrics.forget_cluster(&change.object().name_any());
+        } else {
+            let name = change.object().name_any();
+            let is_ready = watching.clusters.get(&name).is_some_and(|cluster| cluster.is_ready());
+            watching.context.metrics.ready(&name, is_ready);
+        }
         watching.context.metrics.faults(watching.clusters.failed(), watching.clusters.failed_share());
         changed.add(Key::of(change.object()));
         watching.changed.notify_one();
@@ -126,7 +134,13 @@ pub(crate) async fn run(context: Context) {
         move |key: Key| std::future::ready(Ok(manager.scan(&key.name)))
     };
     let scanning = controller::run(scans, 1, scan, context.failed(NAME));
-    futures::join!(scanning, manager.pump());
+    let pumping = async {
+        context.stores.bindings.listed().await;
+        context.stores.cluster_bindings.listed().await;
+        manager.remember_last_evictions();
+        manager.pump().await;
+    };
+    futures::join!(scanning, pumping);
 }
 
 impl TaintManager {
@@ -137,6 +151,31 @@ impl TaintManager {
 
     fn queue(&self) -> MutexGuard<'_, EvictionQueue<Eviction>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Charges what was evicted just before this process started, which the tasks tell: the rate holds over a restart
+    /// and a change of leader too.
+    fn remember_last_evictions(&self) {
+        let (stores, wall) = (&self.context.stores, self.context.clock.now());
+        let mut newest = BTreeMap::<String, Time>::new();
+        let tasks = |spec: &BindingSpec| spec.graceful_eviction_tasks.clone();
+        let namespaced = stores.bindings.list().into_iter().flat_map(|binding| tasks(&binding.spec));
+        let scoped = stores.cluster_bindings.list().into_iter().flat_map(|binding| tasks(&binding.spec));
+        for task in namespaced.chain(scoped).filter(|task| task.producer == PRODUCER_TAINT_MANAGER) {
+            if let Some(created) = task.creation_timestamp {
+                let known = newest.entry(task.from_cluster).or_insert(created);
+                *known = created.max(*known);
+            }
+        }
+        let now = self.now();
+        for (cluster, created) in newest {
+            let limit = self.clusters.limit(&cluster);
+            // The API keeps whole seconds, so the eviction may be a second younger than its task says.
+            let since = millis(wall.millis_since(created).saturating_sub(1_000));
+            if clusters::longest_pause(&limit).is_some_and(|pause| since < pause) {
+                self.queue().charge(&cluster, &limit, now);
+            }
+        }
     }
 
     /// Puts every binding that has to leave the cluster into the queue, with a delay if it tolerates the taint for a

@@ -165,9 +165,8 @@ pub fn due(
     }
     let tolerations = applied_tolerations(binding)?;
     let all: Vec<_> = tolerations.iter().collect();
-    let naming: Vec<_> = all.iter().copied().filter(|toleration| toleration.key == keys::DRAIN_TAINT).collect();
     let by_taint = due_by(tolerance_of(&hard, &all, now), REASON_TAINT_UNTOLERATED);
-    Ok(due_by(tolerance_of(&drains, &naming, now), REASON_DRAINED).or(by_taint).or(preferred))
+    Ok(due_by(tolerance_of(&drains, &all, now), REASON_DRAINED).or(by_taint).or(preferred))
 }
 
 fn due_by(tolerance: Tolerance, reason: &str) -> Due {

@@ -1,157 +1,230 @@
-//! What a member cluster has to offer, from its nodes and pods
-//! (Karmada: `pkg/controllers/status/cluster_status_controller.go:getResourceSummary`).
+//! What a member cluster has and what of it is taken, from its nodes and pods
+//! (Karmada: `pkg/controllers/status/cluster_status_controller.go`, `pkg/modeling/modeling.go`).
 //!
-//! Not done here: the counts of nodes by grade, which replace the sums where a `Cluster` has resource models.
+//! Objects come as a member cluster reports them. What cannot be read counts as nothing: one odd pod must not hide a
+//! whole cluster.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::model::ResourceSummary;
-use crate::pod::{self, Detail};
-use crate::quantity::{Format, Quantity};
+use crate::model::{NodeSummary, ResourceSummary};
+use crate::pod::{Amounts, amount, container_requests, printed};
+use crate::quantity::Quantity;
 
-/// What of a node counts.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct NodeOffer {
-    /// `status`.
-    #[serde(default)]
-    pub status: NodeOfferStatus,
-}
-
-/// `status` of a node.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct NodeOfferStatus {
-    /// What pods can have of it.
-    #[serde(default)]
-    pub allocatable: BTreeMap<String, Value>,
-    /// Its conditions.
-    #[serde(default)]
-    pub conditions: Vec<NodeCondition>,
-}
-
-/// A condition of a node.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct NodeCondition {
-    /// Its type.
-    #[serde(default, rename = "type")]
-    pub type_: String,
-    /// `True`, `False` or `Unknown`.
-    #[serde(default)]
-    pub status: String,
-}
-
-impl NodeOffer {
-    /// Whether the node's Ready condition is True.
-    pub fn is_ready(&self) -> bool {
-        self.status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+/// Counts of nodes, and sums over nodes and pods; with grades of nodes if the cluster has resource models.
+pub fn summarize(nodes: &[Value], pods: &[Value], models: &[Value]) -> (NodeSummary, ResourceSummary) {
+    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let summary = NodeSummary {
+        total_num: count(nodes.len()),
+        ready_num: count(nodes.iter().filter(|node| is_ready(node)).count()),
+    };
+    let mut allocatable = Amounts::new();
+    for node in nodes {
+        add(&mut allocatable, &allocatable_of(node));
     }
-}
-
-/// What of a pod counts.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct PodDemand {
-    /// `spec`.
-    #[serde(default)]
-    pub spec: Value,
-    /// `status`.
-    #[serde(default)]
-    pub status: PodDemandStatus,
-}
-
-/// `status` of a pod.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct PodDemandStatus {
-    /// `Succeeded` and `Failed` ones need nothing any more.
-    #[serde(default)]
-    pub phase: String,
-}
-
-type Sums = BTreeMap<String, Quantity>;
-
-fn add(sums: &mut Sums, name: &str, quantity: Quantity) {
-    let sum = sums.entry(name.to_owned()).or_default();
-    *sum = sum.plus(quantity);
-}
-
-/// Sums up what all nodes offer, what pods on nodes have, and what pods without a node ask for. An amount that
-/// cannot be read counts as none: one odd pod must not hide what a cluster has.
-pub fn summarize(nodes: &[NodeOffer], pods: &[PodDemand]) -> ResourceSummary {
-    let mut allocatable = Sums::new();
-    for (name, amount) in nodes.iter().flat_map(|node| &node.status.allocatable) {
-        add(&mut allocatable, name, Quantity::from_json(amount).unwrap_or_default());
-    }
-    let (mut allocating, mut allocated) = (Sums::new(), Sums::new());
+    let (mut allocating, mut allocated) = (Amounts::new(), Amounts::new());
     for pod in pods {
-        let node = pod.spec.get("nodeName").and_then(Value::as_str).unwrap_or_default();
-        if node.is_empty() {
-            demand(&mut allocating, pod);
-        } else if !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed") {
-            demand(&mut allocated, pod);
+        if node_of(pod).is_empty() {
+            add_requests(&mut allocating, pod);
+        } else if takes_room(pod) {
+            add_requests(&mut allocated, pod);
         }
     }
-    let printed = |sums: Sums| sums.into_iter().map(|(name, sum)| (name, sum.to_string())).collect();
-    ResourceSummary {
-        allocatable: printed(allocatable),
-        allocating: printed(allocating),
-        allocated: printed(allocated),
-        ..ResourceSummary::default()
+    let resources = ResourceSummary {
+        allocatable: listed(&allocatable),
+        allocating: listed(&allocating),
+        allocated: listed(&allocated),
+        allocatable_modelings: modelings(nodes, pods, models),
+    };
+    (summary, resources)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn is_ready(node: &Value) -> bool {
+    items(node, "/status/conditions")
+        .iter()
+        .any(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True")
+}
+
+fn node_of(pod: &Value) -> &str {
+    text(pod, "/spec/nodeName")
+}
+
+/// A pod that has ended keeps its node's name and takes no room there.
+fn takes_room(pod: &Value) -> bool {
+    !node_of(pod).is_empty() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+fn allocatable_of(node: &Value) -> Amounts {
+    let entries = node.pointer("/status/allocatable").and_then(Value::as_object);
+    let read = |(name, value): (&String, &Value)| Some((name.clone(), amount(name, Quantity::from_json(value).ok()?)?));
+    entries.into_iter().flatten().filter_map(read).collect()
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let there = sum.entry(name.clone()).or_default();
+        *there = there.saturating_add(*amount);
     }
 }
 
-fn demand(sums: &mut Sums, pod: &PodDemand) {
-    let needed = pod::requirements(&json!({"spec": pod.spec}), Detail::Plain).ok().flatten();
-    for (name, amount) in needed.into_iter().flat_map(|needed| needed.resource_request) {
-        add(sums, &name, amount.parse().unwrap_or_default());
+/// Adds what a pod asks for, and the pod itself. As in Karmada an init container raises the sum over *all* pods to
+/// what it asks for, instead of its own pod's (`pkg/util/resource.go:AddPodRequest`).
+fn add_requests(sum: &mut Amounts, pod: &Value) {
+    for container in items(pod, "/spec/containers") {
+        add(sum, &container_requests(container).unwrap_or_default());
     }
-    add(sums, "pods", Quantity::from_units(1, Format::Decimal));
+    for container in items(pod, "/spec/initContainers") {
+        for (name, amount) in container_requests(container).unwrap_or_default() {
+            let most = sum.entry(name).or_default();
+            *most = amount.max(*most);
+        }
+    }
+    let overhead = pod.pointer("/spec/overhead").and_then(Value::as_object);
+    for (name, value) in overhead.into_iter().flatten() {
+        if let Some(amount) = Quantity::from_json(value).ok().and_then(|quantity| amount(name, quantity)) {
+            *sum.entry(name.clone()).or_default() += amount;
+        }
+    }
+    *sum.entry("pods".to_owned()).or_default() += 1;
+}
+
+/// Resources of which there is something.
+fn listed(amounts: &Amounts) -> BTreeMap<String, String> {
+    amounts
+        .iter()
+        .filter(|(_, amount)| **amount > 0)
+        .map(|(name, amount)| (name.clone(), printed(name, *amount)))
+        .collect()
+}
+
+/// A grade with the least that a node of it has.
+type Grade = (u64, Amounts);
+
+fn grade(model: &Value) -> Option<Grade> {
+    let least = |range: &Value| {
+        let name = text(range, "/name");
+        let least = range.get("min").map_or(Some(0), |min| amount(name, Quantity::from_json(min).ok()?))?;
+        Some((name.to_owned(), least))
+    };
+    Some((model.get("grade")?.as_u64()?, items(model, "/ranges").iter().filter_map(least).collect()))
+}
+
+/// How many nodes there are of each grade. A node without room for another pod is of no grade; Karmada stops counting
+/// at the first such node, which makes the result depend on the order of nodes.
+fn modelings(nodes: &[Value], pods: &[Value], models: &[Value]) -> Vec<Value> {
+    let grades: Vec<Grade> = models.iter().filter_map(grade).collect();
+    if grades.is_empty() || grades.len() != models.len() {
+        return Vec::new();
+    }
+    let mut used = BTreeMap::<&str, Amounts>::new();
+    for pod in pods.iter().filter(|pod| takes_room(pod)) {
+        add_requests(used.entry(node_of(pod)).or_default(), pod);
+    }
+    let mut counts = vec![0_u64; grades.len()];
+    for node in nodes {
+        let mut free = allocatable_of(node);
+        for (name, amount) in used.get(text(node, "/metadata/name")).into_iter().flatten() {
+            *free.entry(name.clone()).or_default() -= amount;
+        }
+        if free.get("pods").copied().unwrap_or(0) <= 0 {
+            continue;
+        }
+        if let Some(count) = counts.get_mut(index_of(&grades, &free)) {
+            *count += 1;
+        }
+    }
+    grades.iter().zip(counts).map(|((grade, _), count)| json!({"grade": grade, "count": count})).collect()
+}
+
+/// The highest grade whose least amounts the node has, of every resource that the grades name.
+fn index_of(grades: &[Grade], free: &Amounts) -> usize {
+    let names = grades.first().map(|(_, least)| least.keys()).into_iter().flatten();
+    let reached = |name: &String| {
+        let there = free.get(name).copied().unwrap_or(0);
+        grades.iter().rposition(|(_, least)| least.get(name).is_some_and(|least| *least <= there)).unwrap_or(0)
+    };
+    names.map(reached).min().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn node(name: &str, ready: &str, allocatable: Value) -> Value {
+        json!({
+            "metadata": {"name": name},
+            "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": ready}]},
+        })
+    }
+
+    fn pod(node: &str, phase: &str, cpu: &str, memory: &str) -> Value {
+        json!({
+            "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}]},
+            "status": {"phase": phase},
+        })
+    }
+
+    fn models() -> Vec<Value> {
+        let model = |grade: u64, cpu: &str, memory: &str| {
+            json!({"grade": grade, "ranges": [
+                {"name": "cpu", "min": cpu, "max": "9"}, {"name": "memory", "min": memory, "max": "9Gi"},
+            ]})
+        };
+        vec![model(0, "0", "0"), model(1, "1", "4Gi"), model(2, "2", "16Gi")]
+    }
+
     #[test]
-    fn nodes_offer_pods_take_and_finished_pods_give_back() {
-        let check = |nodes: Value, pods: Value, expected: Value| {
-            let nodes: Vec<NodeOffer> = serde_json::from_value(nodes).unwrap();
-            let pods: Vec<PodDemand> = serde_json::from_value(pods).unwrap();
-            assert_eq!(serde_json::to_value(summarize(&nodes, &pods)).unwrap(), expected);
+    fn nodes_are_counted_and_resources_summed_by_what_pods_do() {
+        let nodes = [
+            node("a", "True", json!({"cpu": "4", "memory": "8Gi", "pods": "10"})),
+            node("b", "Unknown", json!({"cpu": "1500m", "memory": "8Gi", "pods": "10", "nonsense": "x"})),
+        ];
+        let pods = [
+            pod("a", "Running", "500m", "1Gi"),
+            pod("b", "Running", "250m", "1Gi"),
+            pod("b", "Succeeded", "1", "1Gi"),
+            pod("b", "Failed", "1", "1Gi"),
+            pod("", "Pending", "2", "2Gi"),
+            json!({"spec": {"nodeName": "a", "containers": "odd"}}),
+        ];
+        let (summary, resources) = summarize(&nodes, &pods, &[]);
+        assert_eq!((summary.total_num, summary.ready_num), (2, 1));
+        assert_eq!(json!(resources.allocatable), json!({"cpu": "5500m", "memory": "16Gi", "pods": "20"}));
+        assert_eq!(json!(resources.allocated), json!({"cpu": "750m", "memory": "2Gi", "pods": "3"}));
+        assert_eq!(json!(resources.allocating), json!({"cpu": "2", "memory": "2Gi", "pods": "1"}));
+        assert!(resources.allocatable_modelings.is_empty());
+    }
+
+    #[test]
+    fn an_empty_cluster_has_an_empty_summary() {
+        assert_eq!(summarize(&[], &[], &[]), (NodeSummary::default(), ResourceSummary::default()));
+    }
+
+    #[test]
+    fn a_node_is_of_the_highest_grade_that_all_its_free_resources_reach() {
+        let check = |nodes: &[Value], pods: &[Value], counts: [u64; 3]| {
+            let (_, resources) = summarize(nodes, pods, &models());
+            let told: Vec<_> =
+                resources.allocatable_modelings.iter().filter_map(|modeling| modeling["count"].as_u64()).collect();
+            assert_eq!(told, counts, "{nodes:?} {pods:?}");
         };
-        let node = |cpu: &str| json!({"status": {"allocatable": {"cpu": cpu, "memory": "1Gi", "pods": "110"}}});
-        let pod = |node: Value, phase: &str| {
-            let requests = json!({"cpu": "250m", "memory": "64Mi"});
-            json!({
-                "spec": {"nodeName": node, "containers": [{"resources": {"requests": requests}}]},
-                "status": {"phase": phase},
-            })
-        };
-        check(json!([]), json!([]), json!({}));
-        check(
-            json!([node("1500m"), node("2"), {"status": {}}, {}]),
-            json!([
-                pod(json!("n1"), "Running"),
-                pod(json!("n2"), "Pending"),
-                pod(json!("n1"), "Succeeded"),
-                pod(json!("n1"), "Failed"),
-                pod(json!(null), "Pending"),
-                {"spec": {"nodeName": "n1"}},
-            ]),
-            json!({
-                "allocatable": {"cpu": "3500m", "memory": "2Gi", "pods": "220"},
-                "allocated": {"cpu": "500m", "memory": "128Mi", "pods": "3"},
-                "allocating": {"cpu": "250m", "memory": "64Mi", "pods": "1"},
-            }),
-        );
-        let odd = json!({"spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "lots"}}}]}});
-        check(
-            json!([{"status": {"allocatable": {"cpu": "lots"}}}]),
-            json!([odd]),
-            json!({
-                "allocatable": {"cpu": "0"},
-                "allocated": {"pods": "1"},
-            }),
-        );
+        let large = || node("a", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "2"}));
+        check(&[large()], &[], [0, 0, 1]);
+        check(&[large()], &[pod("a", "Running", "7", "1Gi")], [0, 1, 0]);
+        check(&[large()], &[pod("a", "Running", "1", "30Gi")], [1, 0, 0]);
+        check(&[large()], &[pod("a", "Succeeded", "7", "1Gi")], [0, 0, 1]);
+        check(&[node("b", "True", json!({"cpu": "8", "pods": "2"}))], &[], [1, 0, 0]);
+        // A node that is full is of no grade, and those after it still count.
+        let full = node("full", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "1"}));
+        check(&[full, large()], &[pod("full", "Running", "1", "1Gi")], [0, 0, 1]);
     }
 }

@@ -1,16 +1,36 @@
-//! Which taints a cluster should carry, from the cluster-taint policies.
+//! Which taints a cluster should carry, from the cluster-taint policies, and who of them owns which.
 
-use crate::call::{ClusterTaintCall, TaintChange};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::call::{CallKind, ClusterTaintCall, Reason, TaintChange};
 use crate::combine::{self, Because, Remarks};
-use crate::model::{Cluster, Taint};
-use crate::policy::PolicySet;
+use crate::model::{Cluster, ConditionHistory, Taint, TaintEffect};
+use crate::policy::{EngineKind, PolicyId, PolicySet};
 use crate::time::Time;
+
+/// What the names of policies that stand for a `ClusterTaintPolicy` begin with; the object's name follows.
+pub const CLUSTER_TAINT_POLICY: &str = "ClusterTaintPolicy/";
+
+/// How taints are looked after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaintOptions {
+    /// Whether a policy takes away only what it added, and whether that goes when the policy is deleted. Without it a
+    /// policy removes whatever has the key and effect that it names, and nothing goes with it, as in Karmada.
+    pub cleans_up: bool,
+    /// Whether all `ClusterTaintPolicy` objects are known, so that one that is not there was deleted.
+    pub policies_are_complete: bool,
+}
 
 /// What to change about a cluster's taints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaintPlan {
     /// The complete new list; absent when nothing changes.
     pub taints: Option<Vec<Taint>>,
+    /// Who owns which taint, complete; absent when nothing changes.
+    pub owners: Option<BTreeMap<String, String>>,
+    /// The history of conditions, complete; absent when nothing changes.
+    pub history: Option<ConditionHistory>,
     /// Taints that are new, each with who asked for it.
     pub added: Vec<(Taint, Because)>,
     /// Taints that go, each with who asked for it.
@@ -19,37 +39,120 @@ pub struct TaintPlan {
     pub remarks: Remarks,
 }
 
-/// Decides the taints of one cluster. New taints come at the end and carry `now`; taints that nobody mentions,
-/// values of existing taints and their `timeAdded` stay as they are.
-pub fn decide(cluster: &Cluster, policies: &PolicySet, now: Time) -> TaintPlan {
-    let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster, now });
-    let before = &cluster.spec.taints;
-    let mut taints = before.clone();
-    let mut plan = TaintPlan { remarks: outcome.remarks, ..TaintPlan::default() };
+impl TaintPlan {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.taints.is_none() && self.owners.is_none() && self.history.is_none()
+    }
+}
+
+/// Decides the taints of one cluster. New taints come at the end and carry `now`; taints that nobody mentions, and
+/// the `timeAdded` of those that stay, are left as they are. A value changes only in a taint of the same owner.
+pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, now: Time) -> TaintPlan {
+    let mut plan = TaintPlan::default();
+    let mut cluster = Cow::Borrowed(cluster);
+    if remembers(policies) {
+        let mut history = cluster.condition_history.clone();
+        if history.observe(&cluster.status.conditions, now) {
+            cluster.to_mut().condition_history = history.clone();
+            plan.history = Some(history);
+        }
+    }
+    let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster: &cluster, now });
+    plan.remarks = outcome.remarks;
+    let mut draft = Draft { taints: cluster.spec.taints.clone(), owners: cluster.taint_owners.clone(), plan };
     for (policy, change) in outcome.changes {
         match change {
-            TaintChange::Add { mut taint, reason } => {
-                if !taints.iter().any(|there| there.same_identity(&taint)) {
-                    taint.time_added = Some(now.truncated());
-                    plan.added.push((taint.clone(), Because::policy(&policy, reason)));
-                    taints.push(taint);
-                }
+            TaintChange::Add { taint, reason } => draft.add(&policy, taint, reason, now),
+            TaintChange::Remove { key, effect, reason } => draft.remove(&policy, &key, effect, reason, options),
+        }
+    }
+    if options.cleans_up && options.policies_are_complete {
+        draft.remove_orphans(policies);
+    }
+    draft.finish(&cluster)
+}
+
+/// The built-in rules look at conditions only as they are; anybody else may ask what was before.
+fn remembers(policies: &PolicySet) -> bool {
+    policies.iter().any(|policy| {
+        let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
+        taints && (policy.id().engine != EngineKind::Builtin || policy.id().name.starts_with(CLUSTER_TAINT_POLICY))
+    })
+}
+
+/// Whether a policy may take away only what it added. The rules that follow the Ready condition have keys of their
+/// own and put them right whoever set them, as in Karmada.
+fn is_bound_to_its_own(policy: &PolicyId) -> bool {
+    policy.engine != EngineKind::Builtin || policy.name.starts_with(CLUSTER_TAINT_POLICY)
+}
+
+/// The lists as they become.
+struct Draft {
+    taints: Vec<Taint>,
+    owners: BTreeMap<String, String>,
+    plan: TaintPlan,
+}
+
+impl Draft {
+    fn add(&mut self, policy: &PolicyId, mut taint: Taint, reason: Reason, now: Time) {
+        let identity = taint.identity();
+        let owned = self.owners.get(&identity) == Some(&policy.name);
+        match self.taints.iter_mut().find(|there| there.same_identity(&taint)) {
+            Some(there) if owned && there.value != taint.value => {
+                there.value = taint.value;
+                self.plan.added.push((there.clone(), Because::policy(policy, reason)));
             }
-            TaintChange::Remove { key, effect, reason } => {
-                let there = taints.iter().position(|taint| taint.key == key && taint.effect == effect);
-                if let Some(position) = there {
-                    plan.removed.push((taints.remove(position), Because::policy(&policy, reason)));
-                }
+            Some(_) => {}
+            None => {
+                taint.time_added = Some(now.truncated());
+                self.plan.added.push((taint.clone(), Because::policy(policy, reason)));
+                self.taints.push(taint);
+                self.owners.insert(identity, policy.name.clone());
             }
         }
     }
-    // What was added and removed in one pass never was.
-    plan.added.retain(|(taint, _)| taints.contains(taint));
-    plan.removed.retain(|(taint, _)| before.contains(taint));
-    if taints != *before {
-        plan.taints = Some(taints);
+
+    fn remove(&mut self, policy: &PolicyId, key: &str, effect: TaintEffect, reason: Reason, options: TaintOptions) {
+        let Some(position) = self.taints.iter().position(|taint| taint.key == key && taint.effect == effect) else {
+            return;
+        };
+        let owner = self.taints.get(position).and_then(|taint| self.owners.get(&taint.identity()));
+        if options.cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) {
+            return;
+        }
+        let taint = self.taints.remove(position);
+        self.owners.remove(&taint.identity());
+        self.plan.removed.push((taint, Because::policy(policy, reason)));
     }
-    plan
+
+    /// Takes away what deleted `ClusterTaintPolicy` objects left behind. A plugin that is gone is another matter: that
+    /// it does not answer must not change anything.
+    fn remove_orphans(&mut self, policies: &PolicySet) {
+        let is_orphan = |owner: &String| {
+            owner.starts_with(CLUSTER_TAINT_POLICY) && !policies.iter().any(|policy| policy.id().name == *owner)
+        };
+        let orphans: Vec<_> =
+            self.owners.iter().filter(|(_, owner)| is_orphan(owner)).map(|(id, _)| id.clone()).collect();
+        for identity in orphans {
+            let owner = self.owners.remove(&identity).unwrap_or_default();
+            if let Some(position) = self.taints.iter().position(|taint| taint.identity() == identity) {
+                let message = format!("{owner} added it and is gone");
+                self.plan.removed.push((self.taints.remove(position), Because::rule("PolicyDeleted", message)));
+            }
+        }
+    }
+
+    fn finish(self, before: &Cluster) -> TaintPlan {
+        let Self { taints, mut owners, mut plan } = self;
+        owners.retain(|identity, _| taints.iter().any(|taint| taint.identity() == *identity));
+        // What was added and removed in one pass never was.
+        plan.added.retain(|(taint, _)| taints.contains(taint));
+        plan.removed.retain(|(taint, _)| before.spec.taints.contains(taint));
+        plan.owners = (owners != before.taint_owners).then_some(owners);
+        plan.taints = (taints != before.spec.taints).then_some(taints);
+        plan
+    }
 }
 
 /// The event text for a list of taints (Karmada: `pkg/util/helper/taint.go:GenerateTaintsMessage`).
@@ -62,4 +165,144 @@ pub fn taints_message(taints: &[Taint]) -> String {
         format!("{{Key:{},{value}Effect:{}}}", taint.key, taint.effect.as_str())
     };
     format!("cluster now has taints([{}])", taints.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::call::{Call, Reply, TaintVerdict};
+    use crate::policy::{Capability, Fault, FaultKind, Policy};
+
+    /// Says what it is told to say.
+    struct Scripted {
+        id: PolicyId,
+        capabilities: Vec<Capability>,
+        changes: Result<Vec<TaintChange>, Fault>,
+    }
+
+    impl Policy for Scripted {
+        fn id(&self) -> &PolicyId {
+            &self.id
+        }
+
+        fn capabilities(&self) -> &[Capability] {
+            &self.capabilities
+        }
+
+        fn call(&self, _call: &Call<'_>) -> Result<Reply, Fault> {
+            self.changes.clone().map(|changes| Reply::ClusterTaint(TaintVerdict { changes }))
+        }
+    }
+
+    const OWNED: TaintOptions = TaintOptions { cleans_up: true, policies_are_complete: true };
+    const KARMADA: TaintOptions = TaintOptions { cleans_up: false, policies_are_complete: true };
+
+    /// `+key`, `+key=value` or `-key`, all `NoSchedule`.
+    fn policy(name: &str, changes: &[&str]) -> Arc<dyn Policy> {
+        let change = |text: &&str| {
+            let (sign, taint) = text.split_at(1);
+            let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+            let (key, effect, reason) = (key.to_owned(), TaintEffect::NoSchedule, Reason::new("R", "m"));
+            match sign {
+                "+" => {
+                    TaintChange::Add { taint: Taint { key, value: value.to_owned(), effect, time_added: None }, reason }
+                }
+                _ => TaintChange::Remove { key, effect, reason },
+            }
+        };
+        scripted(name, Ok(changes.iter().map(change).collect()))
+    }
+
+    fn scripted(name: &str, changes: Result<Vec<TaintChange>, Fault>) -> Arc<dyn Policy> {
+        let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
+        Arc::new(Scripted { id: PolicyId::builtin(name), capabilities, changes })
+    }
+
+    /// `owner:key=value`, where an empty owner is a person.
+    fn cluster(taints: &[&str]) -> Cluster {
+        let mut cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
+        for text in taints {
+            let (owner, taint) = text.split_once(':').unwrap();
+            let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+            let time_added = Some(Time::from_millis(0));
+            let taint =
+                Taint { key: key.to_owned(), value: value.to_owned(), effect: TaintEffect::NoSchedule, time_added };
+            if !owner.is_empty() {
+                cluster.taint_owners.insert(taint.identity(), owner.to_owned());
+            }
+            cluster.spec.taints.push(taint);
+        }
+        cluster
+    }
+
+    /// The taints and owners after a decision, in the form of [`cluster`].
+    fn check(before: &[&str], policies: Vec<Arc<dyn Policy>>, options: TaintOptions, expected: &[&str]) {
+        let mut cluster = cluster(before);
+        let set = PolicySet::new(policies);
+        let plan = decide(&cluster, &set, options, Time::from_millis(9_000));
+        let is_empty = plan.is_empty();
+        cluster.spec.taints = plan.taints.unwrap_or(cluster.spec.taints);
+        cluster.taint_owners = plan.owners.unwrap_or(cluster.taint_owners);
+        let told: Vec<_> = cluster
+            .spec
+            .taints
+            .iter()
+            .map(|taint| {
+                let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+                let owner = cluster.taint_owner(taint).cloned().unwrap_or_default();
+                format!("{owner}:{}{value}", taint.key)
+            })
+            .collect();
+        assert_eq!(told, expected, "{before:?}");
+        assert_eq!(is_empty, before == expected, "{before:?}");
+        // A plan that was carried out leaves nothing to do.
+        assert!(decide(&cluster, &set, options, Time::from_millis(9_000)).is_empty(), "{before:?} is not settled");
+    }
+
+    const P: &str = "ClusterTaintPolicy/p";
+
+    #[test]
+    fn a_policy_removes_only_what_it_added() {
+        check(&[], vec![policy(P, &["+k"])], OWNED, &["ClusterTaintPolicy/p:k"]);
+        check(&["ClusterTaintPolicy/p:k"], vec![policy(P, &["-k"])], OWNED, &[]);
+        check(&[":k"], vec![policy(P, &["-k"])], OWNED, &[":k"]);
+        check(&[":k"], vec![policy(P, &["+k"])], OWNED, &[":k"]);
+        let both = || vec![policy(P, &["-k"]), policy("ClusterTaintPolicy/q", &[])];
+        check(&["ClusterTaintPolicy/q:k"], both(), OWNED, &["ClusterTaintPolicy/q:k"]);
+        // As in Karmada: whatever has the key and effect.
+        check(&[":k"], vec![policy(P, &["-k"])], KARMADA, &[]);
+        // The rules of the Ready condition put their keys right, whoever set them.
+        check(&[":k"], vec![policy("ReadyCondition", &["-k"])], OWNED, &[]);
+    }
+
+    #[test]
+    fn what_a_deleted_policy_added_goes_and_nothing_else() {
+        let before = ["ClusterTaintPolicy/gone:a", ":b", "some-plugin:c", "ReadyCondition:d"];
+        let after = [":b", "some-plugin:c", "ReadyCondition:d"];
+        check(&before, vec![policy(P, &[])], OWNED, &after);
+        check(&before, vec![policy(P, &[])], KARMADA, &before);
+        // Right after a restart the policies are not known yet, and nothing is taken away.
+        check(&before, vec![], TaintOptions { policies_are_complete: false, ..OWNED }, &before);
+    }
+
+    #[test]
+    fn a_value_is_updated_in_ones_own_taint_only() {
+        check(&["ClusterTaintPolicy/p:k=a"], vec![policy(P, &["+k=b"])], OWNED, &["ClusterTaintPolicy/p:k=b"]);
+        check(&[":k=a"], vec![policy(P, &["+k=b"])], OWNED, &[":k=a"]);
+    }
+
+    #[test]
+    fn a_fault_changes_nothing() {
+        let faulty = scripted(P, Err(Fault::new(FaultKind::Trap, "trap")));
+        check(&["ClusterTaintPolicy/p:k", ":b"], vec![faulty], OWNED, &["ClusterTaintPolicy/p:k", ":b"]);
+    }
+
+    #[test]
+    fn what_one_policy_adds_and_another_removes_never_was() {
+        let set = PolicySet::new(vec![policy(P, &["+k"]), policy("ReadyCondition", &["-k"])]);
+        let plan = decide(&cluster(&[]), &set, OWNED, Time::from_millis(0));
+        assert_eq!((plan.added, plan.removed, plan.taints), (vec![], vec![], None));
+    }
 }

@@ -9,7 +9,6 @@ use crate::time::Time;
 
 /// A `ResourceBinding` (with a namespace) or a `ClusterResourceBinding` (without), as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
     /// Namespace; absent for a `ClusterResourceBinding`.

@@ -2,12 +2,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, ConditionStatus, Taint};
+use super::{Condition, ConditionHistory, ConditionStatus, Taint};
 use crate::time::Time;
 
 /// A member cluster as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// Name, a DNS label of at most 48 characters.
@@ -30,6 +29,12 @@ pub struct Cluster {
     /// Observed state.
     #[serde(default)]
     pub status: ClusterStatus,
+    /// Which policy added which taint: name of the policy by `key:effect`. A taint that is not here is somebody else's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub taint_owners: BTreeMap<String, String>,
+    /// What the conditions were before.
+    #[serde(default, skip_serializing_if = "ConditionHistory::is_empty")]
+    pub condition_history: ConditionHistory,
 }
 
 impl Cluster {
@@ -41,6 +46,11 @@ impl Cluster {
     /// Whether the `Ready` condition is True.
     pub fn is_ready(&self) -> bool {
         self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// Name of the policy that added a taint, if one did.
+    pub fn taint_owner(&self, taint: &Taint) -> Option<&String> {
+        if self.taint_owners.is_empty() { None } else { self.taint_owners.get(&taint.identity()) }
     }
 
     /// Whether it is being removed.

@@ -7,6 +7,7 @@ mod binding;
 mod cluster;
 mod cluster_drain;
 mod condition;
+mod condition_history;
 mod eviction_pause;
 mod failover;
 mod interpretation;
@@ -25,6 +26,7 @@ pub use cluster::{
 };
 pub use cluster_drain::{ClusterDrainSpec, ClusterDrainStatus, DrainPhase};
 pub use condition::{Condition, ConditionStatus, set_condition};
+pub use condition_history::{ConditionChange, ConditionHistory};
 pub use eviction_pause::{EvictionPauseSpec, PausedWorkload};
 pub use failover::{
     ApplicationFailover, ClusterFailover, DecisionConditions, FailoverBehavior, PreConditions, PurgeMode,
@@ -38,4 +40,6 @@ pub use placement::{
 };
 pub use selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 pub use taint::{Taint, TaintEffect, Toleration};
-pub use taint_policy::{ClusterTaintPolicySpec, MatchCondition, PolicyTaint};
+pub use taint_policy::{
+    ADD_ON_MATCH_SECONDS, ClusterTaintPolicySpec, MatchCondition, PolicyTaint, REMOVE_ON_MISMATCH_SECONDS,
+};

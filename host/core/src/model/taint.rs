@@ -2,6 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::keys::DRAIN_TAINT;
 use crate::time::Time;
 
 /// Effect of a taint on a cluster.
@@ -49,6 +50,11 @@ pub struct Taint {
 }
 
 impl Taint {
+    /// `key:effect`.
+    pub fn identity(&self) -> String {
+        format!("{}:{}", self.key, self.effect.as_str())
+    }
+
     /// Whether both have the same key and effect.
     pub fn same_identity(&self, other: &Self) -> bool {
         self.key == other.key && self.effect == other.effect
@@ -89,10 +95,11 @@ pub struct Toleration {
 }
 
 impl Toleration {
-    /// Whether this toleration tolerates `taint`, whatever its seconds say.
+    /// Whether this toleration tolerates `taint`, whatever its seconds say. A drain is tolerated only by name: whoever
+    /// tolerates everything did not have a person in mind who empties the cluster.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.is_none_or(|effect| effect == taint.effect)
-            && (self.key.is_empty() || self.key == taint.key)
+            && (self.key == taint.key || self.key.is_empty() && taint.key != DRAIN_TAINT)
             && match self.operator.as_str() {
                 "" | "Equal" => self.value == taint.value,
                 "Exists" => true,

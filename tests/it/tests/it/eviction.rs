@@ -72,6 +72,17 @@ fn six_bindings_leave_at_the_rate_and_not_faster() {
 }
 
 #[test]
+fn the_rate_holds_over_a_restart() {
+    // Two left at about 100 s and 110 s; a process that starts at 112 s does not let the third one through at once.
+    let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 112s, kill-controller: taintManager}\n\
+        expect:\n- {at: 111s, bindingsOn: {cluster: member1, count: 4}}\n\
+        - {at: 119s, bindingsOn: {cluster: member1, count: 4}}\n\
+        - {at: 125s, bindingsOn: {cluster: member1, count: 3}}\n\
+        - {at: 3m, bindingsOn: {cluster: member1, count: 0}}\n";
+    check("restart", "  resource-eviction-rate: 0.1\n", 3, rest);
+}
+
+#[test]
 fn rate_zero_stops_everything() {
     let expect = "expect:\n- {from: 60s, bindingsOn: {cluster: member1, count: 6}}\n";
     check("stop", "  resource-eviction-rate: 0\n", 3, &format!("{LOST}{expect}"));

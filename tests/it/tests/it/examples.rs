@@ -53,3 +53,8 @@ fn a_wasm_plugin_holds_the_old_copy_and_another_one_releases_it() {
 fn the_health_of_custom_resources_comes_from_a_customization_and_from_a_component() {
     check("custom-resources", 0..3);
 }
+
+#[test]
+fn a_healthy_cluster_is_drained_and_nothing_is_ever_down() {
+    check("drain", 0..3);
+}

@@ -8,6 +8,8 @@ mod conformance;
 mod eviction;
 mod examples;
 mod faults;
+mod historic;
 mod reload;
 mod runs;
 mod support;
+mod taints;

@@ -1,0 +1,27 @@
+//! Validation of the objects by which people steer evictions. They are ours, so there is no rule of Karmada's.
+
+use bulkhead_core::model::{ClusterDrainSpec, EvictionPauseSpec};
+
+use super::denied::Denied;
+
+pub(super) fn validate_drain(spec: &ClusterDrainSpec) -> Result<(), Denied> {
+    if spec.cluster_name.is_empty() {
+        return Err(Denied::required("spec.clusterName", "the cluster to empty"));
+    }
+    match spec.evictions_per_second {
+        Some(rate) if !rate.is_finite() || rate < 0.0 => {
+            let detail = "must be 0 (stand still) or a positive number of evictions per second";
+            Err(Denied::invalid("spec.evictionsPerSecond", rate, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A workload without a name would cover everything of its kind, which is likelier a mistake than meant.
+pub(super) fn validate_pause(spec: &EvictionPauseSpec) -> Result<(), Denied> {
+    let nameless = spec.workloads.iter().position(|workload| workload.name.is_empty());
+    match nameless {
+        Some(index) => Err(Denied::required(format!("spec.workloads[{index}].name"), "the workload that stays")),
+        None => Ok(()),
+    }
+}

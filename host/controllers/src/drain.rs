@@ -1,0 +1,81 @@
+//! How far each `ClusterDrain` is.
+//!
+//! The draining itself is a taint (`plugins/builtin/src/cluster_drains.rs`) and the eviction queue, so a drain keeps
+//! all rates, waits for pauses, and goes on after a restart without any memory of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_api::{AnyBinding, ClusterDrain};
+use bulkhead_core::model::{ClusterDrainStatus, DrainPhase};
+use kube::Api;
+
+use crate::context::Context;
+use crate::controller::{self, Action, Error};
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key, Store};
+use crate::write::update_status;
+
+const NAME: &str = "cluster-drain-controller";
+/// How often the status is brought up to date.
+const REFRESH: Duration = Duration::from_secs(5);
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let drains = Arc::clone(&queue);
+    let _drains = context.stores.cluster_drains.subscribe(move |change| {
+        if !matches!(change, Change::Deleted(_)) {
+            drains.add(Key::of(change.object()));
+        }
+    });
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    controller::run(queue, 1, reconcile, context.failed(NAME)).await;
+}
+
+async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+    let Some(drain) = context.stores.cluster_drains.get(&key) else { return Ok(Action::Wait) };
+    let api: Api<ClusterDrain> = Api::all(context.hub.clone());
+    let status = status(&context, &drain);
+    update_status(&api, &*drain, |drain| {
+        let changed = drain.status != status;
+        drain.status = status.clone();
+        changed
+    })
+    .await?;
+    Ok(Action::After(REFRESH))
+}
+
+fn status(context: &Context, drain: &ClusterDrain) -> ClusterDrainStatus {
+    let (cluster, stores) = (drain.spec.cluster_name.as_str(), &context.stores);
+    if stores.cluster(cluster).is_none() {
+        let message = format!("there is no cluster {cluster}");
+        return ClusterDrainStatus { phase: Some(DrainPhase::Pending), message, ..ClusterDrainStatus::default() };
+    }
+    let left = stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len();
+    let copies = leaving(&stores.bindings, cluster) + leaving(&stores.cluster_bindings, cluster);
+    let now = context.clock.now().truncated();
+    let is_done = left == 0 && copies == 0;
+    let message = if is_done {
+        "nothing is placed there any more".to_owned()
+    } else if drain.spec.evictions_per_second == Some(0.0) {
+        format!("{left} bindings left; the drain stands still, because evictionsPerSecond is 0")
+    } else {
+        format!("{left} bindings left, {copies} old copies wait for their replacement")
+    };
+    ClusterDrainStatus {
+        phase: Some(if is_done { DrainPhase::Drained } else { DrainPhase::Draining }),
+        bindings_left: left as u64,
+        copies_left: copies as u64,
+        started_at: drain.status.started_at.or(Some(now)),
+        finished_at: is_done.then(|| drain.status.finished_at.unwrap_or(now)),
+        message,
+    }
+}
+
+fn leaving<B: AnyBinding>(store: &Store<B>, cluster: &str) -> usize {
+    store.list().iter().filter(|binding| binding.spec().is_evicting(cluster)).count()
+}
