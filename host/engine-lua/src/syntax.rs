@@ -68,6 +68,6 @@ mod tests {
         check("return 1", None);
         check("function f(obj)\n  return obj.\nend", Some((3, 1, "got 'end'")));
         // The word stands twice on the line, and its second place is the wrong one.
-        check("function f(a, b)\n  return a b\n", Some((2, 12, "got 'b'")));
+        check("function f(a, b)\n  return b b\n", Some((2, 12, "got 'b'")));
     }
 }
