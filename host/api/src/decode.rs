@@ -277,13 +277,14 @@ mod tests {
             let error = decode_strict::<ClusterTaintPolicy>(&json!({"spec": spec})).unwrap_err();
             assert_eq!(error.to_string(), expected);
         };
-        check(json!({}), "spec: missing field `taints`");
+        let conditions = json!({"addOnConditions": [{"conditionType": "Ready"}]});
+        check(conditions, "spec.addOnConditions[0]: missing field `operator`");
         check(json!({"taints": 7}), "spec.taints: invalid type: integer `7`, expected a sequence");
         check(json!({"taints": [{"effect": "NoSchedule"}]}), "spec.taints[0]: missing field `key`");
         check(
             json!({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "Never"}]}),
             "spec.taints[1].effect: unknown variant `Never`, expected one of `NoSchedule`, `PreferNoSchedule`, \
-             `NoExecute`",
+             `NoExecute`, `PreferNoExecute`",
         );
     }
 }
