@@ -6,6 +6,7 @@ mod bad_input;
 mod conformance;
 mod examples;
 mod faults;
+mod library;
 mod reload;
 mod runs;
 mod support;
