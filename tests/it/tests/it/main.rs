@@ -9,6 +9,7 @@ mod eviction;
 mod examples;
 mod faults;
 mod historic;
+mod library;
 mod reload;
 mod runs;
 mod support;
