@@ -166,7 +166,8 @@ pub struct Flags {
     /// Only proposed for Karmada: the rate while too many of many clusters fail.
     pub secondary_resource_eviction_rate: f64,
     /// Only proposed for Karmada: the share of clusters that fail, from 0 to 1, above which evictions slow down or
-    /// stop. 1 switches that off; when every cluster fails at once, nothing moves whatever this says.
+    /// stop; the proposal has 0.55. 1, the default, switches that off; when every cluster fails at once, nothing moves
+    /// whatever this says.
     pub unhealthy_cluster_threshold: f64,
     /// Only proposed for Karmada: with more clusters than this, evictions slow down; with fewer, they stop.
     pub large_cluster_num_threshold: usize,
@@ -234,7 +235,7 @@ impl Default for Flags {
             resource_eviction_rate: 0.5,
             resource_eviction_rate_per_cluster: None,
             secondary_resource_eviction_rate: 0.1,
-            unhealthy_cluster_threshold: 0.55,
+            unhealthy_cluster_threshold: 1.0,
             large_cluster_num_threshold: 10,
             eviction_brake_by: BrakeBy::Federation,
             eviction_pre_check: PreCheck::Feasible,

@@ -69,8 +69,7 @@ impl Profile {
                 enable_no_execute_taint_eviction: true,
                 failover_eviction_timeout: GoDuration::from_secs(300),
                 // What came with the proposals is not there yet.
-                unhealthy_cluster_threshold: 1.0,
-                eviction_pre_check: PreCheck::Off,
+                eviction_pre_check: PreCheck::None,
                 default_not_ready_toleration_seconds: Some(300),
                 default_unreachable_toleration_seconds: Some(300),
                 purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
@@ -82,6 +81,7 @@ impl Profile {
                 feature_gates: [(FeatureGate::Failover, true), (FeatureGate::PreferNoExecute, true)].into(),
                 enable_no_execute_taint_eviction: true,
                 allow_no_execute_taint_policy: true,
+                unhealthy_cluster_threshold: 0.55,
                 eviction_pre_check: PreCheck::Proposal,
                 purge_without_replacement: PurgeWithoutReplacement::OnlyByPolicy,
                 restore_recovered_source: RestoreSource::WhenUnplaced,

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bulkhead_core::call::{Call, CallKind, HealthCall, HealthVerdict, Reason, Reply};
 use bulkhead_core::combine;
@@ -13,8 +14,8 @@ use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Data, Description, Directory, Engine, LIST, Layer, LoadError, LoadStage, Loaded, PluginSource, Plugins, Refresh,
-    Registry,
+    Catalog, CatalogError, Data, Description, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError,
+    LoadStage, Loaded, PluginSource, Plugins, Refresh, Registry, Watch,
 };
 use serde_json::json;
 
@@ -111,6 +112,44 @@ fn a_bad_version_leaves_the_one_before_in_force() {
     fs::remove_file(folder.path().join("a.wasm")).unwrap();
     plugins.refresh();
     assert_eq!((health(&plugins), stages(&plugins)), (Health::Healthy, Vec::new()));
+}
+
+/// A directory in which a plugin is replaced as soon as it has been read.
+struct ReplacedMeanwhile {
+    directory: Directory,
+    plugin: PathBuf,
+    next: Mutex<Option<&'static str>>,
+}
+
+impl Catalog for ReplacedMeanwhile {
+    fn fingerprint(&self) -> Fingerprint {
+        self.directory.fingerprint()
+    }
+
+    fn read(&self) -> Result<Listing, CatalogError> {
+        let listing = self.directory.read();
+        if let Some(next) = self.next.lock().unwrap().take() {
+            fs::write(&self.plugin, next).unwrap();
+        }
+        listing
+    }
+}
+
+#[test]
+fn a_change_at_the_worst_moment_is_in_force_within_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("a.wasm");
+    fs::write(&plugin, "healthy").unwrap();
+    let directory = Directory::new(folder.path());
+    let catalog = ReplacedMeanwhile { directory, plugin, next: Mutex::new(Some("unhealthy")) };
+    let plugins = Plugins::new(registry(), Box::new(catalog), None);
+    // This look read the old version, and the new one was there before it ended.
+    plugins.refresh();
+    assert_eq!(health(&plugins), Health::Healthy);
+    // The change waits for the next look and for no other, with time left for reading and loading.
+    assert_eq!(plugins.refresh(), Refresh::Changed);
+    assert_eq!(health(&plugins), Health::Unhealthy);
+    assert!(Watch::INTERVAL <= Duration::from_millis(500), "{:?}", Watch::INTERVAL);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 mod guests;
 mod sh;
-mod vectors;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,14 +37,9 @@ enum Task {
     Guests,
     /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
     Vectors {
-        /// What the cases are about.
-        subject: vectors::Subject,
-        /// The file.
-        file: PathBuf,
-        /// For the interpreter: a folder with the customizations that the cases of level thirdparty were made with.
-        /// Without it our own library answers them.
-        #[arg(long, value_name = "DIR")]
-        customizations: Option<PathBuf>,
+        /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
 }
 
@@ -91,9 +85,10 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             let all: Vec<_> = fixed.into_iter().chain(given).collect();
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }
-        Task::Vectors { subject, file, customizations } => {
-            let library = Some(root.join("plugins/lua/kinds"));
-            vectors::run(subject, &file, bulkhead_vectors::interpreter::Options { customizations, library })
+        Task::Vectors { arguments } => {
+            sh::cargo(&root, &["build", "--quiet", "--package", "bulkhead-vectors"])?;
+            let here = std::env::current_dir()?;
+            sh::exit_code(&here, &root.join("target/debug/bulkhead-vectors"), &arguments)
         }
     }
 }

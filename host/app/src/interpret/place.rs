@@ -95,7 +95,7 @@ mod tests {
         };
         check("a: 1\nscript: |\n  x\n  y\n", "a.yaml:4:5", "a.yaml:4: boom (in retention)");
         check("script: |- # why\n    x\n    y\n", "a.yaml:3:7", "a.yaml:3: boom (in retention)");
-        check("a: 1\nscript: >\n  x\n  y\n", "a.yaml:2 (line 2, column 3 of the script)", "a.yaml retention:2: boom");
+        check("a: 1\nscript: >\n  x\n  y\n", "a.yaml:3 (line 2, column 3 of the script)", "a.yaml retention:2: boom");
     }
 
     #[test]

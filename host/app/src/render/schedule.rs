@@ -251,9 +251,9 @@ group cloud: cloud1:2
             }]}),
             "
 tried: m1:5
-  fits  score  from                            reported room  accurate room  runs  selected  gets
+  fits  score  from                             reported room  accurate room  runs  selected  gets
   m1    105    ClusterLocality 100, cheapest 5  20             7              3     yes       5
-  m2    5      cheapest 5                      20             20             -     no        -
+  m2    5      cheapest 5                       20             20             -     no        -
   region  clusters  score  chosen
   east    1         5100   yes
   west    1         5005   no

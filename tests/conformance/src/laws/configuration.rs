@@ -1,5 +1,6 @@
 //! The law about a plugin's configuration.
 
+use bulkhead_plugin::check_config;
 use serde_json::Value;
 
 use crate::report::Outcome;
@@ -8,10 +9,6 @@ use crate::subject::Subject;
 /// Examples are what people copy, so each has to fit the schema it stands in, and the plugin has to take it.
 pub(super) fn examples(subject: &Subject<'_>) -> Outcome {
     let Some(schema) = subject.config_schema() else { return Outcome::skipped("the plugin declares no schema") };
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(error) => return Outcome::failed(format!("the schema is no JSON Schema: {error}")),
-    };
     let examples = match schema.get("examples") {
         None => return Outcome::skipped("the schema has no examples"),
         Some(Value::Array(examples)) if examples.is_empty() => return Outcome::skipped("the schema has no examples"),
@@ -19,8 +16,8 @@ pub(super) fn examples(subject: &Subject<'_>) -> Outcome {
         Some(other) => return Outcome::failed(format!("the examples of the schema are {other}, not a list")),
     };
     for example in examples {
-        if let Err(error) = validator.validate(example) {
-            return Outcome::failed(format!("the schema refuses its example {example}: {error}"));
+        if let Err(why) = check_config(Some(schema), example) {
+            return Outcome::failed(format!("the schema refuses its example {example}: {why}"));
         }
         if let Some(Err(error)) = subject.loader().map(|load| load(example)) {
             return Outcome::failed(format!("the schema's example {example} does not load: {error}"));

@@ -99,16 +99,16 @@ fn two_of_three_lost_clusters_stop_evictions_until_one_is_back() {
         - {at: 3m, decision: {decision: EvictionsWait, cluster: member1, reason: TooManyOfFewClustersFailed}}\n\
         - {bindingsOn: {cluster: member1, count: 0}}\n\
         - {decision: {decision: EvictionsResumed, cluster: member1}}\n";
-    check("brake", "", 3, rest);
+    check("brake", "  unhealthy-cluster-threshold: 0.55\n", 3, rest);
 }
 
 #[test]
-fn the_brake_can_be_switched_off() {
+fn the_brake_is_off_unless_it_is_asked_for() {
     let rest = "events:\n\
         - {at: 60s, cluster: member1, state: unreachable}\n\
         - {at: 60s, cluster: member2, state: unreachable}\n\
         expect:\n- {at: 3m, bindingsOn: {cluster: member1, count: 0}}\n";
-    check("no-brake", "  unhealthy-cluster-threshold: 1\n", 3, rest);
+    check("no-brake", "", 3, rest);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn when_every_cluster_looks_dead_nothing_moves_whatever_the_flags_say() {
         - {from: 60s, bindingsOn: {cluster: member1, count: 6}}\n\
         - {decision: {decision: EvictionsWait, cluster: member1, reason: EveryClusterLooksDead}}\n\
         - {decision: {decision: Evicted, absent: true}}\n";
-    let flags = "  unhealthy-cluster-threshold: 1\n  eviction-pre-check: off\n";
+    let flags = "  unhealthy-cluster-threshold: 1\n  eviction-pre-check: none\n";
     check("all-dead", flags, 2, rest);
 }
 

@@ -20,8 +20,8 @@ pub enum PreCheck {
     /// The rule of the proposal "Optimize Cluster Failover": Duplicated needs a spread constraint whose minimum the
     /// other selected clusters satisfy, Divided a selected cluster outside of the previous result.
     Proposal,
-    /// Nothing, as in Karmada.
-    Off,
+    /// Nothing, as in Karmada. (YAML takes the word "off" for a boolean.)
+    None,
 }
 
 /// Whether a binding that leaves `source` has somewhere to go. `clusters` are all there are.
@@ -34,7 +34,7 @@ pub fn has_target<C: Borrow<Cluster>>(
 ) -> bool {
     let others = || clusters.iter().map(Borrow::borrow).filter(|cluster| cluster.name != source);
     match check {
-        PreCheck::Off => true,
+        PreCheck::None => true,
         PreCheck::Feasible => {
             let needed = fewest_clusters(placement).unwrap_or(1).max(1);
             others().filter(|cluster| could_run(cluster, spec, placement)).take(needed).count() == needed
@@ -121,7 +121,7 @@ mod tests {
             (feasible, proposal),
             "{change} {placement}"
         );
-        assert!(found(PreCheck::Off));
+        assert!(found(PreCheck::None));
     }
 
     fn divided(names: &[&str]) -> Value {
