@@ -37,16 +37,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn table() -> String {
+    use std::fmt::Write as _;
     let mut text = String::new();
     for profile in Profile::ALL {
-        text += &format!("{}: {}\n", profile.name(), profile.describe());
+        let _ = writeln!(text, "{}: {}", profile.name(), profile.describe());
         let settings = profile.settings();
         if settings.is_empty() {
             text += "  every flag has its default\n";
         }
         let width = settings.iter().map(|setting| setting.flag.len()).max().unwrap_or_default();
         for Setting { flag, value, default } in &settings {
-            text += &format!("  {flag:<width$}  {:<20}  default {}\n", plain(value), plain(default));
+            let _ = writeln!(text, "  {flag:<width$}  {:<20}  default {}", plain(value), plain(default));
         }
         text.push('\n');
     }

@@ -93,7 +93,7 @@ fn decisions(criterion: &mut Criterion) {
 fn queue(criterion: &mut Criterion) {
     let limit = |_: &str| Limit { global: Rate::per_second(1e9), group: None, cluster: None };
     let full = || {
-        let mut queue = EvictionQueue::new(Some(Duration::from_secs(600)));
+        let mut queue = EvictionQueue::new(Some(Duration::from_mins(10)));
         for key in 0..WAITING {
             let waiting = Waiting { cluster: "member1".to_owned(), priority: 0, not_before: Duration::ZERO };
             queue.put(key, waiting, Duration::ZERO);

@@ -29,7 +29,7 @@ fn at(seconds: i64) -> Time {
 struct Says(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
 
 impl Says {
-    fn new(name: &str, say: fn() -> Result<Reply, Fault>) -> Arc<dyn Policy> {
+    fn policy(name: &str, say: fn() -> Result<Reply, Fault>) -> Arc<dyn Policy> {
         Arc::new(Self(PolicyId::builtin(name), vec![Capability::any(CallKind::EvictionCheck)], say))
     }
 }
@@ -52,10 +52,12 @@ fn fault() -> Result<Reply, Fault> {
     Err(Fault::new(FaultKind::Trap, "unreachable"))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn nonsense() -> Result<Reply, Fault> {
     Ok(Reply::Score(vec![7]))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn hold() -> Result<Reply, Fault> {
     let reason = Reason::new("Frozen", "nothing moves today");
     Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: None }))
@@ -239,7 +241,7 @@ proptest! {
     ) {
         let without = decide(&binding, &sources, options, vec![health_rule()]);
         for say in [fault as fn() -> _, nonsense, hold] {
-            for policies in [vec![health_rule(), Says::new("Other", say)], vec![Says::new("Other", say), health_rule()]] {
+            for policies in [vec![health_rule(), Says::policy("Other", say)], vec![Says::policy("Other", say), health_rule()]] {
                 let with = decide(&binding, &sources, options, policies);
                 for cluster in released(&with) {
                     prop_assert!(released(&without).contains(&cluster), "{cluster} goes because of a plugin that fails");
@@ -254,7 +256,7 @@ proptest! {
         for task in &mut binding.spec.graceful_eviction_tasks {
             task.rest.insert("ticket".to_owned(), json!(42));
         }
-        let plan = decide(&binding, &[], options, vec![Says::new("Other", hold)]);
+        let plan = decide(&binding, &[], options, vec![Says::policy("Other", hold)]);
         for task in plan.tasks.iter().flatten() {
             let before = binding.spec.graceful_eviction_tasks.iter().find(|t| t.from_cluster == task.from_cluster);
             let stamped = bulkhead_core::model::GracefulEvictionTask {
@@ -283,7 +285,7 @@ proptest! {
             applied.generation += 1;
         }
         // A task that was only stamped is assessed in the next round; everything else has come to rest.
-        let again = decide(&applied, &sources, options, vec![Says::new("Other", hold), health_rule()]);
+        let again = decide(&applied, &sources, options, vec![Says::policy("Other", hold), health_rule()]);
         let unstamped = |plan: &FinishPlan| plan.tasks.iter().flatten().any(|task| task.creation_timestamp.is_none());
         prop_assert!(!unstamped(&again));
     }

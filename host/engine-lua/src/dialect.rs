@@ -123,7 +123,6 @@ impl<'t, 'a> Jumps<'t, 'a> {
             let opens = match token.text {
                 _ if is_field => None,
                 "function" => Some(Kind::Function),
-                "if" => Some(Kind::Plain),
                 "repeat" => Some(Kind::Repeat),
                 "for" | "while" => {
                     loop_heads += 1;
@@ -133,7 +132,7 @@ impl<'t, 'a> Jumps<'t, 'a> {
                     loop_heads -= 1;
                     None
                 }
-                "do" => Some(Kind::Plain),
+                "if" | "do" => Some(Kind::Plain),
                 _ => None,
             };
             let closes = !is_field && matches!(token.text, "end" | "until");

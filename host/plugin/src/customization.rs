@@ -195,17 +195,14 @@ impl United {
             customization.api_version.clone(),
             customization.kind.clone(),
         );
-        match united.iter_mut().find(|united| united.capabilities.contains(&capability)) {
-            Some(united) => {
-                united.id.name = format!("{}+{}", united.id.name, customization.name);
-                united.id.version = format!("{}+{}", united.id.version, policy.id().version);
-                united.parts.push(policy);
-            }
-            None => {
-                let (name, version) = (format!("{}/{}", customization.name, "dependencies"), &policy.id().version);
-                let id = PolicyId { name, version: version.clone(), engine: EngineKind::Lua };
-                united.push(Self { id, capabilities: [capability], parts: vec![policy] });
-            }
+        if let Some(united) = united.iter_mut().find(|united| united.capabilities.contains(&capability)) {
+            united.id.name = format!("{}+{}", united.id.name, customization.name);
+            united.id.version = format!("{}+{}", united.id.version, policy.id().version);
+            united.parts.push(policy);
+        } else {
+            let (name, version) = (format!("{}/{}", customization.name, "dependencies"), &policy.id().version);
+            let id = PolicyId { name, version: version.clone(), engine: EngineKind::Lua };
+            united.push(Self { id, capabilities: [capability], parts: vec![policy] });
         }
     }
 

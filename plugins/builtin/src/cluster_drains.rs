@@ -29,15 +29,12 @@ impl ClusterDrains {
 
     fn change(&self, cluster: &str) -> TaintChange {
         let (key, effect) = (DRAIN_TAINT.to_owned(), TaintEffect::NoExecute);
-        match self.drains.get(cluster) {
-            Some(name) => {
-                let taint = Taint { key, value: String::new(), effect, time_added: None };
-                TaintChange::Add { taint, reason: Reason::new("ClusterDrain", format!("ClusterDrain {name}")) }
-            }
-            None => {
-                let reason = Reason::new("NoClusterDrain", "no ClusterDrain names the cluster");
-                TaintChange::Remove { key, effect, reason }
-            }
+        if let Some(name) = self.drains.get(cluster) {
+            let taint = Taint { key, value: String::new(), effect, time_added: None };
+            TaintChange::Add { taint, reason: Reason::new("ClusterDrain", format!("ClusterDrain {name}")) }
+        } else {
+            let reason = Reason::new("NoClusterDrain", "no ClusterDrain names the cluster");
+            TaintChange::Remove { key, effect, reason }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::federation::{Federation, Site};
 use crate::wait;
 
 /// How long each part may take.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// Default flags but for the switches that failover needs, and no limit on the rate of evictions.
 const SETTINGS: &[&str] = &[
@@ -27,7 +27,7 @@ const SETTINGS: &[&str] = &[
 
 /// Runs the storm and prints what was measured.
 pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
-    let mut federation = Federation::start(site, "bench", SETTINGS).await?;
+    let mut federation = Box::pin(Federation::start(site, "bench", SETTINGS)).await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");

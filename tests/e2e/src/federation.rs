@@ -169,7 +169,7 @@ impl<'s> Federation<'s> {
         let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
         let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
         let what = format!("{name} in {member} has {ready:?} ready replicas");
-        wait::until(&what, Duration::from_secs(60), async || {
+        wait::until(&what, Duration::from_mins(1), async || {
             let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
             let seen = found.map(|found| found.status.and_then(|status| status.ready_replicas).unwrap_or(0));
             if seen == ready { Ok(()) } else { Err(format!("{seen:?}")) }

@@ -47,7 +47,7 @@ enum Task {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Arguments::parse()).await {
+    match Box::pin(run(Arguments::parse())).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -61,7 +61,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&arguments.root)?;
     let site = federation::Site { servers, program: arguments.program, root: arguments.root };
     match arguments.task {
-        Task::Bench { deployments } => bench::run(&site, deployments).await.map(|()| true),
+        Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Run { filter } => {
             let mut failed = 0;
             let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();

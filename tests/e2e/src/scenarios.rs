@@ -40,7 +40,7 @@ async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
         Loss::Killed => "divided-killed",
         Loss::Hangs => "divided-hangs",
     };
-    let mut federation = Federation::start(site, name, QUICK).await?;
+    let mut federation = Box::pin(Federation::start(site, name, QUICK)).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     federation.wait_deployed("member1", "nginx", Some(1)).await?;
@@ -66,7 +66,7 @@ async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
 
 /// A full copy on each member: the one that is left is not touched.
 async fn duplicated(site: &Site) -> anyhow::Result<()> {
-    let mut federation = Federation::start(site, "duplicated", QUICK).await?;
+    let mut federation = Box::pin(Federation::start(site, "duplicated", QUICK)).await?;
     federation.apply_example("nginx-duplicated", DUPLICATED)?;
     federation.wait_deployed("member2", "nginx", Some(2)).await?;
     federation.member("member1")?.kill_api_server();
@@ -86,7 +86,7 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
             "--leader-elect-retry-period=1s",
         ])
         .collect();
-    let mut federation = Federation::start(site, "leaders", &settings).await?;
+    let mut federation = Box::pin(Federation::start(site, "leaders", &settings)).await?;
     federation.start_bulkhead()?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;

@@ -1,5 +1,6 @@
 //! The servers, built from their published Go modules.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +26,10 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
         let path = sources.join(sums);
         hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
-    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let key = hash.finalize().iter().take(8).fold(String::new(), |mut key, byte| {
+        let _ = write!(key, "{byte:02x}");
+        key
+    });
     let programs = root.join("target/e2e").join(key);
     let stages = programs.join("stages.yaml");
     if stages.exists() {

@@ -27,8 +27,8 @@ pub(super) fn validate(object: &Value, spec: &BindingSpec) -> Result<(), Denied>
             return Err(Denied::invalid(field, target.replicas, "must be greater than or equal to 0"));
         }
     }
-    let tasks = spec.graceful_eviction_tasks.iter().enumerate();
-    tasks.map(|(index, task)| validate_task(task, &format!("spec.gracefulEvictionTasks[{index}]"))).collect()
+    let mut tasks = spec.graceful_eviction_tasks.iter().enumerate();
+    tasks.try_for_each(|(index, task)| validate_task(task, &format!("spec.gracefulEvictionTasks[{index}]")))
 }
 
 fn validate_dependencies(object: &Value) -> Result<(), Denied> {

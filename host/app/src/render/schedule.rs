@@ -74,7 +74,7 @@ fn candidates(out: &mut String, attempt: &AttemptExplanation) {
         column("from", all, from),
     ];
     let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-    let optional: [(&str, &dyn Fn(&CandidateExplanation) -> Option<i64>); 5] = [
+    let optional: [(&str, &Number); 5] = [
         ("overflow", &|candidate| (candidate.overflow > 0).then_some(i64::from(candidate.overflow))),
         ("reported room", &|candidate| candidate.general_estimate.map(i64::from)),
         ("accurate room", &|candidate| candidate.accurate_estimate.map(i64::from)),
@@ -116,6 +116,9 @@ fn regions(out: &mut String, regions: &[RegionChoice]) {
     ];
     table(out, &columns);
 }
+
+/// A number of a cluster that not every explanation has.
+type Number = dyn Fn(&CandidateExplanation) -> Option<i64>;
 
 /// A title and a cell for each row.
 fn column<T>(title: &str, rows: &[T], cell: impl Fn(&T) -> String) -> Vec<String> {

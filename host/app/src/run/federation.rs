@@ -45,7 +45,7 @@ impl Federation {
     ) -> anyhow::Result<Self> {
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
         let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
-        let clock = Clock::new(|| Time::new(k8s_openapi::jiff::Timestamp::now()));
+        let clock = Clock::new(|| Time::new(super::now()));
         let (emitter, writer) = events::events(hub.client.clone(), clock.clone());
         let tasks = Tasks::default();
         tasks.spawn(writer.run());
@@ -116,5 +116,5 @@ fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
 }
 
 fn smoke_test() -> bulkhead_plugin::SmokeTest {
-    Box::new(|policy| bulkhead_conformance::smoke(policy).map_err(|error| error.to_string()))
+    Box::new(|policy| bulkhead_conformance::smoke(policy).map_err(|error| error.clone()))
 }

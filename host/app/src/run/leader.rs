@@ -48,18 +48,14 @@ impl Candidate {
     pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str)) {
         let mut told = String::new();
         loop {
-            match self.attempt().await {
+            let why = match self.attempt().await {
                 Ok(None) => return,
-                Ok(Some(holder)) if holder != told => {
-                    waiting(&format!("{holder} holds the lease {}", self.lease()));
-                    told = holder;
-                }
-                Ok(Some(_)) => {}
-                Err(error) if error != told => {
-                    waiting(&format!("the lease {} cannot be had: {error}", self.lease()));
-                    told = error;
-                }
-                Err(_) => {}
+                Ok(Some(holder)) => format!("{holder} holds the lease {}", self.lease()),
+                Err(error) => format!("the lease {} cannot be had: {error}", self.lease()),
+            };
+            if why != told {
+                waiting(&why);
+                told = why;
             }
             tokio::time::sleep(self.election.retry_period).await;
         }
@@ -123,7 +119,7 @@ impl Candidate {
         if !ours && !holder.is_empty() && !self.has_run_out(&spec) {
             return Ok(Some(holder));
         }
-        let now = MicroTime(k8s_openapi::jiff::Timestamp::now());
+        let now = MicroTime(super::now());
         let next = LeaseSpec {
             holder_identity: Some(self.election.identity.clone()),
             lease_duration_seconds: Some(i32::try_from(self.election.lease_duration.as_secs()).unwrap_or(i32::MAX)),
@@ -132,15 +128,12 @@ impl Candidate {
             renew_time: Some(now),
             ..spec
         };
-        let written = match current {
-            Some(mut lease) => {
-                lease.spec = Some(next);
-                self.leases.replace(&self.election.name, &PostParams::default(), &lease).await
-            }
-            None => {
-                let metadata = ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() };
-                self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(next) }).await
-            }
+        let written = if let Some(mut lease) = current {
+            lease.spec = Some(next);
+            self.leases.replace(&self.election.name, &PostParams::default(), &lease).await
+        } else {
+            let metadata = ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() };
+            self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(next) }).await
         };
         match written {
             Ok(lease) => {

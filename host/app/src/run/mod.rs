@@ -116,9 +116,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// The time. This is the one place of the program that reads the system's clock.
+#[expect(clippy::disallowed_methods, reason = "this is where the controllers' clock comes from")]
+fn now() -> k8s_openapi::jiff::Timestamp {
+    k8s_openapi::jiff::Timestamp::now()
+}
+
 /// A line for whoever reads the log.
 fn say(line: &str) {
-    let _ = writeln!(anstream::stderr(), "{} {line}", k8s_openapi::jiff::Timestamp::now().strftime("%FT%T%.3fZ"));
+    let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
 }
 
 async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
@@ -144,7 +150,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
             () = &mut stop => return Ok(()),
         }
     }
-    let running = federation.run(|name| wanted.iter().any(|wanted| *wanted == name));
+    let running = federation.run(|name| wanted.contains(&name));
     state.set_ready(true);
     let lost =
         async { if arguments.election.leader_elect { candidate.hold().await } else { std::future::pending().await } };
@@ -153,15 +159,13 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         () = &mut stop => Ok(()),
     };
     state.set_ready(false);
-    match outcome {
-        Err(why) => bail!("{why}"),
-        Ok(()) => {
-            say("stopping");
-            let _ = tokio::time::timeout(DRAIN, running.stop()).await;
-            candidate.release().await;
-            Ok(())
-        }
+    if let Err(why) = outcome {
+        bail!("{why}")
     }
+    say("stopping");
+    let _ = tokio::time::timeout(DRAIN, running.stop()).await;
+    candidate.release().await;
+    Ok(())
 }
 
 /// Serves and registers reviews for as long as the returned handle lives.

@@ -170,7 +170,7 @@ mod tests {
         let given = given.unwrap();
         assert!(given.gate(FeatureGate::Failover) && given.gate(FeatureGate::WorkloadAffinity));
         assert_eq!(given.cluster_failure_threshold, GoDuration::from_secs(10));
-        assert_eq!(given.resource_eviction_rate, 2.5);
+        assert!((given.resource_eviction_rate - 2.5).abs() < f64::EPSILON);
         assert!(given.enable_no_execute_taint_eviction && !given.enable_taint_manager);
         assert_eq!(given.plugins, ["*", "-ClusterLocality"]);
     }
@@ -195,6 +195,6 @@ mod tests {
         let given = Program::try_parse_from(["program", "--resource-eviction-rate=4"]).unwrap();
         let flags = given.settings.over(file.as_object().unwrap()).unwrap();
         assert_eq!(flags.cluster_failure_threshold, GoDuration::from_secs(20));
-        assert_eq!(flags.resource_eviction_rate, 4.0);
+        assert!((flags.resource_eviction_rate - 4.0).abs() < f64::EPSILON);
     }
 }

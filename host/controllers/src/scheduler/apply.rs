@@ -120,12 +120,11 @@ fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> St
         let name = terms.and_then(|terms| terms.get(failed.index)).map_or("", |term| term.affinity_name.as_str());
         reasons.push(format!("group {name} cannot be used: {}", failed.error));
     }
-    match &plan.affinity_name {
-        Some(name) => reasons.push(format!("this is group {name}")),
-        None => {
-            let rejected = plan.rejections.summary();
-            reasons.extend((!rejected.is_empty()).then(|| format!("not {rejected}")));
-        }
+    if let Some(name) = &plan.affinity_name {
+        reasons.push(format!("this is group {name}"));
+    } else {
+        let rejected = plan.rejections.summary();
+        reasons.extend((!rejected.is_empty()).then(|| format!("not {rejected}")));
     }
     reasons.join("; ")
 }

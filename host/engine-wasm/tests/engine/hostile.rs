@@ -150,7 +150,7 @@ fn run(engine: &WasmEngine, guest: &Guest) -> (End, String, Vec<String>) {
     let mut broken = Vec::new();
     // What is promised is no more than twice of what the budget says, for each time that the guest runs.
     let mut within = |what: &str, since: Duration, runs: u32| {
-        let (took, limit) = (processor_time() - since, Duration::from_millis(budget.wall_clock_ms));
+        let (took, limit) = (processor_time().checked_sub(since).unwrap(), Duration::from_millis(budget.wall_clock_ms));
         if took > limit.saturating_mul(2 * runs) {
             broken.push(format!("{what} took {took:?}, with {runs} times {limit:?} allowed"));
         }

@@ -51,13 +51,13 @@ fn steps(case: &Case) -> Result<Vec<Step>, String> {
     let given = case.inputs.get("steps").and_then(Value::as_array);
     let step = |(index, expected): (usize, &Value)| {
         let text = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let inputs = match given.and_then(|steps| steps.get(index)).and_then(|step| step.get("inputs")) {
-            Some(inputs) => inputs.as_object().cloned().unwrap_or_default(),
-            None => {
-                let mut object = case.inputs.get("objectTemplate").cloned().unwrap_or_else(|| json!({}));
-                object["kind"] = json!(text("kind"));
-                Map::from_iter([("object".to_owned(), object)])
-            }
+        let inputs = if let Some(inputs) = given.and_then(|steps| steps.get(index)).and_then(|step| step.get("inputs"))
+        {
+            inputs.as_object().cloned().unwrap_or_default()
+        } else {
+            let mut object = case.inputs.get("objectTemplate").cloned().unwrap_or_else(|| json!({}));
+            object["kind"] = json!(text("kind"));
+            Map::from_iter([("object".to_owned(), object)])
         };
         Ok(Step { operation: text("operation"), inputs, expected: expected.clone() })
     };

@@ -49,7 +49,7 @@ pub(super) fn answer(body: &[u8], options: AdmissionOptions) -> anyhow::Result<V
         old: Some(&request.old_object).filter(|old| !old.is_null()),
     };
     let mut object = request.object.clone();
-    let now = Time::new(k8s_openapi::jiff::Timestamp::now());
+    let now = Time::new(crate::run::now());
     let mut ids = || uuid::Uuid::new_v4().to_string();
     let response = match admission::admit(&asked, &mut object, &mut ids, now, options) {
         Ok(()) => {

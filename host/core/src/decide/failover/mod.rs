@@ -135,7 +135,9 @@ pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
     match leave(binding, application, &failed, producer, options, now) {
         Ok((spec, evicted)) => {
             // Where the workload is placed anew later, it is watched anew.
-            failed.iter().for_each(|(cluster, _)| drop(memory.remove(cluster)));
+            for (cluster, _) in &failed {
+                memory.remove(cluster);
+            }
             plan.spec = (!evicted.is_empty()).then(|| Box::new(spec));
             plan.evicted = evicted;
         }

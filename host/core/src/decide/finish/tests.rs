@@ -29,11 +29,13 @@ fn policies(say: fn() -> Result<Reply, Fault>) -> PolicySet {
     PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn hold() -> Result<Reply, Fault> {
     let reason = Reason::new("Ill", "the new copy is ill");
     Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: None }))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn release() -> Result<Reply, Fault> {
     Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Well", "the new copy is well"))))
 }
