@@ -1,7 +1,7 @@
 //! Files of `formatVersion` 1 with a list `cases`: what Karmada's resource interpreter did, at every level.
 //!
 //! Each case is run through what runs in production: native rules, scripts loaded as customizations, the order of the
-//! levels, admission. How outcomes are compared is told in [`compare`], how scripts are found in [`scripts`].
+//! levels, admission. How outcomes are compared is told in `compare`, how scripts are found in `scripts`.
 
 mod admission;
 mod case;

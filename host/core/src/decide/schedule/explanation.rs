@@ -1,6 +1,6 @@
 //! How a scheduling result came about, as data with names in it. It is made only when somebody asks
 //! ([`decide_explained`](super::decide_explained)); what the messages of every decision need is in
-//! [`Rejections`](super::Rejections).
+//! [`Rejections`].
 
 use std::collections::BTreeMap;
 
