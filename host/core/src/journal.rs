@@ -201,6 +201,12 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).records.iter().cloned().collect()
     }
 
+    /// How many decisions were recorded so far, those that are not kept any more included.
+    pub fn recorded(&self) -> u64 {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.records.len() as u64 + state.dropped
+    }
+
     /// How many records went to make room.
     pub fn dropped(&self) -> u64 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).dropped

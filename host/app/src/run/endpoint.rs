@@ -59,8 +59,7 @@ impl State {
                 writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}");
         }
         let _ = family(&mut text, "bulkhead_decisions", "Decisions in the journal.", "gauge");
-        let decisions = context.journal.records().len() as u64 + context.journal.dropped();
-        let _ = writeln!(text, "bulkhead_decisions {decisions}\n# EOF");
+        let _ = writeln!(text, "bulkhead_decisions {}\n# EOF", context.journal.recorded());
         text
     }
 }

@@ -101,7 +101,8 @@ fn system_roots() -> rustls::RootCertStore {
 
 /// Loads the plugins of a directory and keeps them fresh. One that does not load is said and left out.
 fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
-    let plugins = Plugins::new(Arc::clone(registry), Box::new(Directory::new(path)), Some(smoke_test()));
+    let plugins =
+        Plugins::new(Arc::clone(registry), Box::new(Directory::new(path)), Some(Box::new(bulkhead_conformance::smoke)));
     plugins.refresh();
     if let Some(error) = plugins.list_error() {
         anyhow::bail!("{error}");
@@ -113,8 +114,4 @@ fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
         }
     }
     Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL)?)
-}
-
-fn smoke_test() -> bulkhead_plugin::SmokeTest {
-    Box::new(|policy| bulkhead_conformance::smoke(policy).map_err(|error| error.clone()))
 }

@@ -331,7 +331,7 @@ fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
 fn totals(federation: &Federation) -> Totals {
     let sum = |requests: BTreeMap<String, u64>| requests.values().sum::<u64>();
     Totals {
-        decisions: federation.journal().records().len() as u64 + federation.journal().dropped(),
+        decisions: federation.journal().recorded(),
         control_plane_requests: sum(federation.hub().requests()),
         member_requests: federation.member_clusters().map(|(_, member)| sum(member.server().requests())).sum(),
     }

@@ -62,12 +62,11 @@ pub(super) fn failed(fault: &PolicyFault) -> Outcome {
     Outcome::Failed(classes(fault.policy.engine, fault.fault.kind), fault.fault.to_string())
 }
 
-/// Asks a set of policies what the operation comes to.
-pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) -> Result<Outcome, String> {
-    let now = Time::from_millis(1_767_225_600_000);
+/// The call that asks for an operation, by Karmada's name for it.
+pub(super) fn question<'a>(operation: &str, arguments: &'a Arguments, now: Time) -> Result<Call<'a>, String> {
     let object = &arguments.object;
     let operation = match operation {
-        "InterpretHealth" => return Ok(health(policies, HealthCall { object, now })),
+        "InterpretHealth" => return Ok(Call::Health(HealthCall { object, now })),
         "InterpretReplica" => Operation::Replicas { object },
         "InterpretComponent" => Operation::Components { object },
         "ReviseReplica" => Operation::Revise { object, replicas: arguments.replicas },
@@ -77,9 +76,19 @@ pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) 
         "InterpretDependency" => Operation::Dependencies { object },
         other => return Err(format!("unknown operation {other}")),
     };
-    let revised = matches!(operation, Operation::Revise { .. });
-    let retained = matches!(operation, Operation::Retain { .. });
-    Ok(match combine::interpret(policies, InterpretCall { operation, now }) {
+    Ok(Call::Interpret(InterpretCall { operation, now }))
+}
+
+/// Asks a set of policies what the operation comes to.
+pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) -> Result<Outcome, String> {
+    let call = match question(operation, arguments, Time::from_millis(1_767_225_600_000))? {
+        Call::Health(call) => return Ok(health(policies, call)),
+        Call::Interpret(call) => call,
+        _ => return Err(format!("{operation} is no operation of an interpreter")),
+    };
+    let revised = matches!(call.operation, Operation::Revise { .. });
+    let retained = matches!(call.operation, Operation::Retain { .. });
+    Ok(match combine::interpret(policies, call) {
         Err(fault) => failed(&fault),
         Ok(outcome) => match outcome.interpretation {
             None => Outcome::no_handler(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bulkhead_api::webhook::context::{BadAnswer, operation_name, reply, request};
 use bulkhead_api::webhook::{Hook, ResourceInterpreterWebhookConfiguration, choose};
-use bulkhead_core::call::{Call, HealthCall, InterpretCall, Operation, Reply};
+use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Ran;
 use super::case::{Arguments, Case};
 use super::compare::same_values;
-use super::outcome::{Outcome, ask};
+use super::outcome::{Outcome, ask, question};
 
 const UID: &str = "the-uid";
 
@@ -31,7 +31,7 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
         return Ok(Ran::Skipped("they are about the transport, and what the server did is not recorded".to_owned()));
     };
     let arguments = Arguments::read(&case.inputs)?;
-    let call = call(&case.operation, &arguments)?;
+    let call = question(&case.operation, &arguments, Time::from_millis(0))?;
     let sent = request(&call, UID).ok_or("hooks are not asked this")?;
     if let Some(expected) = case.setup.get("observedRequest").filter(|expected| !same_values(expected, &sent)) {
         return Err(format!("the request is {sent}, expected {expected}"));
@@ -57,7 +57,7 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
     let chosen = choose(&configurations, &case.operation, &case.kind.api_version(), &case.kind.kind);
     let Some((name, hook)) = chosen else { return Ok(None) };
     let arguments = Arguments::read(&case.inputs)?;
-    let call = call(&case.operation, &arguments)?;
+    let call = question(&case.operation, &arguments, Time::from_millis(0))?;
     let answer = |healthy: bool, replicas: i32| {
         let response = json!({"uid": UID, "successful": true, "healthy": healthy, "replicas": replicas});
         reply(&call, UID, json!({"response": response}).to_string().as_bytes())
@@ -69,23 +69,6 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
         _ => Err(BadAnswer::Invalid("an error on the server".to_owned())),
     };
     Ok(Some(Arc::new(Hooked::new(&call, &name, answer))))
-}
-
-fn call<'a>(operation: &str, arguments: &'a Arguments) -> Result<Call<'a>, String> {
-    let now = Time::from_millis(0);
-    let object = &arguments.object;
-    let operation = match operation {
-        "InterpretHealth" => return Ok(Call::Health(HealthCall { object, now })),
-        "InterpretReplica" => Operation::Replicas { object },
-        "InterpretComponent" => Operation::Components { object },
-        "ReviseReplica" => Operation::Revise { object, replicas: arguments.replicas },
-        "Retain" => Operation::Retain { desired: object, observed: &arguments.observed },
-        "InterpretStatus" => Operation::ReflectStatus { object },
-        "AggregateStatus" => Operation::AggregateStatus { object, items: &arguments.items },
-        "InterpretDependency" => Operation::Dependencies { object },
-        other => return Err(format!("unknown operation {other}")),
-    };
-    Ok(Call::Interpret(InterpretCall { operation, now }))
 }
 
 /// A hook that has answered.
