@@ -84,4 +84,16 @@ mod tests {
         let written = serde_json::to_value(&cluster).unwrap();
         assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true), "an unread field survives");
     }
+
+    /// One such Cluster in an answer would otherwise make the whole list unreadable.
+    #[test]
+    fn a_taint_with_an_effect_of_another_program_is_read_and_written_back() {
+        let spec = json!({"syncMode": "Push", "taints": [
+            {"key": "a", "effect": "NoScheduleAtNight", "value": "v"}, {"key": "b", "effect": "NoExecute"},
+        ]});
+        let cluster = json!({"metadata": {"name": "m"}, "spec": spec});
+        let cluster: Cluster = serde_json::from_value(cluster).unwrap();
+        assert!(cluster.spec.taints[0].effect.is_foreign() && !cluster.spec.taints[1].effect.is_foreign());
+        assert_eq!(serde_json::to_value(&cluster).unwrap()["spec"], spec);
+    }
 }

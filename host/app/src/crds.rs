@@ -1,5 +1,6 @@
 //! `bulkhead crds`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -7,13 +8,18 @@ use clap::Args;
 
 /// Print the definitions of the kinds that Bulkhead serves and uses, for `kubectl apply --server-side -f -`.
 ///
-/// Groups, kinds and fields are Karmada's. Where Karmada itself is installed, they are there already.
+/// Groups, kinds and fields are Karmada's. Where Karmada itself is installed, only those of `--group bulkhead.dev` are
+/// missing.
 #[derive(Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Only the kinds of this API group.
+    #[arg(long)]
+    group: Option<String>,
+}
 
 /// Runs the command.
-pub(crate) fn run(_: &Arguments) -> ExitCode {
-    match print() {
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match print(arguments.group.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(anstream::stderr(), "error: {error:#}");
@@ -22,15 +28,21 @@ pub(crate) fn run(_: &Arguments) -> ExitCode {
     }
 }
 
-fn print() -> anyhow::Result<()> {
+fn print(group: Option<&str>) -> anyhow::Result<()> {
+    let all = bulkhead_api::definition::definitions();
+    if let Some(group) = group.filter(|group| all.iter().all(|definition| definition.spec.group != *group)) {
+        let groups: BTreeSet<_> = all.iter().map(|definition| definition.spec.group.as_str()).collect();
+        let groups: Vec<_> = groups.into_iter().collect();
+        anyhow::bail!("--group {group}: there are {}", groups.join(", "));
+    }
     let mut out = anstream::stdout().lock();
-    for definition in bulkhead_api::definition::definitions() {
+    for definition in all.iter().filter(|definition| group.is_none_or(|group| definition.spec.group == group)) {
         // The type has no place for them.
         let mut document = serde_json::json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
         });
-        let body = serde_json::to_value(&definition)?;
+        let body = serde_json::to_value(definition)?;
         if let (Some(document), Some(body)) = (document.as_object_mut(), body.as_object()) {
             document.extend(body.clone());
         }

@@ -14,7 +14,7 @@ use bulkhead_plugin::Engine;
 use clap::Args;
 
 /// How plugins are run.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct EngineArguments {
     /// Where compiled components are kept between runs: a folder that only its owner may write to, or `off`. By
     /// default it is bulkhead in $XDG_CACHE_HOME or in ~/.cache. Only how long loading takes depends on it.
@@ -42,6 +42,13 @@ impl EngineArguments {
     /// that is there by default components are compiled, as they would be the first time. `detail` is what scripts
     /// learn of pods.
     pub(crate) fn start(&self, detail: Detail) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
+        let wasm = self.start_wasm()?;
+        let lua = LuaEngine::new(bulkhead_engine_lua::Options { pod_detail: detail, ..Default::default() });
+        Ok(vec![Arc::new(lua), Arc::new(wasm)])
+    }
+
+    /// The engine for components alone, with the same cache.
+    pub(crate) fn start_wasm(&self) -> anyhow::Result<WasmEngine> {
         let folder = match &self.plugin_cache {
             None => default_folder(|name| std::env::var_os(name)),
             Some(PluginCache::Off) => None,
@@ -53,8 +60,7 @@ impl EngineArguments {
         if let (Some(_), Some(problem)) = (&self.plugin_cache, problem) {
             bail!("--plugin-cache: {problem}");
         }
-        let lua = LuaEngine::new(bulkhead_engine_lua::Options { pod_detail: detail, ..Default::default() });
-        Ok(vec![Arc::new(lua), Arc::new(wasm)])
+        Ok(wasm)
     }
 }
 

@@ -1,13 +1,18 @@
 //! The `bulkhead` program.
 
 mod crds;
+mod decisions;
+mod drain;
 mod engines;
+mod exit;
 mod interpret;
 mod join;
+mod losses;
 mod plugin;
 mod profiles;
 mod run;
 mod simulate;
+mod trials;
 
 use std::process::ExitCode;
 
@@ -26,10 +31,16 @@ enum Command {
     Simulate(simulate::Arguments),
     Profiles(profiles::Arguments),
     Run(Box<run::Arguments>),
+    Agent(Box<run::agent::AgentArguments>),
     Crds(crds::Arguments),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
+    Drain(drain::DrainArguments),
+    Undrain(drain::UndrainArguments),
     Interpret(Box<interpret::Arguments>),
+    #[command(flatten)]
+    Decisions(decisions::Command),
+    WhatIf(Box<losses::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
 }
@@ -39,10 +50,27 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Agent(arguments) => run::agent::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),
+        Command::Drain(arguments) => drain::drain(&arguments),
+        Command::Undrain(arguments) => drain::undrain(&arguments),
         Command::Interpret(arguments) => interpret::run(&arguments),
+        Command::Decisions(command) => decisions::run(&command),
+        Command::WhatIf(arguments) => losses::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_has_arguments_that_go_together() {
+        Arguments::command().debug_assert();
     }
 }

@@ -26,16 +26,21 @@ pub struct Report {
     pub plugins: Vec<PluginRow>,
     /// What was expected, in order of the scenario.
     pub expectations: Vec<ExpectationRow>,
+    /// Promises that were broken; only looked for if the scenario says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
     /// How much there was to do.
     pub totals: Totals,
     /// Operations that were repeated, most frequent first.
     pub retries: Vec<RetryRow>,
+    /// Writes to the control plane by resource, verb and answer, in that order.
+    pub writes: Vec<WriteRow>,
 }
 
 impl Report {
-    /// Whether every expectation held.
+    /// Whether every expectation and every promise held.
     pub fn held(&self) -> bool {
-        self.expectations.iter().all(|expectation| expectation.held)
+        self.violations.is_empty() && self.expectations.iter().all(|expectation| expectation.held)
     }
 }
 
@@ -167,6 +172,18 @@ pub struct ExpectationRow {
     pub seen: String,
 }
 
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Violation {
+    /// Which, for example `S1`.
+    pub invariant: &'static str,
+    /// When, in milliseconds from the start.
+    pub at_ms: i64,
+    /// What was seen.
+    pub seen: String,
+}
+
 /// How much there was to do.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -177,6 +194,12 @@ pub struct Totals {
     pub control_plane_requests: u64,
     /// Requests to the member clusters' API servers.
     pub member_requests: u64,
+    /// Writes of the scheduler, which has a budget for them.
+    pub scheduler_writes: u64,
+    /// Those of them that had to wait for the budget.
+    pub scheduler_writes_delayed: u64,
+    /// The longest that one had to wait.
+    pub scheduler_write_wait_max_ms: u64,
 }
 
 /// One operation that was repeated.
@@ -187,6 +210,20 @@ pub struct RetryRow {
     pub controller: String,
     /// Why it did not get through.
     pub error: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Writes of one sort with one answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WriteRow {
+    /// What was written, for example `works.work.karmada.io/status`.
+    pub resource: String,
+    /// How, for example `patch`.
+    pub verb: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
     /// How often.
     pub count: u64,
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use bulkhead::journal::Recording;
 use bulkhead::render;
 use bulkhead::report::Report;
 use bulkhead::scenario::{self, Loaded};
@@ -13,11 +14,9 @@ use bulkhead::simulation::{self, Detail, Finished, RunOptions};
 use clap::{Args, ValueEnum};
 
 use crate::engines::EngineArguments;
+use crate::exit;
+use crate::trials::{self, TrialArguments};
 
-/// Exit code when an expectation did not hold.
-const EXPECTATION_FAILED: u8 = 1;
-/// Exit code when the scenario, a manifest or a plugin is bad.
-const BAD_SCENARIO: u8 = 2;
 /// Width of the output where there is no terminal to ask.
 const WIDTH_DEFAULT: usize = 120;
 
@@ -35,6 +34,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
 
+    #[command(flatten)]
+    trials: TrialArguments,
+
     /// How to print the outcome.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -42,6 +44,11 @@ pub(crate) struct Arguments {
     /// Also write a self-contained HTML page with the timeline drawn per cluster.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    /// Also record every decision in this directory, which must not have a journal yet, for `bulkhead history`,
+    /// `explain`, `replay` and `diff`.
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
 
     /// Also print the chain of reasons behind one binding, for example default/nginx-deployment.
     #[arg(long, value_name = "BINDING")]
@@ -63,16 +70,9 @@ enum Output {
     Json,
 }
 
-/// Runs the command.
+/// Runs the command: no is an expectation that did not hold, an error a bad scenario, manifest or plugin.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match try_run(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(EXPECTATION_FAILED),
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
-            ExitCode::from(BAD_SCENARIO)
-        }
-    }
+    exit::code(try_run(arguments))
 }
 
 /// Returns whether everything that was expected held.
@@ -81,7 +81,16 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     for warning in &scenario.warnings {
         writeln!(anstream::stderr(), "warning: {warning}")?;
     }
-    let finished = simulation::run(&scenario, options(arguments, &scenario)?)?;
+    if let Some(trials) = arguments.trials.options(&arguments.scenario, &scenario, &arguments.engines)? {
+        return trials::run(&scenario, &trials, arguments.output == Output::Json);
+    }
+    let recording = arguments.journal.as_deref().map(Recording::start).transpose()?;
+    let mut options = options(arguments, &scenario)?;
+    options.sink = recording.as_ref().map(Recording::sink);
+    let finished = simulation::run(&scenario, options)?;
+    if let Some(recording) = recording {
+        recording.end()?;
+    }
     clear_progress(arguments);
     if let Some(path) = &arguments.report {
         fs::write(path, render::html(&finished.report)).with_context(|| format!("writing {}", path.display()))?;
@@ -105,6 +114,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
         engines: arguments.engines.start(scenario.flags.pod_detail())?,
         detail: if all { Detail::Everything } else { Detail::Highlights },
         explain: arguments.explain.clone(),
+        sink: None,
         progress,
     })
 }

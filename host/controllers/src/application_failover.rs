@@ -10,7 +10,7 @@ use std::time::Duration;
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
-use bulkhead_core::journal::Decision;
+use bulkhead_core::journal::{Case, Decision, Question, plan};
 use bulkhead_core::model::BindingSpec;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
+use crate::deliberation::Basis;
 use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::graceful_eviction::template_of;
@@ -87,15 +88,28 @@ impl Reconcile for ApplicationFailover {
             preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
         };
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
-        let plan = failover::decide(FailoverSnapshot {
-            binding: &binding.to_model(),
-            producer: producer::<B>(),
-            options,
-            pauses: &pauses,
-            now: context.clock.now(),
-        });
+        let (model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
+        let asking = context.asking_nobody();
+        let plan = failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, now });
+        let decides = !plan.paused.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
+        let case = if decides {
+            asking.case(|| Basis {
+                trigger: "what is reported of the application changed, or its time came",
+                now,
+                question: Question::Failover {
+                    binding: Arc::new(model),
+                    producer: producer.to_owned(),
+                    options,
+                    pauses,
+                },
+                clusters: Vec::new(),
+                plan: plan::failover(&plan),
+            })
+        } else {
+            None
+        };
         for (cluster, because) in &plan.paused {
-            context.record(Record {
+            let record = Record {
                 controller: NAME,
                 subject: subject(&*binding),
                 cluster: Some(cluster.clone()),
@@ -103,13 +117,15 @@ impl Reconcile for ApplicationFailover {
                 because: because.clone(),
                 effect: "the application stays for now".to_owned(),
                 inputs: vec![input(&*binding)],
-            });
+            };
+            context.record_decided(record, case.as_ref(), None);
         }
-        if let Some(patch) = patch(&plan) {
-            let records = self.record(&*binding, &plan);
+        if let Some(mut patch) = patch(&plan) {
+            let records = self.record(&*binding, &plan, case.as_ref());
+            context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
             let written = patch_if_unchanged(&B::api(context.hub.clone(), &key.namespace), &*binding, patch).await;
-            self.emit(&*binding, &plan, written.as_ref().err());
+            self.emit(&*binding, &plan, written.as_ref().err(), &records);
             context.settle(&records, written.map_err(operation))?;
         }
         if let Some(blocked) = plan.blocked {
@@ -144,9 +160,9 @@ fn spec_patch(spec: &BindingSpec) -> Value {
 
 impl ApplicationFailover {
     /// Records evictions and clocks that start. Returns the records that depend on the write.
-    fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan) -> Vec<u64> {
+    fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan, case: Option<&Arc<Case>>) -> Vec<u64> {
         let record = |cluster: &str, decision, because: &_, effect: String| {
-            self.0.record(Record {
+            let record = Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.to_owned()),
@@ -154,7 +170,8 @@ impl ApplicationFailover {
                 because: bulkhead_core::combine::Because::clone(because),
                 effect,
                 inputs: vec![input(binding)],
-            })
+            };
+            self.0.record_decided(record, case, None)
         };
         let counting = plan.counting.iter().map(|(cluster, because)| {
             record(cluster, Decision::Tolerated, because, "the application stays for now".to_owned())
@@ -168,7 +185,8 @@ impl ApplicationFailover {
     }
 
     /// Karmada is silent when an eviction succeeds, so that event is ours.
-    fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>) {
+    fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>, records: &[u64]) {
+        let events = self.0.events_of(records);
         if error.is_some_and(controller::is_conflict) {
             return;
         }
@@ -179,7 +197,7 @@ impl ApplicationFailover {
                 Some(_) => ("EvictWorkloadFromClusterFailed", format!("Evict from cluster {cluster} failed.")),
             };
             for about in [about(binding), template_of(binding)] {
-                self.0.events.emit(NAME, about, EventType::Warning, reason, message.clone());
+                events.emit(NAME, about, EventType::Warning, reason, message.clone());
             }
         }
     }

@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, HUB, Record, about, input, subject};
+use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::events::EventType;
@@ -162,15 +162,9 @@ impl BindingController {
     }
 
     async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Arc<Value>>, Error> {
-        let context = &self.0;
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let key = Key::new(&resource.namespace, &resource.name);
-        if let Some(template) = context.templates.get(HUB, &kind, &key) {
-            return Ok(Some(Arc::new(dynamic::to_value(&kind, &template))));
-        }
-        let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &resource.namespace);
-        let template = api.get_opt(&resource.name).await.map_err(Error::api(format!("reading {resource}")))?;
+        let template = dynamic::hub_object(&self.0, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
@@ -184,7 +178,7 @@ impl BindingController {
         if !binding.spec().is_workload() {
             return Ok(Value::clone(template));
         }
-        let revise = Operation::Revise { object: template, replicas: target.replicas };
+        let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
         match self.0.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => Ok(revised),
             Ok(_) => Ok(Value::clone(template)),

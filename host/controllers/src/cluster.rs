@@ -1,38 +1,27 @@
-//! The life of a Cluster object: execution namespace, taints, finalizer, and the heartbeat of Pull clusters
-//! (Karmada: `pkg/controllers/cluster/cluster_controller.go`, `pkg/controllers/taint`).
-//!
-//! Unlike in Karmada one controller writes all taints, from all cluster-taint policies at once: the Ready
-//! condition's, ClusterTaintPolicies', plugins'. So a taint that a policy wants is put back when somebody removed
-//! it by hand, and no two writers compete for the list.
+//! The life of a Cluster object: execution namespace, finalizer, and the heartbeat of Pull clusters
+//! (Karmada: `pkg/controllers/cluster/cluster_controller.go`). Its taints are in [`crate::cluster_taints`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::{Cluster, Work};
-use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
 use bulkhead_core::journal::Decision;
-use bulkhead_core::model;
-use bulkhead_core::model::{Condition, ConditionHistory, ConditionStatus, SyncMode, Taint, set_condition};
+use bulkhead_core::model::{Condition, ConditionStatus, SyncMode, set_condition};
 use bulkhead_core::names::{self, keys};
-use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Layer;
-use bulkhead_plugins_builtin::{ClusterDrains, ClusterTaintPolicyRule, TaintPolicyOptions};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error, is_conflict, is_not_found};
 use crate::events::EventType;
-use crate::flags::FeatureGate;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::{patch_if_unchanged, update_status};
+use crate::write::update_status;
 
 const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
@@ -50,75 +39,12 @@ pub(crate) async fn run(context: Context) {
             clusters.add(Key::of(change.object()));
         }
     });
-    let failover = context.flags.gate(FeatureGate::Failover);
-    let policies = failover.then(|| {
-        let context = context.clone();
-        let taint_policies = Arc::clone(&context.stores.taint_policies);
-        taint_policies.subscribe(move |_| load_taint_policies(&context))
-    });
-    let draining = context.clone();
-    let _drains = context.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
-    // What a policy left behind that was deleted while nobody looked goes only once all policies are known.
-    let (listing, rechecked) = (context.clone(), Arc::clone(&queue));
-    let complete = async move {
-        listing.stores.cluster_drains.listed().await;
-        listing.stores.taint_policies.listed().await;
-        load_taint_policies(&listing);
-        for cluster in listing.stores.clusters.list() {
-            rechecked.add(Key::of(&*cluster));
-        }
-    };
-    let (rules, all) = (Arc::clone(&queue), Arc::clone(&context.stores.clusters));
-    let _rules = context.registry.subscribe(move || {
-        for cluster in all.list() {
-            rules.add(Key::of(&*cluster));
-        }
-    });
-    let monitor = monitor(context.clone(), Arc::clone(&queue));
     let reconcile = {
         let context = context.clone();
         move |key| reconcile(context.clone(), key)
     };
     let reconciling = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
-    futures::join!(monitor, reconciling, complete);
-    drop(policies);
-}
-
-fn load_taint_policies(context: &Context) {
-    let failover = context.flags.gate(FeatureGate::Failover);
-    let policies = if failover { context.stores.taint_policies.list() } else { Vec::new() };
-    let created = |created: Option<&_>| created.map_or(Time::from_millis(0), bulkhead_api::time::from_meta);
-    let policies: Vec<_> = policies
-        .iter()
-        .map(|policy| (policy.name_any(), created(policy.metadata.creation_timestamp.as_ref()), policy.spec.clone()))
-        .collect();
-    let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(context));
-    let mut policies: Vec<Arc<dyn Policy>> =
-        rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
-    // Before all drains are known, a taint whose drain has not been seen yet would be taken away for a moment.
-    let drains = &context.stores.cluster_drains;
-    if drains.is_listed() {
-        let drains = drains.list();
-        let named = drains.iter().map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
-        policies.push(Arc::new(ClusterDrains::new(named.collect())));
-    }
-    context.registry.replace(Layer::TaintPolicies, policies);
-}
-
-fn taint_policy_options(context: &Context) -> TaintPolicyOptions {
-    TaintPolicyOptions {
-        cleans_up: context.flags.cluster_taint_policy_clean_up,
-        damping_window_s: context.flags.cluster_taint_policy_damping_window.as_secs(),
-    }
-}
-
-/// Without the gate the policies are not loaded, and their taints are left as they are.
-fn taint_options(context: &Context) -> TaintOptions {
-    let failover = context.flags.gate(FeatureGate::Failover);
-    TaintOptions {
-        cleans_up: context.flags.cluster_taint_policy_clean_up,
-        policies_are_complete: failover && context.stores.taint_policies.is_listed(),
-    }
+    futures::join!(monitor(context), reconciling);
 }
 
 async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
@@ -127,9 +53,6 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
         return remove(&context, &cluster).await;
     }
     ensure_execution_namespace(&context, &cluster).await?;
-    let model = cluster.to_model();
-    let plan = taint::decide(&model, &context.policies(), taint_options(&context), context.clock.now());
-    write_taints(&context, &cluster, plan).await?;
     if !cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER) {
         let mut finalizers = cluster.finalizers().to_vec();
         finalizers.push(keys::CLUSTER_FINALIZER.to_owned());
@@ -163,67 +86,6 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
             Ok(())
         }
     }
-}
-
-async fn write_taints(context: &Context, cluster: &Cluster, plan: TaintPlan) -> Result<(), Error> {
-    context.record_remarks(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.remarks);
-    if plan.is_empty() {
-        return Ok(());
-    }
-    let record = |decision, (taint, because): (bulkhead_core::model::Taint, Because)| {
-        context.record(Record {
-            controller: NAME,
-            subject: subject(cluster),
-            cluster: Some(cluster.name_any()),
-            decision,
-            because,
-            effect: taint.to_string(),
-            inputs: vec![input(cluster)],
-        })
-    };
-    let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
-    records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
-    let api: Api<Cluster> = Api::all(context.hub.clone());
-    let patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
-    let patched = patch_if_unchanged(&api, cluster, patch).await;
-    let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
-    match context.settle(&records, patched) {
-        Ok(_) => {
-            let Some(taints) = plan.taints else { return Ok(()) };
-            let message = format!("Taint cluster succeed: {}.", taint::taints_message(&taints));
-            context.events.emit(NAME, about(cluster), EventType::Normal, "TaintClusterSucceed", message);
-            Ok(())
-        }
-        Err(error) => {
-            if !error.is_conflict() {
-                let message = format!("Taint cluster failed: {error}");
-                context.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Taints, their owners and the history in one write: neither a taint without an owner nor the other way round.
-fn taint_patch(
-    taints: Option<&[Taint]>,
-    owners: Option<&BTreeMap<String, String>>,
-    history: Option<&ConditionHistory>,
-) -> Value {
-    let mut patch = json!({});
-    if let Some(taints) = taints {
-        // A merge patch leaves a list that is absent as it was, so an empty one is null.
-        patch["spec"]["taints"] = if taints.is_empty() { json!(null) } else { json!(taints) };
-    }
-    // An annotation is a text; what is not there any more is null.
-    let text = |is_empty: bool, value: Value| if is_empty { Value::Null } else { Value::String(value.to_string()) };
-    if let Some(owners) = owners {
-        patch["metadata"]["annotations"][keys::TAINT_OWNERS] = text(owners.is_empty(), json!(owners));
-    }
-    if let Some(history) = history {
-        patch["metadata"]["annotations"][keys::CONDITION_HISTORY] = text(history.is_empty(), json!(history));
-    }
-    patch
 }
 
 /// Karmada: `cluster_controller.go:removeCluster`. Bindings are moved off by the scheduler, not here.
@@ -279,8 +141,8 @@ struct Heartbeat {
 }
 
 /// Karmada: `cluster_controller.go:monitorClusterHealth`. A Pull cluster whose agent stopped reporting becomes
-/// Unknown. Clusters that are not ready are looked at again, because some taint rules depend on for how long.
-async fn monitor(context: Context, queue: Arc<WorkQueue<Key>>) {
+/// Unknown.
+async fn monitor(context: Context) {
     let heartbeats = Mutex::new(BTreeMap::<String, Heartbeat>::new());
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
@@ -290,27 +152,8 @@ async fn monitor(context: Context, queue: Arc<WorkQueue<Key>>) {
             if pull && let Err(error) = watch_heartbeat(&context, &heartbeats, &cluster).await {
                 context.failures.count(NAME, &error);
             }
-            if needs_a_look(&context, &cluster.to_model()) {
-                queue.add(Key::of(&*cluster));
-            }
         }
     }
-}
-
-/// A cluster that is not ready, or whose taints time alone would change.
-fn needs_a_look(context: &Context, cluster: &model::Cluster) -> bool {
-    if !cluster.is_ready() {
-        return true;
-    }
-    let policies = context.policies();
-    let has_plugins = policies.iter().any(|policy| {
-        let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
-        taints && policy.id().engine != EngineKind::Builtin
-    });
-    let windowed = || context.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
-    let damped = !context.flags.cluster_taint_policy_damping_window.0.is_zero();
-    (has_plugins || damped || windowed())
-        && !taint::decide(cluster, &policies, taint_options(context), context.clock.now()).is_empty()
 }
 
 async fn watch_heartbeat(

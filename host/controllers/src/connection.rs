@@ -25,14 +25,29 @@ pub struct WritePermit(Arc<Mutex<Until>>);
 #[derive(Clone, Copy, Debug)]
 enum Until {
     Never,
+    Watching,
     For(Instant),
     Ever,
+    /// Not any more, whatever happens.
+    Ended,
 }
 
 /// A write that was not sent.
-#[derive(Debug, thiserror::Error)]
-#[error("this process may not write: {0}")]
-pub struct WriteRefused(&'static str);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteRefused {
+    /// Another process works.
+    #[error("this process may not write: it was not elected")]
+    NotElected,
+    /// It was elected, and could not renew.
+    #[error("this process may not write: its lease ran out")]
+    LeaseRanOut,
+    /// Decisions that cannot be recorded are not carried out.
+    #[error("this process may not write: its journal cannot be written")]
+    NoJournal,
+    /// It is to decide and to report, and nothing more.
+    #[error("this process only reports what it would write")]
+    OnlyReports,
+}
 
 impl WritePermit {
     /// For a process that is alone.
@@ -40,27 +55,46 @@ impl WritePermit {
         Self(Arc::new(Mutex::new(Until::Ever)))
     }
 
-    /// For a process that only looks, or has not been elected yet.
+    /// For a process that has not been elected yet.
     pub fn none() -> Self {
         Self(Arc::new(Mutex::new(Until::Never)))
     }
 
+    /// For a process that decides and reports, and never writes.
+    pub fn report_only() -> Self {
+        Self(Arc::new(Mutex::new(Until::Watching)))
+    }
+
     /// Writes are allowed until then, and no longer unless the permit is extended.
     pub fn extend(&self, until: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Until::For(until);
+        self.set(Until::For(until));
     }
 
     /// Writes are not allowed any more.
     pub fn revoke(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Until::Never;
+        self.set(Until::Never);
+    }
+
+    /// Writes are not allowed any more, and nothing changes that: what was decided cannot be recorded.
+    pub fn end(&self) {
+        self.set(Until::Ended);
+    }
+
+    fn set(&self, until: Until) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, Until::Ended) {
+            *state = until;
+        }
     }
 
     fn check(&self) -> Result<(), WriteRefused> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Until::Ever => Ok(()),
-            Until::Never => Err(WriteRefused("it was not elected, or only looks")),
+            Until::Never => Err(WriteRefused::NotElected),
+            Until::Watching => Err(WriteRefused::OnlyReports),
+            Until::Ended => Err(WriteRefused::NoJournal),
             Until::For(until) if Instant::now() < until => Ok(()),
-            Until::For(_) => Err(WriteRefused("its lease ran out")),
+            Until::For(_) => Err(WriteRefused::LeaseRanOut),
         }
     }
 }

@@ -12,10 +12,11 @@ use bulkhead_api::{
 use bulkhead_core::call::Reason;
 use bulkhead_core::combine::{Because, Remarks};
 use bulkhead_core::decide::schedule::ScheduleExplanation;
-use bulkhead_core::journal::{Decision, Entry, Input, Journal, Subject};
+use bulkhead_core::journal::{Case, Decision, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::PolicySet;
+use bulkhead_estimator::EstimatorPool;
 use bulkhead_plugin::Registry;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, ResourceExt};
@@ -28,6 +29,7 @@ use crate::flags::Flags;
 use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
+use crate::scheduler::WriteBudget;
 use crate::store::{Key, Store};
 use crate::webhook::Webhooks;
 
@@ -84,6 +86,10 @@ pub struct Context {
     pub failures: Arc<Failures>,
     /// Numbers about what goes on.
     pub metrics: Arc<Metrics>,
+    /// How many writes the scheduler may make.
+    pub scheduler_budget: Arc<WriteBudget>,
+    /// Accurate estimators, if there are any.
+    pub estimators: Option<Arc<EstimatorPool>>,
     /// Key of the binding whose scheduling is explained in the journal, as `namespace/name` or `name`.
     pub explain: Option<String>,
     /// Resource templates, on the API server that [`HUB`] names.
@@ -115,7 +121,7 @@ pub struct Stores {
     pub eviction_pauses: Arc<Store<EvictionPause>>,
     /// Clusters that people empty.
     pub cluster_drains: Arc<Store<ClusterDrain>>,
-    /// Namespaced bindings, indexed by target cluster.
+    /// Namespaced bindings, indexed by target cluster and by what they have to do with dependencies.
     pub bindings: Arc<Store<ResourceBinding>>,
     /// Cluster-scoped bindings, indexed by target cluster.
     pub cluster_bindings: Arc<Store<ClusterResourceBinding>>,
@@ -136,7 +142,10 @@ impl Default for Stores {
             taint_policies: Store::new(),
             eviction_pauses: Store::new(),
             cluster_drains: Store::new(),
-            bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
+            bindings: Store::indexed(|binding| {
+                let clusters = binding.spec.clusters.iter().map(|target| target.name.clone());
+                clusters.chain(crate::dependencies::index(binding)).collect()
+            }),
             cluster_bindings: Store::indexed(|binding| binding.spec.clusters.iter().map(|t| t.name.clone()).collect()),
             works: Store::indexed(|work| {
                 let id = |key| work.labels().get(key).filter(|id| !id.is_empty()).cloned();
@@ -158,17 +167,24 @@ impl Stores {
 /// How often each operation failed, by controller and error. Bounded by the number of different texts, which
 /// is cut at [`Failures::KINDS_MAX`].
 #[derive(Default)]
-pub struct Failures(Mutex<BTreeMap<(String, String), u64>>);
+pub struct Failures {
+    counts: Mutex<BTreeMap<(String, String), u64>>,
+    withheld: AtomicU64,
+}
 
 impl Failures {
     /// Most different failures that are told apart.
     pub const KINDS_MAX: usize = 1_000;
 
-    /// Counts a failure.
+    /// Counts a failure, or a write that was withheld.
     pub fn count(&self, controller: &str, error: &Error) {
+        if error.is_withheld() {
+            self.withheld.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         // Who lost a race is of no interest, only how often it happens.
         let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (controller.to_owned(), text);
         if failures.len() < Self::KINDS_MAX || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
@@ -177,8 +193,13 @@ impl Failures {
 
     /// Everything counted so far: controller, error, count.
     pub fn counts(&self) -> Vec<(String, String, u64)> {
-        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         failures.iter().map(|((controller, error), count)| (controller.clone(), error.clone(), *count)).collect()
+    }
+
+    /// Writes that were decided and not sent, because this process only reports.
+    pub fn withheld(&self) -> u64 {
+        self.withheld.load(Ordering::Relaxed)
     }
 }
 
@@ -201,29 +222,26 @@ impl Context {
 
     /// Records a decision. Called before its effects are applied.
     pub(crate) fn record(&self, record: Record) -> u64 {
-        self.record_explained(record, None)
+        self.record_decided(record, None, None)
     }
 
-    /// Records a scheduling decision with how it came about.
-    pub(crate) fn record_explained(&self, record: Record, explanation: Option<Arc<ScheduleExplanation>>) -> u64 {
+    /// Records a decision with what it was made from and, for scheduling, how it came about.
+    pub(crate) fn record_decided(
+        &self,
+        record: Record,
+        case: Option<&Arc<Case>>,
+        explanation: Option<Arc<ScheduleExplanation>>,
+    ) -> u64 {
         let Record { controller, subject, cluster, decision, because, effect, inputs } = record;
         let controller = controller.to_owned();
-        self.journal.record(Entry {
-            at: self.clock.now(),
-            controller,
-            subject,
-            cluster,
-            decision,
-            because,
-            effect,
-            inputs,
-            explanation,
-        })
+        let at = self.clock.now();
+        let entry = Entry { at, controller, subject, cluster, decision, because, effect, inputs, explanation };
+        self.journal.record_decided(entry, case)
     }
 
     /// Passes a result on; if it is an error, the decisions it was to put into effect are abandoned.
     pub(crate) fn settle<T>(&self, records: &[u64], result: Result<T, Error>) -> Result<T, Error> {
-        if result.is_err() {
+        if result.as_ref().is_err_and(|error| !error.is_withheld()) {
             for id in records {
                 self.journal.abandon(*id);
             }

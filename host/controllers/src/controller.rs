@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use crate::connection::WriteRefused;
 use crate::queue::WorkQueue;
 
 /// What a reconcile asks for when nothing went wrong.
@@ -54,6 +55,13 @@ impl Error {
         }
     }
 
+    /// Whether the write was decided and not sent, because this process only reports.
+    pub fn is_withheld(&self) -> bool {
+        let Self::Api { source, .. } = self else { return false };
+        let kube::Error::Service(error) = &**source else { return false };
+        error.downcast_ref() == Some(&WriteRefused::OnlyReports)
+    }
+
     /// Whether another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))
@@ -97,7 +105,8 @@ pub(crate) async fn run<K, F, Fut>(
                 }
                 // Whoever lost a race has only to look again; that is no failure to back off from.
                 let lost_race = outcome.as_ref().is_err_and(Error::is_conflict);
-                queue.done(&key, outcome.is_err() && !lost_race);
+                let withheld = outcome.as_ref().is_err_and(Error::is_withheld);
+                queue.done(&key, outcome.is_err() && !lost_race && !withheld);
                 match outcome {
                     Ok(Action::After(delay)) => queue.add_after(key, delay),
                     Err(_) if lost_race => queue.add_after(key, AFTER_CONFLICT),

@@ -44,6 +44,9 @@ fn load(context: &Context) {
                 format!("{} of {} {} is answered by {winner}", point.function(), target.api_version, target.kind);
             report(context, customization, EventType::Warning, "RuleShadowed", &message);
         }
+        for (_, remark) in outcome.remarks.iter().filter(|(about, _)| *about == name) {
+            report(context, customization, EventType::Warning, "NotPortable", remark);
+        }
         if let Some((_, error)) = outcome.faulty.iter().find(|(faulty, _)| *faulty == name) {
             report(context, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
         } else if customization.spec.customizations.scripts().next().is_some() {

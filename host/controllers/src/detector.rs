@@ -22,6 +22,7 @@ use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::interpreter::NoInterpreter;
 use crate::kinds::ObjectKind;
+use crate::priority;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -56,7 +57,7 @@ pub(crate) async fn run(context: Context) {
     });
     let templates = Arc::clone(&queue);
     let _templates = context.templates.subscribe(move |origin, change| {
-        if is_template_change(change) {
+        if dynamic::is_template_change(change) {
             templates.add((origin.kind.clone(), Key::of(change.object())));
         }
     });
@@ -105,23 +106,6 @@ fn policy_changed<P>(
             }
         }
     }
-}
-
-/// A template matters again when anything but its status, or bookkeeping of the API server, changes.
-fn is_template_change(change: &Change<'_, DynamicObject>) -> bool {
-    let Change::Updated { old, new } = change else { return true };
-    let content = |object: &DynamicObject| {
-        let mut data = object.data.clone();
-        if let Some(data) = data.as_object_mut() {
-            data.remove("status");
-        }
-        data
-    };
-    let metadata = |object: &DynamicObject| {
-        let meta = &object.metadata;
-        (meta.labels.clone(), meta.annotations.clone(), meta.deletion_timestamp.clone(), meta.uid.clone())
-    };
-    metadata(old) != metadata(new) || content(old) != content(new)
 }
 
 /// Starts the informer of a kind; its templates then turn up by themselves.
@@ -345,7 +329,7 @@ async fn describe(
         suspension.get_or_insert_with(|| json!({}))["scheduling"] = scheduling;
     }
     spec.suspension = suspension;
-    Ok(())
+    if spec.resource.namespace.is_empty() { Ok(()) } else { priority::describe(context, policy, spec).await }
 }
 
 /// What a template wants to run.

@@ -9,6 +9,7 @@ use kube::runtime::watcher;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use crate::context::{Context, HUB};
 use crate::controller::Error;
 use crate::kinds::{Kinds, ObjectKind};
 use crate::store::{Change, Key, Store, Subscription};
@@ -133,6 +134,37 @@ fn forward(
             handler(&origin, change);
         }
     })
+}
+
+/// A template matters again when anything but its status, or bookkeeping of the API server, changes.
+pub(crate) fn is_template_change(change: &Change<'_, DynamicObject>) -> bool {
+    let Change::Updated { old, new } = change else { return true };
+    let content = |object: &DynamicObject| {
+        let mut data = object.data.clone();
+        if let Some(data) = data.as_object_mut() {
+            data.remove("status");
+        }
+        data
+    };
+    let metadata = |object: &DynamicObject| {
+        let meta = &object.metadata;
+        (meta.labels.clone(), meta.annotations.clone(), meta.deletion_timestamp.clone(), meta.uid.clone())
+    };
+    metadata(old) != metadata(new) || content(old) != content(new)
+}
+
+/// An object of the control plane: what its informer knows or, where that does not know it, what the API server says.
+pub(crate) async fn hub_object(
+    context: &Context,
+    kind: &ObjectKind,
+    key: &Key,
+) -> Result<Option<Arc<DynamicObject>>, Error> {
+    if let Some(known) = context.templates.get(HUB, kind, key) {
+        return Ok(Some(known));
+    }
+    let api = context.kinds.resolve(kind).await?.api(context.hub.clone(), &key.namespace);
+    let found = api.get_opt(&key.name).await.map_err(Error::api(format!("reading {} {key}", kind.kind)))?;
+    Ok(found.map(Arc::new))
 }
 
 /// The object as plain JSON, which is what policies see.

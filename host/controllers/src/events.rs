@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -30,6 +31,7 @@ struct Pending {
     reason: &'static str,
     message: String,
     source: &'static str,
+    decision: Option<u64>,
 }
 
 /// Hands events to the writer.
@@ -37,6 +39,8 @@ struct Pending {
 pub struct Events {
     pending: mpsc::Sender<Pending>,
     dropped: Arc<AtomicU64>,
+    /// The decision that they are about.
+    decision: Option<u64>,
 }
 
 /// Writes events; [`Writer::run`] must be running somewhere.
@@ -56,11 +60,16 @@ type Written = (String, i32);
 /// A recorder and its writer.
 pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
     let (sender, pending) = mpsc::channel(PENDING_MAX);
-    let events = Events { pending: sender, dropped: Arc::default() };
+    let events = Events { pending: sender, dropped: Arc::default(), decision: None };
     (events, Writer { client, clock, pending, written: Mutex::default() })
 }
 
 impl Events {
+    /// The same, for events that come from a decision with that id in the journal.
+    pub(crate) fn of(&self, decision: Option<u64>) -> Self {
+        Self { decision, ..self.clone() }
+    }
+
     /// Emits an event about an object. `source` is the controller.
     pub fn emit(
         &self,
@@ -70,7 +79,7 @@ impl Events {
         reason: &'static str,
         message: impl Into<String>,
     ) {
-        let pending = Pending { about, type_, reason, message: message.into(), source };
+        let pending = Pending { about, type_, reason, message: message.into(), source, decision: self.decision };
         if self.pending.try_send(pending).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -112,8 +121,10 @@ impl Writer {
             api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
             return Ok(());
         }
+        let annotations = pending.decision.map(|id| [(keys::DECISION.to_owned(), id.to_string())].into());
         let event = Event {
             metadata: ObjectMeta {
+                annotations,
                 generate_name: Some(format!("{}.", about.name.as_deref().unwrap_or("object"))),
                 namespace: Some(namespace),
                 ..ObjectMeta::default()

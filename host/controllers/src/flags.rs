@@ -6,14 +6,16 @@ use std::fmt;
 use std::time::Duration;
 
 use bulkhead_api::admission::AdmissionOptions;
+use bulkhead_core::decide::evict::EvictOptions;
 use bulkhead_core::decide::eviction::{BrakeBy, BrakeSettings, PreCheck, Rate};
-use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
+use bulkhead_core::decide::finish::{PurgeWithoutReplacement, ReplacementHealth, RestoreSource};
 use bulkhead_core::model::PurgeMode;
 use bulkhead_core::pod::Detail;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::interpreter::NoInterpreter;
+use crate::webhook::WebhookTransport;
 
 /// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -122,10 +124,14 @@ pub enum FeatureGate {
     MultiplePodTemplatesScheduling,
     /// What was placed a moment ago counts as taken. Off by default.
     SchedulingOvercommitProtection,
+    /// Bindings get the value of the PriorityClass that their policy names. On by default.
+    PriorityBasedScheduling,
     /// Groups of workloads that must or must not run beside each other. Off by default.
     WorkloadAffinity,
     /// Requirements of replicas tell the priority class and the namespace. Off by default.
     ResourceQuotaEstimate,
+    /// What a workload depends on goes where it goes, if its policy says `propagateDeps`. On by default.
+    PropagateDeps,
     /// Taints of effect `PreferNoExecute`, as the proposal "Optimize Cluster Failover" describes them. Off by default.
     PreferNoExecute,
 }
@@ -186,6 +192,18 @@ pub struct Flags {
     /// Not in Karmada: whether an eviction is called off when its cluster is well again and the workload found no
     /// other place. `never` is Karmada's rule.
     pub restore_recovered_source: RestoreSource,
+    /// Not in Karmada: when a healthy report counts as one of a replacement. `covering` asks it to show as many
+    /// available replicas as are placed there, because a report may be older than the placement; `reported` takes its
+    /// word, as Karmada does.
+    pub replacement_health: ReplacementHealth,
+    /// Not in Karmada: whether workloads that a taint drove away go back once their home is well again, the copy that
+    /// stands in staying until the one at home is healthy.
+    pub enable_failback: bool,
+    /// For how long a home must be ready, with the same taints, before anything goes back; twice as long after each
+    /// return that did not last.
+    pub failback_stabilization_window: GoDuration,
+    /// How many workloads may be on their way back at a time.
+    pub failback_concurrency: usize,
     /// Not in current Karmada: after how long a cluster that is not Ready gets a `NoExecute` taint by itself, as
     /// before version 1.14. 0 is never.
     pub failover_eviction_timeout: GoDuration,
@@ -215,6 +233,32 @@ pub struct Flags {
     pub third_party_interpreters: bool,
     /// Not in Karmada: what counts for objects whose health nobody interprets; there they are healthy.
     pub health_without_interpreter: NoInterpreter,
+    /// Not in Karmada: whether webhook interpreters may be asked over plain HTTP and send elsewhere; `karmada` is its rule.
+    pub interpreter_webhook_transport: WebhookTransport,
+    /// Writes per second that the scheduler may make in the long run.
+    pub kube_api_qps: f64,
+    /// Writes that the scheduler may make at once.
+    pub kube_api_burst: u32,
+    /// Whether accurate estimators are asked before a decision.
+    pub enable_scheduler_estimator: bool,
+    /// Whether those of Pull clusters are left alone.
+    pub disable_scheduler_estimator_in_pull_mode: bool,
+    /// How long all estimators together may take for one decision.
+    pub scheduler_estimator_timeout: GoDuration,
+    /// Namespace of the Services of estimators.
+    pub scheduler_estimator_service_namespace: String,
+    /// What the names of the Services of estimators start with; a hyphen and the cluster's name follow.
+    pub scheduler_estimator_service_prefix: String,
+    /// Port of estimators.
+    pub scheduler_estimator_port: u16,
+    /// File with the scheduler's certificate for estimators, PEM; empty for none.
+    pub scheduler_estimator_cert_file: String,
+    /// File with its key, PEM.
+    pub scheduler_estimator_key_file: String,
+    /// File with the CA that signs the certificates of estimators, PEM; empty for plain text.
+    pub scheduler_estimator_ca_file: String,
+    /// Whether estimators may have any certificate.
+    pub insecure_skip_estimator_verify: bool,
 }
 
 impl Default for Flags {
@@ -243,6 +287,10 @@ impl Default for Flags {
             graceful_eviction_timeout: GoDuration::from_secs(600),
             purge_without_replacement: PurgeWithoutReplacement::default(),
             restore_recovered_source: RestoreSource::default(),
+            replacement_health: ReplacementHealth::default(),
+            enable_failback: false,
+            failback_stabilization_window: GoDuration::from_secs(600),
+            failback_concurrency: 1,
             failover_eviction_timeout: GoDuration::from_secs(0),
             allow_no_execute_taint_policy: false,
             default_not_ready_toleration_seconds: None,
@@ -255,6 +303,19 @@ impl Default for Flags {
             enable_empty_workload_propagation: false,
             third_party_interpreters: true,
             health_without_interpreter: NoInterpreter::Healthy,
+            interpreter_webhook_transport: WebhookTransport::Strict,
+            kube_api_qps: 40.0,
+            kube_api_burst: 60,
+            enable_scheduler_estimator: false,
+            disable_scheduler_estimator_in_pull_mode: false,
+            scheduler_estimator_timeout: GoDuration::from_secs(3),
+            scheduler_estimator_service_namespace: "karmada-system".to_owned(),
+            scheduler_estimator_service_prefix: "karmada-scheduler-estimator".to_owned(),
+            scheduler_estimator_port: 10352,
+            scheduler_estimator_cert_file: String::new(),
+            scheduler_estimator_key_file: String::new(),
+            scheduler_estimator_ca_file: String::new(),
+            insecure_skip_estimator_verify: false,
         }
     }
 }
@@ -263,7 +324,10 @@ impl Flags {
     /// Whether a gate is on.
     pub fn gate(&self, gate: FeatureGate) -> bool {
         let default = match gate {
-            FeatureGate::CustomizedClusterResourceModeling | FeatureGate::GracefulEviction => true,
+            FeatureGate::CustomizedClusterResourceModeling
+            | FeatureGate::GracefulEviction
+            | FeatureGate::PriorityBasedScheduling
+            | FeatureGate::PropagateDeps => true,
             FeatureGate::Failover
             | FeatureGate::StatefulFailoverInjection
             | FeatureGate::MultiplePodTemplatesScheduling
@@ -273,6 +337,18 @@ impl Flags {
             | FeatureGate::PreferNoExecute => false,
         };
         self.feature_gates.get(&gate).copied().unwrap_or(default)
+    }
+
+    /// Which taints evict, and how. Without the gate nothing moves because of a cluster's health, whoever set the taint;
+    /// a drain is a person's word and works all the same.
+    pub fn evict_options(&self) -> EvictOptions {
+        let failover = self.gate(FeatureGate::Failover) && self.enable_taint_manager;
+        EvictOptions {
+            no_execute: failover && self.enable_no_execute_taint_eviction,
+            prefer_no_execute: failover && self.gate(FeatureGate::PreferNoExecute),
+            default_purge_mode: self.no_execute_taint_eviction_purge_mode,
+            preserve_state: self.gate(FeatureGate::StatefulFailoverInjection),
+        }
     }
 
     /// Switches of the webhooks.
@@ -310,6 +386,7 @@ impl Flags {
             ("cluster-monitor-grace-period", self.cluster_monitor_grace_period),
             ("cluster-startup-grace-period", self.cluster_startup_grace_period),
             ("cluster-lease-duration", self.cluster_lease_duration),
+            ("failback-stabilization-window", self.failback_stabilization_window),
         ];
         for (name, period) in periods {
             if period.0.is_zero() {
@@ -328,6 +405,18 @@ impl Flags {
         }
         if !(0.0..=1.0).contains(&self.unhealthy_cluster_threshold) {
             return Err("unhealthy-cluster-threshold: must be a share from 0 to 1".to_owned());
+        }
+        if !self.kube_api_qps.is_finite() || self.kube_api_qps <= 0.0 {
+            return Err("kube-api-qps: must be a number of writes per second greater than 0".to_owned());
+        }
+        if self.kube_api_burst == 0 {
+            return Err("kube-api-burst: must be 1 or more".to_owned());
+        }
+        if self.failback_concurrency == 0 {
+            return Err("failback-concurrency: must be 1 or more; enable-failback switches failback off".to_owned());
+        }
+        if self.scheduler_estimator_cert_file.is_empty() != self.scheduler_estimator_key_file.is_empty() {
+            return Err("scheduler-estimator-cert-file and scheduler-estimator-key-file: must be given together".into());
         }
         if self.no_execute_taint_eviction_purge_mode == PurgeMode::Never {
             return Err("no-execute-taint-eviction-purge-mode: must be Gracefully or Directly".to_owned());
@@ -376,6 +465,9 @@ mod tests {
         check(|flags| flags.unhealthy_cluster_threshold = 1.1, Some("unhealthy-cluster-threshold"));
         check(|flags| flags.unhealthy_cluster_threshold = f64::NAN, Some("unhealthy-cluster-threshold"));
         check(|flags| flags.cluster_lease_duration = GoDuration::default(), Some("cluster-lease-duration"));
+        let window = "failback-stabilization-window";
+        check(|flags| flags.failback_stabilization_window = GoDuration::default(), Some(window));
+        check(|flags| flags.failback_concurrency = 0, Some("failback-concurrency"));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! When old copies may go (Karmada: `pkg/controllers/gracefuleviction`).
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::finish::{self, FinishOptions, FinishPlan, FinishSnapshot};
-use bulkhead_core::journal::Decision;
+use bulkhead_core::journal::{Case, Decision, Question, plan};
 use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
 use kube::ResourceExt;
 use serde_json::json;
@@ -14,6 +16,7 @@ use serde_json::json;
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
+use crate::deliberation::Basis;
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -73,10 +76,20 @@ impl Reconcile for GracefulEviction {
             timeout_s: context.flags.graceful_eviction_timeout.as_secs(),
             purge_without_replacement: context.flags.purge_without_replacement,
             restore_source: context.flags.restore_recovered_source,
+            replacement_health: context.flags.replacement_health,
         };
-        let snapshot = FinishSnapshot { binding: &model, sources: &sources, options, now: context.clock.now() };
-        let plan = finish::decide(snapshot, &context.policies());
-        let records = self.record(&key, &*binding, &plan);
+        let now = context.clock.now();
+        let asking = context.asking(context.policies(), &[CallKind::EvictionCheck]);
+        let snapshot = FinishSnapshot { binding: &model, sources: &sources, options, now };
+        let plan = finish::decide(snapshot, asking.policies());
+        let basis = || Basis {
+            trigger: "the binding, one of its clusters or an eviction check changed, or its time came",
+            now,
+            question: Question::Finish { binding: Arc::new(model), options },
+            clusters: sources.into_iter().map(Arc::new).collect(),
+            plan: plan::finish(&plan),
+        };
+        let records = self.record(&key, &*binding, &plan, || asking.case(basis));
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
             let api = B::api(context.hub.clone(), &key.namespace);
@@ -84,11 +97,12 @@ impl Reconcile for GracefulEviction {
             if let Some(clusters) = &plan.clusters {
                 patch["spec"]["clusters"] = json!(clusters);
             }
+            context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
             let patched = patch_if_unchanged(&api, &*binding, patch).await.map_err(operation);
             context.settle(&records, patched)?;
         }
-        self.emit(&*binding, &plan);
+        self.emit(&*binding, &plan, &records);
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
         Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))
     }
@@ -96,7 +110,8 @@ impl Reconcile for GracefulEviction {
 
 impl GracefulEviction {
     /// That an eviction was called off is news that Karmada has no event for.
-    fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan) {
+    fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan, records: &[u64]) {
+        let events = self.context.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
             ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
         });
@@ -106,15 +121,22 @@ impl GracefulEviction {
         });
         for (reason, message) in released.chain(called_off) {
             for about in [about(binding), template_of(binding)] {
-                self.context.events.emit(NAME, about, EventType::Normal, reason, message.clone());
+                events.emit(NAME, about, EventType::Normal, reason, message.clone());
             }
         }
     }
 
     /// Records releases, and holds whose reason is new. Returns the records that depend on a write.
-    fn record<B: Binding>(&self, key: &Key, binding: &B, plan: &FinishPlan) -> Vec<u64> {
+    fn record<B: Binding>(
+        &self,
+        key: &Key,
+        binding: &B,
+        plan: &FinishPlan,
+        case: impl FnOnce() -> Option<Arc<Case>>,
+    ) -> Vec<u64> {
+        let case = LazyCell::new(case);
         let record = |cluster: &str, decision, because: &Because, effect: &str| {
-            self.context.record(Record {
+            let record = Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.to_owned()),
@@ -122,7 +144,8 @@ impl GracefulEviction {
                 because: because.clone(),
                 effect: effect.to_owned(),
                 inputs: vec![input(binding)],
-            })
+            };
+            self.context.record_decided(record, case.as_ref(), None)
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = false;

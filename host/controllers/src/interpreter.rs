@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bulkhead_core::call::{Call, HealthCall, InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine::{self, Because, HealthOutcome, InterpretOutcome, PolicyFault, Remarks};
+use bulkhead_core::call::{Call, CallKind, HealthCall, InterpretCall, Interpretation, Operation};
+use bulkhead_core::combine::{self, HealthOutcome, InterpretOutcome, PolicyFault, Remarks};
 use bulkhead_core::composition::HealthRule;
-use bulkhead_core::journal::Subject;
-use bulkhead_core::model::Health;
+use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
+use bulkhead_core::journal::{Case, Question, Subject, plan};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_plugin::Layer;
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::deliberation::Basis;
 use crate::kinds::ObjectKind;
 use crate::webhook;
 
@@ -55,6 +56,8 @@ impl UncoveredKinds {
 pub(crate) struct ObjectHealth {
     pub(crate) outcome: HealthOutcome,
     pub(crate) newly_uncovered: bool,
+    /// What it was decided from, if the journal keeps that.
+    pub(crate) case: Option<Arc<Case>>,
 }
 
 impl Context {
@@ -97,15 +100,25 @@ impl Context {
             _ => PolicySet::clone(&self.policies()),
         };
         let covered = policies.answering(&call).next().is_some();
-        let mut outcome = combine::health(&policies, health);
+        let uncovered = match self.flags.health_without_interpreter {
+            NoInterpreter::Healthy => Uncovered::Healthy,
+            NoInterpreter::Unknown | NoInterpreter::Refuse => Uncovered::Unknown,
+        };
+        let now = health.now;
+        let asking = self.asking_those(Arc::new(policies), &[CallKind::Health], |policy| {
+            policy.capabilities().iter().any(|capability| capability.answers(&call))
+        });
+        let outcome = health::decide(HealthSnapshot { object, uncovered, now }, asking.policies());
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
-        if !covered && self.flags.health_without_interpreter != NoInterpreter::Healthy {
-            outcome.health = Health::Unknown;
-            let message = "no health interpreter covers this kind, and such objects do not count as healthy here";
-            outcome.because = Because::rule("NoInterpreter", message);
-        }
-        ObjectHealth { outcome, newly_uncovered }
+        let case = asking.case(|| Basis {
+            trigger: "what the member cluster reports of the object changed",
+            now,
+            question: Question::Health { object: Arc::clone(object), uncovered },
+            clusters: Vec::new(),
+            plan: plan::health(&outcome),
+        });
+        ObjectHealth { outcome, newly_uncovered, case }
     }
 
     /// Whether somebody interprets the health of objects of that kind.

@@ -11,8 +11,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::context::{Context, Scope, Stores};
 use crate::dynamic::Tasks;
 use crate::{
-    agent, application_failover, binding, binding_status, cluster, cluster_status, customizations, detector, drain,
-    execution, graceful_eviction, scheduler, taint_manager, work_status,
+    agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
+    dependencies, detector, drain, execution, graceful_eviction, scheduler, taint_manager, work_status,
 };
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -28,9 +28,11 @@ const CONTROLLERS: &[(&str, Run)] = &[
     ("bindingStatus", |context| Box::pin(binding_status::run(context))),
     ("clusterStatus", |context| Box::pin(cluster_status::run(context))),
     ("cluster", |context| Box::pin(cluster::run(context))),
+    ("clustertaintpolicy", |context| Box::pin(cluster_taints::run(context))),
     ("taintManager", |context| Box::pin(taint_manager::run(context))),
     ("clusterDrain", |context| Box::pin(drain::run(context))),
     ("gracefulEviction", |context| Box::pin(graceful_eviction::run(context))),
+    ("dependenciesDistributor", |context| Box::pin(dependencies::run(context))),
     ("applicationFailover", |context| Box::pin(application_failover::run(context))),
 ];
 
@@ -59,22 +61,27 @@ pub struct Manager {
 impl Manager {
     /// Starts the informers and every controller that the context's scope calls for.
     pub fn start(context: Context) -> Self {
-        Self::start_only(context, |_| true)
+        let manager = Self::watch(context);
+        for name in manager.names() {
+            manager.start_controller(name);
+        }
+        manager
     }
 
-    /// Starts the informers, and those of the scope's controllers that `wanted` names.
-    pub fn start_only(context: Context, wanted: impl Fn(&str) -> bool) -> Self {
+    /// Starts the informers and no controller yet.
+    pub fn watch(context: Context) -> Self {
         let controllers = match context.scope {
             Scope::Push => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
         let informers = Tasks::default();
         start_informers(&informers, &context.stores, &context.hub, &context.scope);
-        let manager = Self { context, controllers, running: Mutex::default(), tasks: Mutex::default(), informers };
-        for (name, _) in controllers.iter().filter(|(name, _)| wanted(name)) {
-            manager.start_controller(name);
-        }
-        manager
+        Self { context, controllers, running: Mutex::default(), tasks: Mutex::default(), informers }
+    }
+
+    /// Names of the controllers that the context's scope calls for.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.controllers.iter().map(|(name, _)| *name)
     }
 
     /// Starts a controller unless it runs. Returns whether there is one of that name.

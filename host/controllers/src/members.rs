@@ -33,6 +33,28 @@ pub struct MemberClients {
     permit: WritePermit,
 }
 
+/// The one member that an agent works in.
+pub struct OneMember {
+    name: String,
+    client: Client,
+}
+
+impl OneMember {
+    /// The member of that name, reached by that client.
+    pub fn new(name: String, client: Client) -> Self {
+        Self { name, client }
+    }
+}
+
+impl Members for OneMember {
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        if cluster == self.name {
+            return Ok(self.client.clone());
+        }
+        Err(MemberError::NotYet(format!("this is the agent of {}, and not of {cluster}", self.name)))
+    }
+}
+
 /// A client, or why there is none, with what it was made of.
 struct Known {
     made_of: Source,

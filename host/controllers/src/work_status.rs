@@ -109,7 +109,7 @@ async fn manifest_status(
         name: object.name.clone(),
     };
     let before = work.status.manifest_statuses.first();
-    let ObjectHealth { outcome, newly_uncovered } = context.health(observed).await;
+    let ObjectHealth { outcome, newly_uncovered, case } = context.health(observed).await;
     if newly_uncovered {
         let message = format!("no interpreter tells the health of {} {}", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
@@ -118,7 +118,7 @@ async fn manifest_status(
     let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
     if before.and_then(|before| before.health) != Some(outcome.health) {
-        context.record(Record {
+        let record = Record {
             controller: NAME,
             subject: subject.clone(),
             cluster: Some(cluster.clone()),
@@ -126,7 +126,8 @@ async fn manifest_status(
             because: outcome.because,
             effect: outcome.health.as_str().to_owned(),
             inputs: vec![input(work)],
-        });
+        };
+        context.record_decided(record, case.as_ref(), None);
     }
     let mut remarks = outcome.remarks;
     let (told, more) = Context::told(context.interpretation(Operation::ReflectStatus { object: observed }).await);

@@ -172,6 +172,8 @@ pub mod kinds {
             ResourceKind::namespaced("networking.k8s.io", "v1", "Ingress", "ingresses")
                 .with_status()
                 .with_short_names(&["ing"]),
+            ResourceKind::cluster_scoped("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
+                .with_short_names(&["pc"]),
             ResourceKind::namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
                 .with_status()
                 .with_short_names(&["pdb"]),

@@ -12,6 +12,7 @@
 //! objects are kept, `watch` for how changes reach clients, and `emulator` for the member clusters.
 
 mod admission;
+mod answers;
 mod clock;
 mod delete;
 mod discovery;
@@ -34,6 +35,7 @@ mod watch;
 mod write;
 
 pub use admission::{Admission, AdmissionRequest, DenialReason, Denied, Operation};
+pub use answers::Answer;
 pub use clock::Clock;
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use emulator::failure::FailureMode;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -12,8 +13,10 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::admission::Admission;
+use crate::answers::{Answer, Answers};
 use crate::clock::Clock;
 use crate::delete::{DeleteOptions, Deletion, Propagation};
 use crate::discovery;
@@ -85,6 +88,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     ready: Mutex<ReadyState>,
     requests: Mutex<BTreeMap<(Verb, KindId), u64>>,
+    answers: Answers,
     faults: Faults,
 }
 
@@ -123,6 +127,7 @@ impl ApiServer {
                 state: Mutex::new(state),
                 ready: Mutex::new(ReadyState::Ready),
                 requests: Mutex::new(BTreeMap::new()),
+                answers: Answers::default(),
                 faults: Faults::default(),
             }),
         }
@@ -197,6 +202,18 @@ impl ApiServer {
         table.changed.notify_waiters();
     }
 
+    /// Lets open watches of a kind tell nothing for that long: whoever follows them has stale copies meanwhile.
+    pub fn delay_watches(&self, kind: KindId, delay: Duration) {
+        let mut state = self.shared.lock_state();
+        state.table_mut(kind).quiet_until = Some(Instant::now() + delay);
+    }
+
+    /// Forgets the changes of a kind, as etcd does now and then: a watch that is behind, or resumes from before, gets
+    /// 410.
+    pub fn compact(&self, kind: KindId) {
+        self.shared.lock_state().table_mut(kind).compact();
+    }
+
     /// Requests seen so far, by `verb resource`, such as `list deployments.apps`; health and discovery do not count.
     pub fn requests(&self) -> BTreeMap<String, u64> {
         let state = self.shared.lock_state();
@@ -210,6 +227,11 @@ impl ApiServer {
                 *totals.entry(key).or_default() += count;
                 totals
             })
+    }
+
+    /// Writes seen so far, by how they were answered. Those that a fault kept from being carried out do not count.
+    pub fn writes(&self) -> BTreeMap<Answer, u64> {
+        self.shared.answers.counts()
     }
 
     /// Stored objects by resource, such as `deployments.apps`; resources without objects are left out.
@@ -253,7 +275,11 @@ impl ApiServer {
                 let _ = self.dispatch(link, &call);
                 Err(ConnectionError::Reset { server })
             }
-            None => Ok(self.dispatch(link, &call).unwrap_or_else(|error| refusal(&error))),
+            None => {
+                let response = self.dispatch(link, &call).unwrap_or_else(|error| refusal(&error));
+                self.shared.answers.note(&call.resource, response.status().as_u16());
+                Ok(response)
+            }
         }
     }
 

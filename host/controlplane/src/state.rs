@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::kind::{KindId, ResourceKind};
 use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids};
@@ -24,6 +25,8 @@ pub(crate) struct Table {
     pub(crate) compacted: u64,
     /// Grows when the open watches of this kind are told to end.
     pub(crate) watch_epoch: u64,
+    /// Until when open watches tell nothing new; absent when they do.
+    pub(crate) quiet_until: Option<Instant>,
     pub(crate) changed: Arc<Notify>,
 }
 
@@ -57,6 +60,14 @@ impl Table {
     pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
         let start = self.log.partition_point(|change| change.resource_version() <= version);
         self.log.range(start..)
+    }
+
+    /// Forgets all changes. A watch that has not seen the last of them gets 410.
+    pub(crate) fn compact(&mut self) {
+        if let Some(last) = self.log.back() {
+            self.compacted = last.resource_version();
+        }
+        self.log.clear();
     }
 
     fn record(&mut self, change: Change, history_events_max: usize) {
@@ -114,6 +125,7 @@ impl State {
             log: VecDeque::new(),
             compacted: 0,
             watch_epoch: 0,
+            quiet_until: None,
             changed: Arc::new(Notify::new()),
         });
         id

@@ -192,6 +192,10 @@ impl Watch {
             let mut notified = pin!(changed.notified());
             notified.as_mut().enable();
             if self.phase == Phase::Following && self.lines.is_empty() {
+                let quiet_until = self.shared.lock_state().table(self.kind).quiet_until;
+                if let Some(until) = quiet_until.filter(|until| *until > Instant::now()) {
+                    sleep_until(until).await;
+                }
                 self.catch_up();
             }
             if let Some(line) = self.lines.pop_front() {

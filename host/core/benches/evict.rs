@@ -19,8 +19,12 @@ use bulkhead_core::time::Time;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-const OPTIONS: EvictOptions =
-    EvictOptions { no_execute: true, prefer_no_execute: true, default_purge_mode: PurgeMode::Gracefully };
+const OPTIONS: EvictOptions = EvictOptions {
+    no_execute: true,
+    prefer_no_execute: true,
+    default_purge_mode: PurgeMode::Gracefully,
+    preserve_state: false,
+};
 const WAITING: usize = 5_000;
 
 fn cluster(name: &str, ready: bool) -> Cluster {

@@ -100,6 +100,15 @@ impl Call<'_> {
         }
     }
 
+    /// Karmada's name of the operation that it is, one of [`OPERATION_NAMES`]; none for what no interpreter is asked.
+    pub fn operation_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Health(_) => Some("InterpretHealth"),
+            Self::Interpret(call) => Some(call.operation.name()),
+            Self::ClusterTaint(_) | Self::Filter(_) | Self::Score(_) | Self::EvictionCheck(_) => None,
+        }
+    }
+
     /// The object that the question is about, for kinds that are registered per kind of object.
     pub fn object(&self) -> Option<&Arc<Value>> {
         match self {
@@ -142,7 +151,8 @@ pub struct FilterCall<'a> {
 }
 
 /// Another binding of the same namespace, as far as workload affinity looks at it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Peer {
     /// Name of the binding.
     pub binding: String,
@@ -204,8 +214,8 @@ pub enum Operation<'a> {
     Revise {
         /// The resource template.
         object: &'a Arc<Value>,
-        /// Replicas to write in.
-        replicas: i32,
+        /// Replicas to write in. As wide as Karmada's; a binding never holds more than 32 bits of it.
+        replicas: i64,
     },
     /// Karmada's `Retain`: the desired object with what the member cluster owns.
     Retain {
@@ -233,8 +243,20 @@ pub enum Operation<'a> {
     },
 }
 
+/// Karmada's names of everything that an interpreter can be asked, in alphabetical order.
+pub const OPERATION_NAMES: [&str; 8] = [
+    "AggregateStatus",
+    "InterpretComponent",
+    "InterpretDependency",
+    "InterpretHealth",
+    "InterpretReplica",
+    "InterpretStatus",
+    "Retain",
+    "ReviseReplica",
+];
+
 impl Operation<'_> {
-    /// Karmada's name of the operation.
+    /// Karmada's name of the operation, one of [`OPERATION_NAMES`].
     pub fn name(&self) -> &'static str {
         match self {
             Self::Replicas { .. } => "InterpretReplica",
@@ -316,7 +338,8 @@ impl fmt::Display for Reason {
 }
 
 /// Answer of a health plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HealthVerdict {
     /// The health; `Unknown` when the plugin cannot tell.
     pub health: Health,
@@ -364,7 +387,8 @@ pub enum FilterVerdict {
 }
 
 /// Answer of an eviction-check plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EvictionVerdict {
     /// The old copy may go.
     Release(Reason),

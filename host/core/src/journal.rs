@@ -1,4 +1,17 @@
 //! The decision journal: one record per decision, made before its effects are applied.
+//!
+//! A record says what was decided and why, for people. Where decisions are to be made again, there is a [`Case`] behind
+//! it: the snapshot, who was asked and what they answered, the plan. Cases are made only for a journal with a
+//! [`Sink`]; the journal in memory does not keep them.
+//!
+//! Start reading at [`case`]; what must not be kept is in [`redact`].
+
+mod answer;
+mod canonical;
+pub mod case;
+pub mod plan;
+pub mod redact;
+mod tape;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,6 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::answer::{Answer, Filtered};
+pub use self::canonical::{Difference, canonical, differences};
+pub use self::case::{Case, Decided, Limits, Question};
+pub use self::tape::{Asked, Seat, Tape};
 use crate::combine::Because;
 use crate::decide::schedule::ScheduleExplanation;
 use crate::time::Time;
@@ -92,6 +109,35 @@ pub enum Decision {
     PluginsChanged,
 }
 
+impl Decision {
+    /// Every decision, in the order of declaration.
+    pub const ALL: [Self; 23] = [
+        Self::Bound,
+        Self::Unbound,
+        Self::Scheduled,
+        Self::NotScheduled,
+        Self::Dispatched,
+        Self::Withdrawn,
+        Self::Applied,
+        Self::Removed,
+        Self::RemovalWaits,
+        Self::ReadyChanged,
+        Self::Tainted,
+        Self::Untainted,
+        Self::Tolerated,
+        Self::Evicted,
+        Self::EvictionsWait,
+        Self::EvictionsResumed,
+        Self::Held,
+        Self::Released,
+        Self::CalledOff,
+        Self::HealthChanged,
+        Self::PluginFault,
+        Self::ShadowDiverged,
+        Self::PluginsChanged,
+    ];
+}
+
 /// The version of an object that a decision was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -153,11 +199,38 @@ pub struct Record {
     pub entry: Entry,
 }
 
+/// Where records go besides memory.
+pub trait Sink: Send + Sync {
+    /// Keeps a record. Its effects are applied when this returns, so whatever is to outlive the process has left it by
+    /// then. Records come in order of id; several in a row may have the same case.
+    fn keep(&self, record: &Record, case: Option<&Arc<Case>>);
+
+    /// Notes that the effects of a decision could not be applied.
+    fn abandon(&self, id: u64);
+}
+
+/// Several parts of a program may share a sink.
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
+        (**self).keep(record, case);
+    }
+
+    fn abandon(&self, id: u64) {
+        (**self).abandon(id);
+    }
+}
+
 /// A journal in memory. When it is full the oldest records go, and [`Journal::dropped`] counts them.
-#[derive(Debug)]
 pub struct Journal {
     records_max: usize,
     state: Mutex<State>,
+    sink: Option<Box<dyn Sink>>,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("records_max", &self.records_max).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -170,11 +243,27 @@ struct State {
 impl Journal {
     /// An empty journal for at most `records_max` records.
     pub fn new(records_max: usize) -> Self {
-        Self { records_max: records_max.max(1), state: Mutex::default() }
+        Self { records_max: records_max.max(1), state: Mutex::default(), sink: None }
+    }
+
+    /// The same with a place that outlives it. `last_id` is the id of the last record that is there already, or 0.
+    pub fn with_sink(records_max: usize, last_id: u64, sink: Box<dyn Sink>) -> Self {
+        let state = State { last_id, ..State::default() };
+        Self { records_max: records_max.max(1), state: Mutex::new(state), sink: Some(sink) }
+    }
+
+    /// Whether records go to a place that wants to know what they were decided from.
+    pub fn keeps_cases(&self) -> bool {
+        self.sink.is_some()
     }
 
     /// Records a decision and returns its id. Called before the decision's effects are applied.
     pub fn record(&self, entry: Entry) -> u64 {
+        self.record_decided(entry, None)
+    }
+
+    /// The same for a decision whose case is known.
+    pub fn record_decided(&self, entry: Entry, case: Option<&Arc<Case>>) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.records.len() == self.records_max {
             state.records.pop_front();
@@ -182,13 +271,20 @@ impl Journal {
         }
         state.last_id += 1;
         let id = state.last_id;
-        state.records.push_back(Record { id, outcome: Outcome::Taken, entry });
+        let record = Record { id, outcome: Outcome::Taken, entry };
+        if let Some(sink) = &self.sink {
+            sink.keep(&record, case);
+        }
+        state.records.push_back(record);
         id
     }
 
     /// Notes that the effects of a decision could not be applied.
     pub fn abandon(&self, id: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sink) = &self.sink {
+            sink.abandon(id);
+        }
         let Some(first) = state.records.front().map(|record| record.id) else { return };
         let position = id.checked_sub(first).and_then(|position| usize::try_from(position).ok());
         if let Some(record) = position.and_then(|position| state.records.get_mut(position)) {

@@ -28,6 +28,13 @@ pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{kind}", name.replace(':', ".")).to_lowercase()
 }
 
+/// The label of an object's binding that says that a certain other binding depends on it. Its value is the permanent id
+/// of that one. (Karmada: `pkg/dependenciesdistributor`, `names.go:GenerateBindingReferenceKey`.)
+pub fn depended_by_label(namespace: &str, name: &str) -> String {
+    let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    format!("resourcebinding.karmada.io/depended-by-{}", safe_hash(&key))
+}
+
 /// Name of the Work of a resource template. `namespace` is empty for cluster scope.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.replace(':', ".").to_lowercase();
@@ -71,6 +78,8 @@ pub mod keys {
     pub const RESOURCE_BINDING_NAME: &str = "resourcebinding.karmada.io/name";
     /// Annotation: name of the cluster-scoped binding a Work belongs to.
     pub const CLUSTER_RESOURCE_BINDING_NAME: &str = "clusterresourcebinding.karmada.io/name";
+    /// Annotation on a binding: what its template depends on, as a JSON list of references.
+    pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
     /// Annotation on a member object: namespace of its Work.
     pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
     /// Annotation on a member object: name of its Work.
@@ -99,6 +108,8 @@ pub mod keys {
     pub const EXECUTION_FINALIZER: &str = "karmada.io/execution-controller";
     /// Finalizer of ResourceBindings.
     pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
+    /// Finalizer of ResourceBindings whose dependencies are distributed.
+    pub const DEPENDENCIES_FINALIZER: &str = "karmada.io/binding-dependencies-distributor";
     /// Finalizer of ClusterResourceBindings.
     pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
     /// Annotation on a Cluster: which policy added which taint, as JSON. Ours, not Karmada's.
@@ -109,6 +120,8 @@ pub mod keys {
     pub const DRAIN_TAINT: &str = "bulkhead.dev/drain";
     /// Label on a binding or its template: an integer; of what waits for eviction, the higher number goes first.
     pub const EVICTION_PRIORITY: &str = "bulkhead.dev/eviction-priority";
+    /// Annotation of objects and events: id of the decision in the journal that the last change came from.
+    pub const DECISION: &str = "bulkhead.dev/decision";
     /// Taint key for a cluster whose Ready condition is False.
     pub const NOT_READY_TAINT: &str = "cluster.karmada.io/not-ready";
     /// Taint key for a cluster whose Ready condition is Unknown.
@@ -127,6 +140,17 @@ mod tests {
         check("ClusterRole", "system:reader", "", "system.reader-95c867f78");
         check("Role", "My:Role", "ns1", "my.role-745c87bdc5");
         check("ConfigMap", "kube-root-ca.crt", "default", "kube-root-ca.crt-cdf669694");
+    }
+
+    #[test]
+    fn labels_of_dependants_differ_by_namespace_and_name() {
+        let prefix = "resourcebinding.karmada.io/depended-by-";
+        let labels =
+            [("a", "web"), ("b", "web"), ("a", "db"), ("", "a/web")].map(|(ns, name)| depended_by_label(ns, name));
+        assert!(labels.iter().all(|label| label.starts_with(prefix) && label.len() > prefix.len()), "{labels:?}");
+        assert!(labels[0] != labels[1] && labels[0] != labels[2], "{labels:?}");
+        // As in Karmada, where a name never has a slash.
+        assert_eq!(labels[0], labels[3]);
     }
 
     #[test]

@@ -65,6 +65,15 @@ impl fmt::Display for PolicyId {
     }
 }
 
+/// The very code and configuration of a policy that is not compiled in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Build {
+    /// SHA-256 of the code, as 64 hexadecimal digits.
+    pub code: String,
+    /// SHA-256 of the configuration as JSON text, as 64 hexadecimal digits.
+    pub config: String,
+}
+
 /// What a policy answers: a kind of call and, for calls about an object, which kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capability {
@@ -83,6 +92,14 @@ impl Capability {
     /// Answers calls of that kind about objects of that kind.
     pub fn on(kind: CallKind, api_version: impl Into<String>, object_kind: impl Into<String>) -> Self {
         Self { kind, object_kind: Some((api_version.into(), object_kind.into())) }
+    }
+
+    /// Answers calls of the kind of that one, about objects of the kind of its object.
+    pub fn like(call: &Call<'_>) -> Self {
+        match call.object().map(|object| object_kind(object)) {
+            Some((api_version, kind)) => Self::on(call.kind(), api_version, kind),
+            None => Self::any(call.kind()),
+        }
     }
 
     /// Whether it promises an answer to that call.
@@ -127,6 +144,11 @@ pub trait Policy: Send + Sync {
     /// What its calls have cost so far. Policies that are compiled in are not metered.
     fn usage(&self) -> Usage {
         Usage::default()
+    }
+
+    /// Its code and configuration. Policies that are compiled in have the version of the program.
+    fn build(&self) -> Option<&Build> {
+        None
     }
 }
 
@@ -277,6 +299,11 @@ impl PolicySet {
     /// The rules by which several answers become one.
     pub fn composition(&self) -> Composition {
         self.composition
+    }
+
+    /// Every policy with how it takes part, in order, those that are off included.
+    pub fn members(&self) -> &[Member] {
+        &self.members
     }
 
     /// The policies that `keep` says yes to, in the same order and with the same rules.

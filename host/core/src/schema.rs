@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::model::{List, SelectorOperator};
+use crate::model::{List, SelectorOperator, TaintEffect};
 use crate::time::Time;
 
 impl JsonSchema for Time {
@@ -48,5 +48,20 @@ impl JsonSchema for SelectorOperator {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string"})
+    }
+}
+
+/// The effects that mean something here. A control plane with our definitions takes no other.
+impl JsonSchema for TaintEffect {
+    fn schema_name() -> Cow<'static, str> {
+        "TaintEffect".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": Self::KNOWN})
     }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::finish::{
-    self, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, RestoreSource, ScheduleResult, result,
+    self, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, ReplacementHealth, RestoreSource,
+    ScheduleResult, result,
 };
-use bulkhead_core::model::{Binding, Cluster, Health};
+use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, Health, TargetCluster};
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugins_builtin::ResourceHealth;
@@ -96,7 +97,10 @@ prop_compose! {
     fn a_binding()(
         targets in prop::collection::vec((prop::sample::select(&NAMES[..]), 0_i64..5), 0..4),
         tasks in NAMES.map(|name| prop::option::weighted(0.5, a_task(name))),
-        healths in NAMES.map(|name| (Just(name), prop::sample::select(vec!["Healthy", "Unhealthy", "Unknown", ""]))),
+        healths in NAMES.map(|name| (
+            Just(name), prop::sample::select(vec!["Healthy", "Healthy", "Unhealthy", "Unknown", ""]),
+            prop::option::of(0_i64..5),
+        )),
         divided in any::<bool>(),
         seen in any::<bool>(),
         scheduled in prop::sample::select(vec!["True", "False"]),
@@ -104,9 +108,15 @@ prop_compose! {
     ) -> Binding {
         let targets: BTreeMap<_, _> = targets.into_iter().collect();
         let targets: Vec<_> = targets.iter().map(|(name, count)| json!({"name": name, "replicas": count})).collect();
-        let item = |(name, health): &(&str, &str)| match *health {
-            "" => json!({"clusterName": name}),
-            health => json!({"clusterName": name, "health": health}),
+        let item = |(name, health, available): &(&str, &str, Option<i64>)| {
+            let mut item = json!({"clusterName": name});
+            if !health.is_empty() {
+                item["health"] = json!(health);
+            }
+            if let Some(available) = available {
+                item["status"] = json!({"availableReplicas": available});
+            }
+            item
         };
         let kind = if divided { "Divided" } else { "Duplicated" };
         serde_json::from_value(json!({
@@ -147,11 +157,15 @@ fn some_options() -> impl Strategy<Value = FinishOptions> {
     use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
     let purge = prop::sample::select(vec![IfPlaced, AfterGracePeriod, OnlyByPolicy]);
     let restore = prop::sample::select(vec![RestoreSource::WhenUnplaced, RestoreSource::Never]);
-    (purge, restore, 0_i64..2000).prop_map(|(purge_without_replacement, restore_source, timeout_s)| FinishOptions {
-        timeout_s,
-        purge_without_replacement,
-        restore_source,
-    })
+    let health = prop::sample::select(vec![ReplacementHealth::Covering, ReplacementHealth::Reported]);
+    (purge, restore, health, 0_i64..2000).prop_map(
+        |(purge_without_replacement, restore_source, replacement_health, timeout_s)| FinishOptions {
+            timeout_s,
+            purge_without_replacement,
+            restore_source,
+            replacement_health,
+        },
+    )
 }
 
 fn decide(
@@ -177,13 +191,19 @@ proptest! {
     ) {
         let plan = decide(&binding, &sources, options, vec![health_rule()]);
         let present = result::schedule_result(&binding) == ScheduleResult::Present;
-        let healthy = |cluster: &str| binding.status.aggregated_status.iter()
-            .any(|item| item.cluster_name == cluster && item.health == Some(Health::Healthy));
+        let covers = |item: &AggregatedStatusItem, placed: i32| {
+            let available = item.status.as_ref().and_then(|status| status["availableReplicas"].as_i64());
+            available.is_none_or(|available| available >= i64::from(placed))
+                || options.replacement_health == ReplacementHealth::Reported
+        };
+        let healthy = |target: &TargetCluster| binding.status.aggregated_status.iter().any(|item| {
+            item.cluster_name == target.name && item.health == Some(Health::Healthy) && covers(item, target.replicas)
+        });
         for (task, because) in &plan.released {
             match because.reason.code.as_str() {
                 "ReplacementHealthy" => {
                     prop_assert_eq!(because.policy.as_ref().map(|policy| policy.name.as_str()), Some("ResourceHealth"));
-                    prop_assert!(present && binding.spec.clusters.iter().all(|target| healthy(&target.name)));
+                    prop_assert!(present && binding.spec.clusters.iter().all(healthy));
                 }
                 "DeletionConfirmed" => prop_assert_eq!(task.suppress_deletion, Some(false)),
                 "GracePeriodExceeded" => {
@@ -227,7 +247,7 @@ proptest! {
         for (task, _) in &plan.released {
             prop_assert!(!clusters.iter().any(|target| target.name == task.from_cluster));
         }
-        let sum = |targets: &[bulkhead_core::model::TargetCluster]| targets.iter().map(|t| t.replicas).sum::<i32>();
+        let sum = |targets: &[TargetCluster]| targets.iter().map(|t| t.replicas).sum::<i32>();
         let divided = binding.spec.placement.as_ref().unwrap().replica_scheduling_type()
             == bulkhead_core::model::ReplicaSchedulingType::Divided;
         if plan.clusters.is_some() && divided {

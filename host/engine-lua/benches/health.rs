@@ -12,7 +12,7 @@ use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_plugin::{Bounded, Engine, Entry, EntryPoint, Module, PluginSource};
 use bulkhead_plugins_builtin::NativeHealth;
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;
 
 /// As a member cluster reports it: 5.7 KB without white space.
@@ -59,10 +59,24 @@ fn health(criterion: &mut Criterion) {
         ("lua: typical", Box::new(script(TYPICAL))),
         ("lua: whole object", Box::new(script(WHOLE))),
     ];
+    let text = object.to_string();
     let mut group = criterion.benchmark_group("health of a 5.7 KB Deployment");
+    group.throughput(Throughput::Elements(1));
     for (name, policy) in &policies {
         assert_eq!(verdict(policy.as_ref(), &object), Health::Healthy, "{name}");
         group.bench_function(*name, |bencher| bencher.iter(|| verdict(policy.as_ref(), black_box(&object))));
+    }
+    group.finish();
+    // What a controller does that is told of a change: from the text to the verdict.
+    let mut group = criterion.benchmark_group("health of a 5.7 KB Deployment with decoding");
+    group.throughput(Throughput::Elements(1));
+    for (name, policy) in &policies {
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| {
+                let object = serde_json::from_str(black_box(&text)).map(Arc::new).expect("the object is JSON");
+                verdict(policy.as_ref(), &object)
+            });
+        });
     }
     group.finish();
 }

@@ -2,7 +2,7 @@
 //!
 //! Two things that scripts for Karmada may say are bridged by changing the text before it is compiled, without moving a
 //! line: `goto`, where it does what `continue` or `break` do, and the table `arg` of functions with `...`. Any other
-//! `goto` is an error that names its line. [`foreign`] finds the opposite: what Luau understands and Karmada does not.
+//! `goto` is an error that names its line. `foreign` finds the opposite: what Luau understands and Karmada does not.
 
 use crate::tokens::{Token, tokens};
 
@@ -11,6 +11,8 @@ use crate::tokens::{Token, tokens};
 pub struct Difference {
     /// The line, from 1.
     pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
     /// What it is, and what to write instead.
     pub message: String,
 }
@@ -45,22 +47,6 @@ pub(crate) fn bridged(text: &str) -> Result<Option<String>, Difference> {
     }
     bridged.push_str(text.get(at..).unwrap_or_default());
     Ok(Some(bridged))
-}
-
-/// What Luau understands and Karmada's machine refuses: a script with it works here and nowhere else.
-pub fn foreign(text: &str) -> Vec<Difference> {
-    let found = |token: &Token<'_>| {
-        let instead = match token.text {
-            "//" | "//=" => "there is no integer division; write math.floor(a / b)",
-            "+=" | "-=" | "*=" | "/=" | "%=" | "^=" | "..=" => "there are no compound assignments; write a = a + b",
-            "`" => "there are no interpolated strings; join strings with ..",
-            "&" | "|" | "<<" | ">>" => "there are no operators for bits",
-            "!=" => "the operator is ~=",
-            _ => return None,
-        };
-        Some(Difference { line: token.line, message: format!("{}: {instead}", token.text) })
-    };
-    tokens(text).iter().filter_map(found).collect()
 }
 
 /// Functions whose last parameter is `...` had a table `arg` in Lua 5.0, and have it in Karmada.
@@ -160,13 +146,13 @@ impl<'t, 'a> Jumps<'t, 'a> {
     }
 
     fn no_equivalent(&self, jump: usize) -> Difference {
-        let line = self.tokens.get(jump).map_or(0, |token| token.line);
+        let (line, column) = self.tokens.get(jump).map_or((0, 0), |token| (token.line, token.column));
         let message = format!(
             "goto {} has no equivalent here; only jumps to the end of a loop's body, and jumps forward out of blocks that \
              are no loops, are understood",
             self.text(jump + 1)
         );
-        Difference { line, message }
+        Difference { line, column, message }
     }
 
     /// The blocks around a token from the inside out, up to `outer` itself; none if `outer` is not around it.
@@ -304,15 +290,5 @@ mod tests {
         let expected = "function f(a, ...) local arg = {n = select(\"#\", ...), ...} return arg.n end \
                         function g(arg, ...) return arg end";
         assert_eq!(told, Ok(Some(expected.to_owned())));
-    }
-
-    #[test]
-    fn what_only_luau_understands_is_found() {
-        let check = |text: &str, expected: &[usize]| {
-            let lines: Vec<_> = foreign(text).iter().map(|difference| difference.line).collect();
-            assert_eq!(lines, expected, "{text}");
-        };
-        check("return a / b .. 'x // y' -- //", &[]);
-        check("a = 1\nb = a // 2\na += 1", &[2, 3]);
     }
 }

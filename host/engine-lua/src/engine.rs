@@ -10,6 +10,7 @@ use mlua::chunk::Compiler;
 
 use crate::dialect::{Difference, bridged};
 use crate::encode::Conversions;
+use crate::foreign::foreign;
 use crate::library::Library;
 use crate::machine::{Global, Session, Setting};
 use crate::mentioned::Mentioned;
@@ -112,7 +113,7 @@ impl Engine for LuaEngine {
             let checked = check_config(source.config_schema.as_ref(), &source.config);
             checked.map_err(|message| LoadError::new(source, LoadStage::Configured, message))?;
         }
-        let description = describe(source);
+        let description = Description { remarks: remarks(source, &entries), ..describe(source) };
         let policy = LuaPolicy::new(source, &description, entries, pool, self.options);
         Ok(Loaded { policy: Arc::new(policy), description })
     }
@@ -165,7 +166,23 @@ fn describe(source: &PluginSource) -> Description {
         taint_keys: source.taint_keys.clone(),
         config_schema: source.config_schema.clone(),
         reusable: false,
+        remarks: Vec::new(),
     }
+}
+
+/// What Karmada's machine would refuse in scripts that it could run: those with a function of Karmada's.
+fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
+    let is_karmadas = |script: usize| entries.iter().any(|(entry, of)| *of == script && entry.point.rule().is_some());
+    let modules = source.modules.iter().enumerate().filter(|(script, _)| is_karmadas(*script));
+    let of_module = |(_, module): (usize, &Module)| {
+        let found = std::str::from_utf8(&module.code).map(foreign).unwrap_or_default();
+        let origin = module.origin.clone();
+        let told = move |found: Difference| {
+            format!("{origin}:{}:{}: Karmada does not take {}", found.line, found.column, found.message)
+        };
+        found.into_iter().map(told).collect::<Vec<_>>()
+    };
+    modules.flat_map(of_module).collect()
 }
 
 /// Runs the script's top level, within the budget, to see whether it defines what it promises, or what it defines.

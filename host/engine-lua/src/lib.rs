@@ -34,13 +34,14 @@
 //! A plugin's configuration, if it has any, is the global `config`.
 //!
 //! What Karmada's machine understands and Luau does not is bridged before a script is compiled, see `dialect`; what only
-//! Luau understands is found by [`foreign`].
+//! Luau understands is found by [`foreign()`].
 
 mod decode;
 mod dialect;
 mod encode;
 mod engine;
 mod fault;
+mod foreign;
 mod interpretation;
 mod kube;
 mod lazy;
@@ -57,8 +58,9 @@ mod syntax;
 mod tests;
 mod tokens;
 
-pub use dialect::{Difference, foreign};
+pub use dialect::Difference;
 pub use encode::Conversions;
 pub use engine::{LuaEngine, NoItems, Options};
+pub use foreign::foreign;
 pub use probe::Probe;
 pub use syntax::{SyntaxError, check_syntax};

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
-use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource};
 use serde::Serialize;
@@ -23,6 +23,7 @@ pub(crate) struct LuaPolicy {
     reply_bytes_max: usize,
     config: Value,
     options: Options,
+    build: Build,
 }
 
 /// A call as a function sees it.
@@ -50,7 +51,16 @@ impl LuaPolicy {
         let (name, version) = (source.name.clone(), description.version.clone());
         let id = PolicyId { name, version, engine: EngineKind::Lua };
         let reply_bytes_max = source.budget.reply_bytes;
-        Self { id, capabilities, entries, pool, reply_bytes_max, config: source.config.clone(), options }
+        Self {
+            id,
+            capabilities,
+            entries,
+            pool,
+            reply_bytes_max,
+            config: source.config.clone(),
+            options,
+            build: source.build(),
+        }
     }
 
     /// Index of the script that answers.
@@ -183,6 +193,10 @@ impl Policy for LuaPolicy {
             }
             Call::Interpret(call) => self.interpret(call),
         }
+    }
+
+    fn build(&self) -> Option<&Build> {
+        Some(&self.build)
     }
 }
 

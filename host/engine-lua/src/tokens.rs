@@ -9,6 +9,8 @@ pub(crate) struct Token<'a> {
     pub(crate) start: usize,
     /// The line that it begins on, from 1.
     pub(crate) line: usize,
+    /// Its place on that line, from 1, in characters.
+    pub(crate) column: usize,
 }
 
 impl Token<'_> {
@@ -31,14 +33,18 @@ const OPERATORS: [&str; 20] = [
 
 /// The tokens of a text. What is no Lua at all comes as single characters.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let (mut tokens, mut at, mut line) = (Vec::new(), 0, 1);
+    let (mut tokens, mut at, mut line, mut column) = (Vec::new(), 0, 1, 1);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let length = token_length(rest);
         let piece = rest.get(..length).unwrap_or(rest);
         if !piece.starts_with(char::is_whitespace) && !piece.starts_with("--") {
-            tokens.push(Token { text: piece, start: at, line });
+            tokens.push(Token { text: piece, start: at, line, column });
         }
         line += piece.matches('\n').count();
+        column = match piece.rsplit_once('\n') {
+            Some((_, last)) => 1 + last.chars().count(),
+            None => column + piece.chars().count(),
+        };
         at += piece.len();
     }
     tokens

@@ -177,7 +177,14 @@ impl Engine for WasmEngine {
         let capabilities = metadata::capabilities(&code.exports, &object_kinds);
         let log = self.options.log.clone();
         Ok(Loaded {
-            policy: Arc::new(WasmPolicy { id, capabilities, code, log, meter: Meter::default() }),
+            policy: Arc::new(WasmPolicy {
+                id,
+                capabilities,
+                code,
+                log,
+                meter: Meter::default(),
+                build: source.build(),
+            }),
             description,
         })
     }

@@ -49,6 +49,7 @@ pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Ou
         taint_keys,
         config_schema,
         reusable,
+        remarks: Vec::new(),
     })
 }
 

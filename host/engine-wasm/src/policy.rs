@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::model::Binding;
-use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use serde_json::Value;
 
 use crate::host::About;
+use crate::host::pointer::pointer;
 use crate::kinds;
 use crate::log::LogSink;
 use crate::session::{Code, Session};
@@ -19,6 +20,7 @@ pub(crate) struct WasmPolicy {
     pub(crate) code: Code,
     pub(crate) log: Option<LogSink>,
     pub(crate) meter: Meter,
+    pub(crate) build: Build,
 }
 
 /// What the calls have cost so far.
@@ -63,6 +65,10 @@ impl Policy for WasmPolicy {
             memory_bytes_max: self.meter.memory_bytes_max.load(Ordering::Relaxed),
         }
     }
+
+    fn build(&self) -> Option<&Build> {
+        Some(&self.build)
+    }
 }
 
 fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
@@ -80,7 +86,8 @@ fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
 /// A number that depends on what is asked about and nothing else: FNV-1a over the kind of call and the subject's name.
 fn seed(call: &Call<'_>) -> u64 {
     let binding = |binding: &Binding| (binding.namespace.clone().unwrap_or_default(), binding.name.clone());
-    let of = |object: &Value, field: &str| object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let of =
+        |object: &Value, field: &str| pointer(object, field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let object = |object: &Value| (of(object, "/metadata/namespace"), of(object, "/metadata/name"));
     let (namespace, name) = match call {
         Call::Health(call) => object(call.object),

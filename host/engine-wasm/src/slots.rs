@@ -99,8 +99,7 @@ impl Slots {
                 continue;
             }
             state.waiting.retain(|waiting| *waiting != ticket);
-            drop(state);
-            self.changed.notify_all();
+            self.changed(state);
             let found = found.ok_or(Crowded)?;
             let slot = Slot { slots: Arc::clone(self), held: true };
             // Another plugin's instance is dropped here, before a new one takes its place.
@@ -126,8 +125,18 @@ impl Slots {
     }
 
     fn give_back(&self, count: u32) {
-        self.lock().free += count;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.free += count;
+        self.changed(state);
+    }
+
+    /// Wakes those who wait, if there are any: to wake nobody costs a system call too.
+    fn changed(&self, state: MutexGuard<'_, State>) {
+        let is_awaited = !state.waiting.is_empty();
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -166,9 +175,8 @@ impl Slot {
             return;
         }
         state.idle.push_back((plugin, idle));
-        drop(state);
+        self.slots.changed(state);
         self.held = false;
-        self.slots.changed.notify_all();
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
-use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
 /// Longest reason code, in characters.
 pub const REASON_CODE_CHARS_MAX: usize = 64;
@@ -107,6 +107,10 @@ impl Policy for Bounded {
 
     fn usage(&self) -> Usage {
         self.inner.usage()
+    }
+
+    fn build(&self) -> Option<&Build> {
+        self.inner.build()
     }
 }
 

@@ -5,6 +5,7 @@
 //! are all asked and their answers united. A script that does not load answers too: with a fault, so that nothing
 //! below it answers in its place and an object it was written for never counts as healthy by accident.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub struct Customization {
 }
 
 /// What became of the sets.
+#[derive(Default)]
 pub struct LoadedCustomizations {
     /// The policies, in the order in which they are asked.
     pub policies: Vec<Arc<dyn Policy>>,
@@ -37,6 +39,8 @@ pub struct LoadedCustomizations {
     pub loaded: Vec<String>,
     /// Sets with a script that did not load or is not what it should be, by name. Those scripts answer with faults.
     pub faulty: Vec<(String, LoadError)>,
+    /// What their authors should know although they load, by name: what works here and not in Karmada.
+    pub remarks: Vec<(String, String)>,
     /// Scripts that are not asked because another set has one for the same kind and operation: set, operation, and the
     /// set that answers instead.
     pub shadowed: Vec<(String, EntryPoint, String)>,
@@ -49,8 +53,13 @@ pub fn load_customizations(
 ) -> LoadedCustomizations {
     let mut sorted: Vec<_> = customizations.iter().collect();
     sorted.sort_by(|left, right| left.name.cmp(&right.name));
-    let mut outcome =
-        LoadedCustomizations { policies: Vec::new(), loaded: Vec::new(), faulty: Vec::new(), shadowed: Vec::new() };
+    let mut outcome = LoadedCustomizations::default();
+    let remarks = RefCell::new(BTreeSet::new());
+    let load = &|source: &PluginSource| {
+        let loaded = load(source)?;
+        remarks.borrow_mut().extend(loaded.description.remarks.iter().cloned());
+        Ok(loaded)
+    };
     let mut taken: Vec<(&Customization, EntryPoint)> = Vec::new();
     let mut dependencies: Vec<United> = Vec::new();
     for customization in sorted {
@@ -72,6 +81,8 @@ pub fn load_customizations(
             }
         }
         outcome.policies.extend(policies(customization, &single, load, &mut problem));
+        let found = remarks.take().into_iter();
+        outcome.remarks.extend(found.map(|remark| (customization.name.clone(), remark)));
         match problem {
             Some(error) => outcome.faulty.push((customization.name.clone(), error)),
             None => outcome.loaded.push(customization.name.clone()),
@@ -316,6 +327,7 @@ mod tests {
             taint_keys: Vec::new(),
             config_schema: None,
             reusable: false,
+            remarks: Vec::new(),
         };
         Ok(Loaded { policy, description })
     }

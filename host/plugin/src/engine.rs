@@ -49,6 +49,8 @@ pub struct Description {
     pub config_schema: Option<Value>,
     /// Whether an instance may answer several calls.
     pub reusable: bool,
+    /// What its author should know although it loads, each with its place: what works here and not in Karmada.
+    pub remarks: Vec<String>,
 }
 
 /// The stages a plugin goes through before it is active, in order.

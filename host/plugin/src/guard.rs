@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
-use bulkhead_core::policy::{Blame, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::policy::{Blame, Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_core::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -255,6 +255,10 @@ impl Policy for Guarded {
 
     fn usage(&self) -> Usage {
         self.plugin.usage()
+    }
+
+    fn build(&self) -> Option<&Build> {
+        self.plugin.build()
     }
 }
 

@@ -7,6 +7,7 @@
 //! Start reading at [`Plugins`]: a [`Catalog`] lists manifests and code, an engine loads them, the [`Registry`] puts the
 //! whole set in force, and [`Watch`] does so again when the catalog changes.
 
+mod answered;
 mod bounds;
 mod budget;
 mod catalog;
@@ -22,6 +23,7 @@ mod source;
 mod status;
 mod watch;
 
+pub use answered::Answered;
 pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX, TAINT_CHANGES_MAX};
 pub use budget::Budget;
 pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use bulkhead_core::call::{CallKind, Operation};
-use bulkhead_core::policy::{Capability, EngineKind};
+use bulkhead_core::policy::{Build, Capability, EngineKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -54,6 +54,12 @@ impl PluginSource {
     /// Where its code came from, for messages; that of the first module.
     pub fn origin(&self) -> &str {
         self.modules.first().map_or("", |module| &module.origin)
+    }
+
+    /// Its code and configuration, for records of what it decided.
+    pub fn build(&self) -> Build {
+        let config = self.config.to_string();
+        Build { code: self.digest().to_string(), config: Digest::of(std::iter::once(config.as_bytes())).to_string() }
     }
 
     /// The digest of its code.
@@ -237,6 +243,21 @@ impl EntryPoint {
     /// The function whose script is in that field.
     pub fn of_rule(rule: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.rule() == Some(rule))
+    }
+
+    /// Karmada's name of the operation that it answers; none for functions that are ours.
+    pub fn operation(self) -> Option<&'static str> {
+        match self {
+            Self::Health => Some("InterpretHealth"),
+            Self::Replicas => Some("InterpretReplica"),
+            Self::Components => Some("InterpretComponent"),
+            Self::Revise => Some("ReviseReplica"),
+            Self::Retain => Some("Retain"),
+            Self::ReflectStatus => Some("InterpretStatus"),
+            Self::AggregateStatus => Some("AggregateStatus"),
+            Self::Dependencies => Some("InterpretDependency"),
+            Self::ClusterTaint | Self::Filter | Self::Score | Self::EvictionCheck => None,
+        }
     }
 
     /// The kind of call that reaches it.

@@ -61,6 +61,7 @@ impl Engine for Texts {
             taint_keys: Vec::new(),
             config_schema: None,
             reusable: false,
+            remarks: Vec::new(),
         };
         Ok(Loaded { policy: Arc::new(Says(id, [Capability::any(CallKind::Health)], health)), description })
     }

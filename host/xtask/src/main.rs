@@ -43,6 +43,10 @@ enum Task {
     },
 }
 
+/// All programs at once: for some of the packages, cargo chooses other features of the crates below, and wasmtime and
+/// Luau are built anew.
+const BUILD: &[&str] = &["build", "--workspace", "--bins"];
+
 fn main() -> ExitCode {
     match run(Arguments::parse().task) {
         Ok(code) => code,
@@ -64,7 +68,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         }
         Task::Demo { simulate } => {
             guests::build(&root)?;
-            sh::cargo(&root, &["build", "--package", "bulkhead"])?;
+            sh::cargo(&root, BUILD)?;
             let program = root.join("target/debug/bulkhead");
             let example = ["examples/nginx-divided/scenario.yaml".to_owned()];
             let arguments = if simulate.is_empty() { &example[..] } else { &simulate[..] };
@@ -77,7 +81,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Task::E2e { arguments } => {
-            sh::cargo(&root, &["build", "--package", "bulkhead", "--package", "bulkhead-e2e"])?;
+            sh::cargo(&root, BUILD)?;
             let path = |path: &Path| path.display().to_string();
             let program = path(&root.join("target/debug/bulkhead"));
             let fixed = ["--program".to_owned(), program, "--root".to_owned(), path(&root)];
@@ -86,9 +90,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             sh::exit_code(&root, &root.join("target/debug/bulkhead-e2e"), &all)
         }
         Task::Vectors { arguments } => {
-            sh::cargo(&root, &["build", "--quiet", "--package", "bulkhead-vectors"])?;
+            sh::cargo(&root, BUILD)?;
             let here = std::env::current_dir()?;
-            sh::exit_code(&here, &root.join("target/debug/bulkhead-vectors"), &arguments)
+            let program = root.join("target/debug/bulkhead").display().to_string();
+            let all: Vec<_> = arguments.into_iter().chain(["--program".to_owned(), program]).collect();
+            sh::exit_code(&here, &root.join("target/debug/bulkhead-vectors"), &all)
         }
     }
 }

@@ -27,7 +27,7 @@ impl FailoverEviction {
 
     fn changes(&self, call: &ClusterTaintCall<'_>) -> Vec<TaintChange> {
         let Some(ready) = call.cluster.ready() else { return Vec::new() };
-        let effect = TaintEffect::NoExecute;
+        let effect = &TaintEffect::NoExecute;
         if ready.status == ConditionStatus::True {
             return follow(ready.status, effect, &Reason::new("ClusterReady", "the cluster is ready"));
         }

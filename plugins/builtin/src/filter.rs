@@ -63,7 +63,7 @@ fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
         .spec
         .taints
         .iter()
-        .filter(|taint| taint.effect != TaintEffect::PreferNoSchedule)
+        .filter(|taint| !matches!(taint.effect, TaintEffect::PreferNoSchedule | TaintEffect::Other(_)))
         .find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)));
     match untolerated {
         Some(taint) => unfit("UntoleratedTaint", format!("cluster(s) had untolerated taint {{{taint}}}")),

@@ -38,7 +38,7 @@ impl Policy for ReadyCondition {
 }
 
 fn changes(cluster: &Cluster) -> Vec<TaintChange> {
-    let effect = TaintEffect::NoSchedule;
+    let effect = &TaintEffect::NoSchedule;
     let Some(ready) = cluster.ready() else {
         return vec![add(NOT_READY_TAINT, effect, &Reason::new("ReadyMissing", "the cluster has no Ready condition"))];
     };
@@ -47,7 +47,7 @@ fn changes(cluster: &Cluster) -> Vec<TaintChange> {
 }
 
 /// The pair of changes that a Ready status stands for.
-pub(crate) fn follow(status: ConditionStatus, effect: TaintEffect, reason: &Reason) -> Vec<TaintChange> {
+pub(crate) fn follow(status: ConditionStatus, effect: &TaintEffect, reason: &Reason) -> Vec<TaintChange> {
     match status {
         ConditionStatus::False => {
             vec![add(NOT_READY_TAINT, effect, reason), remove(UNREACHABLE_TAINT, effect, reason)]
@@ -61,25 +61,25 @@ pub(crate) fn follow(status: ConditionStatus, effect: TaintEffect, reason: &Reas
     }
 }
 
-fn add(key: &str, effect: TaintEffect, reason: &Reason) -> TaintChange {
-    let taint = Taint { key: key.to_owned(), value: String::new(), effect, time_added: None };
+fn add(key: &str, effect: &TaintEffect, reason: &Reason) -> TaintChange {
+    let taint = Taint { key: key.to_owned(), value: String::new(), effect: effect.clone(), time_added: None };
     TaintChange::Add { taint, reason: reason.clone() }
 }
 
-fn remove(key: &str, effect: TaintEffect, reason: &Reason) -> TaintChange {
-    TaintChange::Remove { key: key.to_owned(), effect, reason: reason.clone() }
+fn remove(key: &str, effect: &TaintEffect, reason: &Reason) -> TaintChange {
+    TaintChange::Remove { key: key.to_owned(), effect: effect.clone(), reason: reason.clone() }
 }
 
 /// Changes in short form for tests: `+key:effect` and `-key:effect`.
 #[cfg(test)]
 pub(crate) fn in_short(reply: Result<Reply, Fault>) -> Vec<String> {
     let Ok(Reply::ClusterTaint(verdict)) = reply else { panic!("{reply:?}") };
-    let short = |key: &str, effect: TaintEffect| {
+    let short = |key: &str, effect: &TaintEffect| {
         format!("{}:{}", key.strip_prefix("cluster.karmada.io/").unwrap_or(key), effect.as_str())
     };
     let changes = verdict.changes.iter().map(|change| match change {
-        TaintChange::Add { taint, .. } => format!("+{}", short(&taint.key, taint.effect)),
-        TaintChange::Remove { key, effect, .. } => format!("-{}", short(key, *effect)),
+        TaintChange::Add { taint, .. } => format!("+{}", short(&taint.key, &taint.effect)),
+        TaintChange::Remove { key, effect, .. } => format!("-{}", short(key, effect)),
     });
     changes.collect()
 }

@@ -34,7 +34,7 @@ pub(crate) fn interpret(
 
 /// The object with `replicas` written in; `None` for kinds without a rule. A missing field stays missing, so
 /// that the member's own default applies. (Karmada: `pkg/resourceinterpreter/default/native/revisereplica.go`.)
-pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i32) -> Result<Option<Value>, Malformed> {
+pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i64) -> Result<Option<Value>, Malformed> {
     let name = match kind {
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
         ("batch/v1", "Job") => "parallelism",

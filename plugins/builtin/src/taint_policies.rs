@@ -39,8 +39,12 @@ pub struct ClusterTaintPolicyRule {
 }
 
 impl ClusterTaintPolicyRule {
-    /// The policy of an object of that name.
-    pub fn new(name: &str, spec: ClusterTaintPolicySpec, options: TaintPolicyOptions) -> Self {
+    /// The policy of an object of that name. Taints with an effect that nobody knows are left out: a control plane
+    /// would refuse the whole list of taints because of one.
+    pub fn new(name: &str, mut spec: ClusterTaintPolicySpec, options: TaintPolicyOptions) -> Self {
+        for taints in [&mut spec.taints, &mut spec.taints_to_add] {
+            taints.retain(|taint| !taint.effect.is_foreign());
+        }
         let id = PolicyId::builtin(&format!("{CLUSTER_TAINT_POLICY}{name}"));
         Self { id, capabilities: vec![Capability::any(CallKind::ClusterTaint)], spec, options }
     }
@@ -67,7 +71,7 @@ impl ClusterTaintPolicyRule {
         let selected = spec.target_clusters.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster));
         if !selected {
             let declared = spec.taints.iter().chain(&spec.taints_to_add).filter(|_| self.options.cleans_up);
-            return declared.map(|taint| self.remove(&taint.key, taint.effect, "ClusterNotTargeted")).collect();
+            return declared.map(|taint| self.remove(&taint.key, &taint.effect, "ClusterNotTargeted")).collect();
         }
         // Additions come before removals, so a taint ends up removed when both lists of conditions hold.
         let mut changes = Vec::new();
@@ -89,7 +93,7 @@ impl ClusterTaintPolicyRule {
                             && self.is_calm(removes, call)
                     })
                 })
-                .map(|taint| self.remove(&taint.key, taint.effect, "RemoveOnConditions")),
+                .map(|taint| self.remove(&taint.key, &taint.effect, "RemoveOnConditions")),
         );
         for taint in &spec.taints_to_add {
             changes.extend(self.follow_match(taint, call));
@@ -111,7 +115,7 @@ impl ClusterTaintPolicyRule {
             return Some(self.add(taint, "MatchConditions"));
         }
         let mismatched = required.held_for(call, false, remove_s) && self.is_calm(&required, call);
-        mismatched.then(|| self.remove(&taint.key, taint.effect, "MatchConditionsEnded"))
+        mismatched.then(|| self.remove(&taint.key, &taint.effect, "MatchConditionsEnded"))
     }
 
     fn is_calm(&self, required: &Requirement<'_>, call: &ClusterTaintCall<'_>) -> bool {
@@ -131,7 +135,7 @@ impl ClusterTaintPolicyRule {
         let owned = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint) == Some(&self.id.name));
         owned
             .filter(|taint| !declared(taint))
-            .map(|taint| self.remove(&taint.key, taint.effect, "NoLongerDeclared"))
+            .map(|taint| self.remove(&taint.key, &taint.effect, "NoLongerDeclared"))
             .collect()
     }
 
@@ -140,8 +144,8 @@ impl ClusterTaintPolicyRule {
         TaintChange::Add { taint: Taint { key, value, effect, time_added: None }, reason: self.reason(code) }
     }
 
-    fn remove(&self, key: &str, effect: TaintEffect, code: &str) -> TaintChange {
-        TaintChange::Remove { key: key.to_owned(), effect, reason: self.reason(code) }
+    fn remove(&self, key: &str, effect: &TaintEffect, code: &str) -> TaintChange {
+        TaintChange::Remove { key: key.to_owned(), effect: effect.clone(), reason: self.reason(code) }
     }
 }
 

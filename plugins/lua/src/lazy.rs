@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bulkhead_core::call::{Call, CallKind, Reply};
-use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, Usage};
+use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, Usage};
 use bulkhead_plugin::Engine;
 
 use crate::{Kind, customization};
@@ -59,5 +59,9 @@ impl Policy for LazyPolicy {
 
     fn usage(&self) -> Usage {
         self.loaded.get().and_then(|loaded| loaded.as_ref().ok()).map_or_else(Usage::default, |policy| policy.usage())
+    }
+
+    fn build(&self) -> Option<&Build> {
+        self.loaded.get()?.as_ref().ok()?.build()
     }
 }

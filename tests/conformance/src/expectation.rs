@@ -160,10 +160,10 @@ impl ExpectedChange {
         match change {
             TaintChange::Add { taint, reason } => {
                 let value = self.value.as_ref().is_none_or(|value| *value == taint.value);
-                self.adds && value && (&self.key, self.effect) == (&taint.key, taint.effect) && self.why.fits(reason)
+                self.adds && value && (&self.key, &self.effect) == (&taint.key, &taint.effect) && self.why.fits(reason)
             }
             TaintChange::Remove { key, effect, reason } => {
-                !self.adds && (&self.key, self.effect) == (key, *effect) && self.why.fits(reason)
+                !self.adds && (&self.key, &self.effect) == (key, effect) && self.why.fits(reason)
             }
         }
     }

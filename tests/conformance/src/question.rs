@@ -106,7 +106,7 @@ impl Question {
             }
             Request::Replicas(object) => interpret(Operation::Replicas { object }),
             Request::Components(object) => interpret(Operation::Components { object }),
-            Request::Revise(object, replicas) => interpret(Operation::Revise { object, replicas: *replicas }),
+            Request::Revise(object, replicas) => interpret(Operation::Revise { object, replicas: (*replicas).into() }),
             Request::Retain(desired, observed) => interpret(Operation::Retain { desired, observed }),
             Request::ReflectStatus(object) => interpret(Operation::ReflectStatus { object }),
             Request::AggregateStatus(object, items) => interpret(Operation::AggregateStatus { object, items }),

@@ -11,7 +11,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::federation::{Federation, Site};
+use crate::federation::{Federation, Plan, Site};
 use crate::wait;
 
 /// How long each part may take.
@@ -27,7 +27,8 @@ const SETTINGS: &[&str] = &[
 
 /// Runs the storm and prints what was measured.
 pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
-    let mut federation = Box::pin(Federation::start(site, "bench", SETTINGS)).await?;
+    let mut federation =
+        Box::pin(Federation::start(site, "bench", Plan { settings: SETTINGS, ..Plan::default() })).await?;
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");

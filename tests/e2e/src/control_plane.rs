@@ -15,8 +15,11 @@ use crate::process::Process;
 use crate::servers::Servers;
 use crate::wait;
 
-/// Token of the user who may do everything.
-const ADMIN_TOKEN: &str = "e2e-admin";
+/// A user who may do everything, with a token of the same name.
+const ADMIN: &str = "admin";
+/// What the audit log of a hub holds: who asked for what, once per request.
+const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [{"level": "Metadata"}]}"#;
 /// How long a control plane may take to start on a busy machine.
 const START_MAX: Duration = Duration::from_mins(2);
 
@@ -69,8 +72,9 @@ impl ControlPlane {
         let key = rcgen::KeyPair::generate()?;
         fs::write(directory.join("sa.key"), key.serialize_pem())?;
         fs::write(directory.join("sa.pub"), key.public_key_pem())?;
-        fs::write(directory.join("tokens.csv"), format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
-        let api_server_arguments = vec![
+        fs::write(directory.join("tokens.csv"), format!("{ADMIN},{ADMIN},{ADMIN},system:masters\n"))?;
+        fs::write(directory.join("audit-policy.yaml"), AUDIT_POLICY)?;
+        let mut api_server_arguments = vec![
             format!("--etcd-servers=http://127.0.0.1:{client}"),
             format!("--secure-port={port}"),
             "--bind-address=127.0.0.1".to_owned(),
@@ -83,6 +87,10 @@ impl ControlPlane {
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
+        if role == Role::Hub {
+            api_server_arguments.push(format!("--audit-policy-file={}", path("audit-policy.yaml")));
+            api_server_arguments.push(format!("--audit-log-path={}", path("audit.log")));
+        }
         let mut plane = Self {
             name: name.to_owned(),
             port,
@@ -94,7 +102,6 @@ impl ControlPlane {
             directory: directory.clone(),
         };
         plane.start_api_server().await?;
-        plane.write_kubeconfig()?;
         let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
         let mut manager = vec![
             kubeconfig.clone(),
@@ -137,7 +144,7 @@ impl ControlPlane {
             if !certificate.exists() {
                 return Err("it has no certificate yet".to_owned());
             }
-            self.write_kubeconfig().map_err(|error| error.to_string())?;
+            self.write_kubeconfig(ADMIN, ADMIN).map_err(|error| error.to_string())?;
             let client = self.client().await.map_err(|error| error.to_string())?;
             let request = http_get("/readyz").map_err(|error| error.to_string())?;
             let answer = tokio::time::timeout(Duration::from_secs(2), client.request_text(request)).await;
@@ -148,7 +155,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn write_kubeconfig(&self) -> anyhow::Result<()> {
+    /// A kubeconfig for a user with a token.
+    pub(crate) fn write_kubeconfig(&self, user: &str, token: &str) -> anyhow::Result<PathBuf> {
         let text = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -156,16 +164,34 @@ impl ControlPlane {
                 "server": format!("https://127.0.0.1:{}", self.port),
                 "certificate-authority": self.directory.join("certificates/apiserver.crt"),
             }}],
-            "users": [{"name": "admin", "user": {"token": ADMIN_TOKEN}}],
-            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "admin"}}],
+            "users": [{"name": user, "user": {"token": token}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": user}}],
             "current-context": "e2e",
         });
-        fs::write(self.kubeconfig(), serde_json::to_vec_pretty(&text)?).context("writing the kubeconfig")
+        let path = self.directory.join(format!("kubeconfig-{user}"));
+        fs::write(&path, serde_json::to_vec_pretty(&text)?).context("writing the kubeconfig")?;
+        Ok(path)
     }
 
-    /// A kubeconfig for the user who may do everything.
+    /// A kubeconfig for the user [`ADMIN`].
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.directory.join("kubeconfig")
+        self.directory.join(format!("kubeconfig-{ADMIN}"))
+    }
+
+    /// What a user asked the API server for, as `verb resource code`, from the audit log of a hub.
+    pub(crate) fn requests_of(&self, user: &str) -> anyhow::Result<Vec<String>> {
+        let text = fs::read_to_string(self.directory.join("audit.log")).context("reading the audit log")?;
+        let mut requests = Vec::new();
+        for line in text.lines() {
+            let entry: serde_json::Value = serde_json::from_str(line).context("reading a line of the audit log")?;
+            let said = |pointer: &str| entry.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default();
+            if said("/user/username") == user {
+                let code =
+                    entry.pointer("/responseStatus/code").and_then(serde_json::Value::as_u64).unwrap_or_default();
+                requests.push(format!("{} {} {code}", said("/verb"), said("/objectRef/resource")));
+            }
+        }
+        Ok(requests)
     }
 
     /// A client of that user.

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bulkhead_api::{Cluster, ResourceBinding};
 use bulkhead_core::model::Health;
+use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::control_plane::{ControlPlane, Role};
@@ -27,6 +29,13 @@ pub(crate) struct Site {
     pub(crate) root: PathBuf,
 }
 
+impl Site {
+    /// Where the logs of all scenarios are, in a folder each.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.root.join("target/e2e/run")
+    }
+}
+
 /// Settings with which a lost cluster is noticed within seconds.
 pub(crate) const QUICK: &[&str] = &[
     "--feature-gates=Failover=true",
@@ -37,6 +46,25 @@ pub(crate) const QUICK: &[&str] = &[
     "--cluster-success-threshold=2s",
     "--resource-eviction-rate=100",
 ];
+
+/// What is started.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    /// How many members, called `member1` and so on.
+    pub(crate) members: usize,
+    /// Arguments of every `bulkhead run`.
+    pub(crate) settings: &'a [&'a str],
+    /// Arguments of the first one alone.
+    pub(crate) first: &'a [&'a str],
+    /// Members that join with an agent.
+    pub(crate) pull: &'a [&'a str],
+}
+
+impl Default for Plan<'_> {
+    fn default() -> Self {
+        Self { members: 2, settings: QUICK, first: &[], pull: &[] }
+    }
+}
 
 /// A running federation.
 pub(crate) struct Federation<'s> {
@@ -50,34 +78,38 @@ pub(crate) struct Federation<'s> {
     /// A client of the hub.
     pub(crate) client: Client,
     bulkhead: Vec<Process>,
+    agents: BTreeMap<String, Process>,
 }
 
 impl<'s> Federation<'s> {
-    /// Starts everything and waits until the members are ready. `name` is that of the folder with the logs.
-    pub(crate) async fn start(site: &'s Site, name: &str, settings: &[&str]) -> anyhow::Result<Self> {
-        let directory = site.root.join("target/e2e/run").join(name);
+    /// Starts a hub, the members and `bulkhead run`, and waits until the members are ready. `name` is that of the folder
+    /// with the logs.
+    pub(crate) async fn start(site: &'s Site, name: &str, plan: Plan<'_>) -> anyhow::Result<Self> {
+        let Plan { members, settings, first, pull } = plan;
+        let directory = site.logs().join(name);
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
         }
-        let start = |name: &'static str, role| ControlPlane::start(&site.servers, &directory, name, role);
-        let (hub, member1, member2) = futures::try_join!(
-            start("hub", Role::Hub),
-            start("member1", Role::Member),
-            start("member2", Role::Member)
-        )?;
+        let hub = ControlPlane::start(&site.servers, &directory, "hub", Role::Hub);
+        let start_member = async |number: usize| {
+            let name = format!("member{number}");
+            let member = ControlPlane::start(&site.servers, &directory, &name, Role::Member).await?;
+            anyhow::Ok((name, member))
+        };
+        let all_members = try_join_all((1..=members).map(start_member));
+        let (hub, members) = futures::try_join!(hub, all_members)?;
+        let members: BTreeMap<_, _> = members.into_iter().collect();
         let client = hub.client().await?;
-        let members = BTreeMap::from([("member1".to_owned(), member1), ("member2".to_owned(), member2)]);
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut federation = Self { site, directory, settings, hub, members, client, bulkhead: Vec::new() };
+        let mut federation =
+            Self { site, directory, settings, hub, members, client, bulkhead: Vec::new(), agents: BTreeMap::new() };
         let definitions = federation.bulkhead(&["crds"])?;
         federation.kubectl_with(&["apply", "--server-side", "-f", "-"], &definitions)?;
         federation.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
         federation.kubectl(&["create", "namespace", "karmada-system"])?;
-        federation.start_bulkhead()?;
-        for (name, member) in &federation.members {
-            let (hub, member) = (federation.hub.kubeconfig(), member.kubeconfig());
-            let (hub, member) = (hub.display().to_string(), member.display().to_string());
-            federation.bulkhead(&["join", name, "--kubeconfig", &hub, "--member-kubeconfig", &member])?;
+        federation.start_bulkhead(first)?;
+        for name in federation.members.keys().cloned().collect::<Vec<_>>() {
+            federation.join(&name, pull.contains(&name.as_str()))?;
         }
         for name in federation.members.keys() {
             federation.wait_ready(name, true).await?;
@@ -85,15 +117,79 @@ impl<'s> Federation<'s> {
         Ok(federation)
     }
 
-    /// Starts another `bulkhead run`.
-    pub(crate) fn start_bulkhead(&mut self) -> anyhow::Result<()> {
+    fn join(&mut self, name: &str, pull: bool) -> anyhow::Result<()> {
+        let member = self.members.get(name).context("there is no such member")?.kubeconfig();
+        let (hub, member) = (self.hub.kubeconfig().display().to_string(), member.display().to_string());
+        let agent = self.directory.join(format!("kubeconfig-agent-{name}")).display().to_string();
+        let mut join = vec!["join", name, "--kubeconfig", &hub, "--member-kubeconfig", &member];
+        if pull {
+            join.extend(["--pull", &agent]);
+        }
+        self.bulkhead(&join)?;
+        if pull { self.start_agent(name) } else { Ok(()) }
+    }
+
+    /// Starts the agent of a member that joined with one.
+    pub(crate) fn start_agent(&mut self, name: &str) -> anyhow::Result<()> {
+        let member = self.members.get(name).context("there is no such member")?.kubeconfig();
         let mut arguments = vec![
-            "run".to_owned(),
-            format!("--kubeconfig={}", self.hub.kubeconfig().display()),
+            "agent".to_owned(),
+            format!("--cluster-name={name}"),
+            format!("--kubeconfig={}", self.directory.join(format!("kubeconfig-agent-{name}")).display()),
+            format!("--member-kubeconfig={}", member.display()),
             "--health-probe-bind-address=127.0.0.1:0".to_owned(),
-            "--webhook-bind-address=127.0.0.1:0".to_owned(),
         ];
         arguments.extend(self.settings.iter().cloned());
+        let log = self.directory.join(format!("agent-{name}.log"));
+        self.agents.insert(name.to_owned(), Process::start(&self.site.program, &arguments, log)?);
+        Ok(())
+    }
+
+    /// Kills the agent of a member.
+    pub(crate) fn kill_agent(&mut self, name: &str) {
+        self.agents.remove(name);
+    }
+
+    /// Starts another `bulkhead run` like the first one, with more arguments.
+    pub(crate) fn start_bulkhead(&mut self, more: &[&str]) -> anyhow::Result<()> {
+        let webhook = "--webhook-bind-address=127.0.0.1:0";
+        let more: Vec<_> = std::iter::once(webhook).chain(more.iter().copied()).collect();
+        let kubeconfig = self.hub.kubeconfig();
+        self.start_bulkhead_with(&kubeconfig, &more)
+    }
+
+    /// Starts another `bulkhead run` in a mode, with the role that `host/deploy` has for it, and more arguments. Returns
+    /// the user that the audit log knows it by.
+    pub(crate) async fn start_bulkhead_in(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<String> {
+        let roles = self.site.root.join("host/deploy/chart/rbac");
+        let path = |name: &str| roles.join(name).display().to_string();
+        self.kubectl(&["apply", "-f", &path("account.yaml")])?;
+        self.kubectl(&["apply", "-k", &path(mode)])?;
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "karmada-system");
+        let mut token = String::new();
+        wait::until("the account has a token", Duration::from_secs(30), async || {
+            let secret = secrets.get("bulkhead-token").await.map_err(|error| error.to_string())?;
+            let data = secret.data.and_then(|mut data| data.remove("token")).ok_or("it has none")?;
+            token = String::from_utf8(data.0).map_err(|error| error.to_string())?;
+            Ok(())
+        })
+        .await?;
+        let kubeconfig = self.hub.write_kubeconfig("bulkhead", &token)?;
+        let mode = format!("--mode={mode}");
+        let more: Vec<_> = std::iter::once(mode.as_str()).chain(more.iter().copied()).collect();
+        self.start_bulkhead_with(&kubeconfig, &more)?;
+        Ok("system:serviceaccount:karmada-system:bulkhead".to_owned())
+    }
+
+    /// Starts another `bulkhead run` with the settings of the first one and more arguments.
+    fn start_bulkhead_with(&mut self, kubeconfig: &Path, more: &[&str]) -> anyhow::Result<()> {
+        let mut arguments = vec![
+            "run".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+        ];
+        arguments.extend(self.settings.iter().cloned());
+        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
         let log = self.directory.join(format!("bulkhead-{}.log", self.bulkhead.len()));
         self.bulkhead.push(Process::start(&self.site.program, &arguments, log)?);
         Ok(())
@@ -102,6 +198,17 @@ impl<'s> Federation<'s> {
     /// The processes of `bulkhead run`, in the order in which they were started.
     pub(crate) fn processes(&mut self) -> &mut [Process] {
         &mut self.bulkhead
+    }
+
+    /// The value of a metric of a process, all of its labels together.
+    pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
+        let process = self.bulkhead.get(process).context("there is no such process")?;
+        let log = fs::read_to_string(process.log())?;
+        let address = log.lines().find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
+        let address = address.with_context(|| format!("{} names no address", process.log().display()))?;
+        let text = http_get(address, "/metrics").await?;
+        let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
+        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 
     /// Runs `bulkhead` with arguments and returns what it prints.
@@ -151,6 +258,9 @@ impl<'s> Federation<'s> {
         let binding = api.get(binding).await.map_err(|error| error.to_string())?;
         let mut targets: Vec<_> = binding.spec.clusters.iter().map(|t| (t.name.as_str(), t.replicas)).collect();
         targets.sort_unstable();
+        if let Some(task) = binding.spec.graceful_eviction_tasks.first() {
+            return Err(format!("still on {}", task.from_cluster));
+        }
         let health = |cluster: &str| {
             let items = &binding.status.aggregated_status;
             items.iter().find(|item| item.cluster_name == cluster).and_then(|item| item.health)
@@ -178,6 +288,13 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
+    /// The identity of a Deployment in a member.
+    pub(crate) async fn deployment_uid(&self, member: &str, name: &str) -> anyhow::Result<String> {
+        let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
+        let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
+        api.get(name).await?.metadata.uid.context("a Deployment without a uid")
+    }
+
     /// The folder with the logs.
     pub(crate) fn logs(&self) -> &Path {
         &self.directory
@@ -187,6 +304,18 @@ impl<'s> Federation<'s> {
     pub(crate) fn member(&mut self, name: &str) -> anyhow::Result<&mut ControlPlane> {
         self.members.get_mut(name).with_context(|| format!("there is no member {name}"))
     }
+}
+
+/// The body of an answer over plain HTTP.
+async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream =
+        tokio::net::TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("this is no answer of an HTTP server")?;
+    Ok(body.to_owned())
 }
 
 fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {

@@ -5,6 +5,7 @@
 mod bench;
 mod control_plane;
 mod federation;
+mod modes;
 mod process;
 mod scenarios;
 mod servers;
@@ -79,6 +80,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
                 }
             }
             println!("{} passed, {failed} failed", chosen.len() - failed);
+            if failed > 0 {
+                println!("logs in {}", site.logs().display());
+            }
             Ok(failed == 0)
         }
     }

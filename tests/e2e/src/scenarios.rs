@@ -1,12 +1,14 @@
 //! What has to hold on real control planes.
 
 use std::pin::Pin;
+use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
-use crate::federation::{Federation, QUICK, Site};
-use crate::wait;
+use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::{modes, wait};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -18,6 +20,12 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("divided, the member hangs", |site| Box::pin(divided(site, Loss::Hangs))),
         ("duplicated, the member is killed", |site| Box::pin(duplicated(site))),
         ("the leader is killed, paused and stopped", |site| Box::pin(leaders(site))),
+        ("an agent works in a member and is lost", |site| Box::pin(agent(site))),
+        ("the chart and the manifests are accepted", |site| Box::pin(manifests(site))),
+        ("report writes nothing", |site| Box::pin(modes::report(site))),
+        ("finish beside what Karmada keeps", |site| Box::pin(modes::beside(site, "finish", modes::FINISH))),
+        ("evict beside what Karmada keeps", |site| Box::pin(modes::beside(site, "evict", modes::EVICT))),
+        ("interpret answers what Karmada asks", |site| Box::pin(modes::interpret(site))),
     ]
 }
 
@@ -30,9 +38,9 @@ enum Loss {
     Hangs,
 }
 
-const DIVIDED: &[&str] = &["taint-policy.yaml", "health.yaml", "policy.yaml", "nginx.yaml"];
+pub(crate) const DIVIDED: &[&str] = &["taint-policy.yaml", "health.yaml", "policy.yaml", "nginx.yaml"];
 const DUPLICATED: &[&str] = &["taint-policy.yaml", "policy.yaml", "nginx.yaml"];
-const BINDING: &str = "nginx-deployment";
+pub(crate) const BINDING: &str = "nginx-deployment";
 
 /// The document's example: replicas are divided, move when a member is lost, and do not move back.
 async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
@@ -40,7 +48,7 @@ async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
         Loss::Killed => "divided-killed",
         Loss::Hangs => "divided-hangs",
     };
-    let mut federation = Box::pin(Federation::start(site, name, QUICK)).await?;
+    let mut federation = Box::pin(Federation::start(site, name, Plan::default())).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     federation.wait_deployed("member1", "nginx", Some(1)).await?;
@@ -64,15 +72,53 @@ async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
     .await
 }
 
-/// A full copy on each member: the one that is left is not touched.
+/// A full copy on two of three members: another one is made where there is none, and the one that is left stays.
 async fn duplicated(site: &Site) -> anyhow::Result<()> {
-    let mut federation = Box::pin(Federation::start(site, "duplicated", QUICK)).await?;
+    let mut federation =
+        Box::pin(Federation::start(site, "duplicated", Plan { members: 3, ..Plan::default() })).await?;
     federation.apply_example("nginx-duplicated", DUPLICATED)?;
+    federation.wait_placed(BINDING, &[("member1", 2), ("member2", 2)]).await?;
     federation.wait_deployed("member2", "nginx", Some(2)).await?;
+    let left = federation.deployment_uid("member2", "nginx").await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
-    federation.wait_placed(BINDING, &[("member2", 2)]).await?;
-    federation.wait_deployed("member2", "nginx", Some(2)).await
+    federation.wait_placed(BINDING, &[("member2", 2), ("member3", 2)]).await?;
+    federation.wait_deployed("member3", "nginx", Some(2)).await?;
+    ensure!(federation.deployment_uid("member2", "nginx").await? == left, "the copy on member2 was made anew");
+    Ok(())
+}
+
+/// `helm lint` and `template`, and every object of `host/deploy` offered to the API server, which stores none.
+async fn manifests(site: &Site) -> anyhow::Result<()> {
+    let federation = Box::pin(Federation::start(site, "manifests", Plan { members: 1, ..Plan::default() })).await?;
+    let output = Command::new(site.root.join("host/deploy/check.sh"))
+        .arg("--server")
+        .env("HELM", site.servers.programs.join("helm"))
+        .env("KUBECONFIG", federation.hub.kubeconfig())
+        .output()
+        .context("starting host/deploy/check.sh")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    // What is skipped is promtool, which is not on every machine.
+    let summary = said.lines().last().unwrap_or_default();
+    ensure!(output.status.success() && !said.contains("helm is not there"), "{said}");
+    ensure!(summary.contains(" 0 failed"), "{summary}");
+    Ok(())
+}
+
+/// A Pull member is served by its agent with the rights of an agent; without it, the member becomes Unknown.
+async fn agent(site: &Site) -> anyhow::Result<()> {
+    let settings: Vec<_> = QUICK.iter().copied().chain(["--cluster-monitor-grace-period=5s"]).collect();
+    let plan = Plan { settings: &settings, pull: &["member1"], ..Plan::default() };
+    let mut federation = Box::pin(Federation::start(site, "agent", plan)).await?;
+    federation.apply_example("nginx-divided", DIVIDED)?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation.wait_deployed("member1", "nginx", Some(1)).await?;
+    federation.kill_agent("member1");
+    federation.wait_ready("member1", false).await?;
+    federation.wait_placed(BINDING, &[("member2", 3)]).await?;
+    federation.start_agent("member1")?;
+    federation.wait_ready("member1", true).await?;
+    federation.wait_deployed("member1", "nginx", None).await
 }
 
 /// One process works and the others wait; the next one goes on where the one before was.
@@ -86,26 +132,24 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
             "--leader-elect-retry-period=1s",
         ])
         .collect();
-    let mut federation = Box::pin(Federation::start(site, "leaders", &settings)).await?;
-    federation.start_bulkhead()?;
+    let mut federation =
+        Box::pin(Federation::start(site, "leaders", Plan { settings: &settings, ..Plan::default() })).await?;
+    federation.start_bulkhead(&[])?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     // Killed in the middle of a failover: the second one finishes it.
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
+    let first = holder(&federation)?;
     if let Some(leader) = federation.processes().first_mut() {
         leader.kill();
     }
+    let second = next_holder(&federation, &first).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     // Paused for longer than its lease: the third one takes over, and the second one ends when it wakes.
-    federation.start_bulkhead()?;
-    let holder = holder(&federation)?;
+    federation.start_bulkhead(&[])?;
     federation.processes().get(1).map(|leader| leader.signal(Signal::STOP)).transpose()?;
-    wait::until("another process holds the lease", Duration::from_secs(30), async || {
-        let now = self::holder(&federation).map_err(|error| error.to_string())?;
-        if now == holder || now.is_empty() { Err(now) } else { Ok(()) }
-    })
-    .await?;
+    next_holder(&federation, &second).await?;
     federation.processes().get(1).map(|leader| leader.signal(Signal::CONT)).transpose()?;
     wait::until("the paused process ends", Duration::from_secs(30), async || {
         let ended = federation.processes().get_mut(1).is_some_and(crate::process::Process::ended);
@@ -122,6 +166,16 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
     })
     .await?;
     Ok(())
+}
+
+/// Waits until another than `holder` holds the lease, and returns who does.
+async fn next_holder(federation: &Federation<'_>, holder: &str) -> anyhow::Result<String> {
+    wait::until("another process holds the lease", Duration::from_secs(30), async || {
+        let now = self::holder(federation).map_err(|error| error.to_string())?;
+        if now == holder || now.is_empty() { Err(now) } else { Ok(()) }
+    })
+    .await?;
+    self::holder(federation)
 }
 
 fn holder(federation: &Federation<'_>) -> anyhow::Result<String> {

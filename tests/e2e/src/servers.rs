@@ -22,7 +22,7 @@ pub(crate) struct Servers {
 pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let sources = root.join("tests/e2e");
     let mut hash = Sha256::new();
-    for sums in ["servers/go.sum", "kwok/go.sum"] {
+    for sums in ["servers/go.sum", "kwok/go.sum", "helm/go.sum"] {
         let path = sources.join(sums);
         hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
@@ -45,6 +45,7 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let out = format!("{}/", programs.display());
     go(&sources.join("servers"), &["build", "-o", &out, "-ldflags", &flags, "./..."])?;
     go(&sources.join("kwok"), &["build", "-o", &out, "."])?;
+    go(&sources.join("helm"), &["build", "-o", &out, "-ldflags", "-s -w", "helm.sh/helm/v4/cmd/helm"])?;
     let module = go(&sources.join("kwok"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
     // Last, so that its presence means that everything is there.
     let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;
@@ -72,8 +73,8 @@ fn read_stages(folder: &Path) -> anyhow::Result<String> {
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<_, _>>()?;
         files.sort();
-        for file in files {
-            let text = fs::read_to_string(&file)?;
+        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "yaml")) {
+            let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
             if text.contains("kind: Stage") {
                 documents.push(text);
             }

@@ -8,6 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-core", &[]),
     ("bulkhead-plugin", &["bulkhead-core"]),
+    ("bulkhead-journal", &["bulkhead-core"]),
     ("bulkhead-engine-wasm", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-engine-lua", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-plugins-builtin", &["bulkhead-core"]),
@@ -15,7 +16,11 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-api", &["bulkhead-core"]),
     ("bulkhead-conformance", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-controlplane", &[]),
-    ("bulkhead-controllers", &["bulkhead-api", "bulkhead-core", "bulkhead-plugin", "bulkhead-plugins-builtin"]),
+    ("bulkhead-estimator", &["bulkhead-core"]),
+    (
+        "bulkhead-controllers",
+        &["bulkhead-api", "bulkhead-core", "bulkhead-estimator", "bulkhead-plugin", "bulkhead-plugins-builtin"],
+    ),
     (
         "bulkhead",
         &[
@@ -26,6 +31,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
             "bulkhead-core",
             "bulkhead-engine-lua",
             "bulkhead-engine-wasm",
+            "bulkhead-journal",
             "bulkhead-plugin",
             "bulkhead-plugins-builtin",
             "bulkhead-plugins-lua",
@@ -35,10 +41,17 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-e2e", &["bulkhead-api", "bulkhead-core"]),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
-    // The cases of the interpreter run scripts, and their order of precedence is that of the registry.
+    // The cases of the interpreter run scripts and ask webhooks, and their order of precedence is that of the registry.
     (
         "bulkhead-vectors",
-        &["bulkhead-api", "bulkhead-core", "bulkhead-engine-lua", "bulkhead-plugin", "bulkhead-plugins-builtin"],
+        &[
+            "bulkhead-api",
+            "bulkhead-controllers",
+            "bulkhead-core",
+            "bulkhead-engine-lua",
+            "bulkhead-plugin",
+            "bulkhead-plugins-builtin",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -46,6 +59,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
 /// Crates from elsewhere that a crate must not reach directly.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("bulkhead-core", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua", "tracing", "rand"]),
+    ("bulkhead-journal", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-plugin", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-engine-wasm", &["tokio", "kube", "k8s-openapi", "mlua"]),
     ("bulkhead-engine-lua", &["tokio", "kube", "k8s-openapi", "wasmtime"]),
@@ -55,6 +69,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("bulkhead-conformance", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
     ("bulkhead-controlplane", &["wasmtime", "mlua"]),
     ("bulkhead-controllers", &["wasmtime", "mlua"]),
+    ("bulkhead-estimator", &["kube", "k8s-openapi", "wasmtime", "mlua"]),
 ];
 
 #[test]

@@ -19,6 +19,9 @@ struct Arguments {
     /// Folder with the customizations that third-party cases were made with; without it our library answers.
     #[arg(long, value_name = "DIR")]
     customizations: Option<PathBuf>,
+    /// The program whose command `interpret` answers the cases of karmadactl's.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Folder with our library.
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/lua/kinds"))]
     library: PathBuf,
@@ -34,12 +37,14 @@ enum Subject {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { subject, file, customizations, library } = Arguments::parse();
+    let Arguments { subject, file, customizations, program, library } = Arguments::parse();
+    // The command is run in another folder.
+    let program = program.map(std::path::absolute).transpose().context("--program")?;
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let report = match subject {
         Subject::Scheduler => scheduler::run(&text),
         Subject::Interpreter => {
-            interpreter::run(&text, &interpreter::Options { customizations, library: Some(library) })
+            interpreter::run(&text, &interpreter::Options { customizations, program, library: Some(library) })
         }
     };
     let report = report.with_context(|| format!("running {}", file.display()))?;

@@ -4,12 +4,11 @@
 //! Negative numbers pass Karmada's schema. Here they do not: no program means them.
 
 use bulkhead_core::model::{BindingSpec, GracefulEvictionTask};
+use bulkhead_core::names::keys::DEPENDENCIES;
 use serde_json::Value;
 
 use super::denied::Denied;
 
-/// Annotation that lists the objects which a binding takes along, as a JSON list.
-const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
 const REASON_BYTES_MAX: usize = 32;
 const MESSAGE_BYTES_MAX: usize = 1024;
 

@@ -20,12 +20,12 @@ pub(super) fn default_spec(spec: &mut ClusterSpec, now: Time) {
     if spec.zones.is_empty() && !spec.zone.is_empty() {
         spec.zones.push(std::mem::take(&mut spec.zone));
     }
-    for taint in spec.taints.iter_mut().filter(|taint| evicts(taint.effect)) {
+    for taint in spec.taints.iter_mut().filter(|taint| evicts(&taint.effect)) {
         taint.time_added.get_or_insert(now.truncated());
     }
 }
 
-fn evicts(effect: TaintEffect) -> bool {
+fn evicts(effect: &TaintEffect) -> bool {
     matches!(effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute)
 }
 
@@ -66,11 +66,11 @@ fn validate_taints(taints: &[Taint], options: AdmissionOptions) -> Result<(), De
         label::check_value(&taint.value).map_err(|detail| Denied::invalid(at("value"), &taint.value, detail))?;
         let unsupported = match taint.effect {
             TaintEffect::NoSchedule | TaintEffect::NoExecute => false,
-            TaintEffect::PreferNoSchedule => true,
+            TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => true,
             TaintEffect::PreferNoExecute => !options.allow_prefer_no_execute,
         };
         if unsupported {
-            return Err(Denied::not_supported(at("effect"), taint.effect, &["NoSchedule", "NoExecute"]));
+            return Err(Denied::not_supported(at("effect"), &taint.effect, &["NoSchedule", "NoExecute"]));
         }
         if taints[..index].iter().any(|earlier| earlier.same_identity(taint)) {
             return Err(Denied::duplicate(format!("spec.taints[{index}]"), taint));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bulkhead_core::model::{
     ClusterAffinity, ClusterAffinityTerm, Placement, ReplicaDivisionPreference, ReplicaScheduling,
-    ReplicaSchedulingType, SelectorOperator, SpreadConstraint, Toleration,
+    ReplicaSchedulingType, SelectorOperator, SpreadConstraint, TaintEffect, Toleration,
 };
 use serde_json::Value;
 
@@ -140,12 +140,16 @@ fn divides_by_availability(placement: &Placement) -> bool {
         }
 }
 
-/// Only the operators that Kubernetes added for numbers are refused; effects and seconds are not looked at.
+/// The operators that Kubernetes added for numbers are refused, and effects that nobody knows, which Karmada admits and
+/// which never match. Seconds are not looked at.
 fn check_tolerations(tolerations: &[Toleration], path: &str, denied: &mut Vec<Denied>) {
     for (index, toleration) in tolerations.iter().enumerate() {
         if matches!(toleration.operator.as_str(), "Lt" | "Gt") {
             let field = format!("{path}[{index}].operator");
             denied.push(Denied::not_supported(field, &toleration.operator, &["", "Exists", "Equal"]));
+        }
+        if let Some(effect) = toleration.effect.as_ref().filter(|effect| effect.is_foreign()) {
+            denied.push(Denied::not_supported(format!("{path}[{index}].effect"), effect, &TaintEffect::KNOWN));
         }
     }
 }

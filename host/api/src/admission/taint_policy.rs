@@ -1,6 +1,7 @@
 //! Validation of `ClusterTaintPolicy` (Karmada: `pkg/webhook/clustertaintpolicy/validating.go`).
 //!
-//! The operators of conditions are not checked, as in Karmada: any other text just never matches.
+//! The operators of conditions are not checked, as in Karmada: any other text just never matches. An effect that
+//! nobody knows is refused; Karmada admits it and then fails on every cluster that the policy matches.
 
 use bulkhead_core::model::{ClusterTaintPolicySpec, PolicyTaint, TaintEffect};
 
@@ -39,6 +40,9 @@ fn validate_taints(list: &str, taints: &[PolicyTaint], options: AdmissionOptions
             if let Some(seconds) = seconds.filter(|seconds| *seconds < 1) {
                 return Err(Denied::invalid(format!("{field}.{name}"), seconds, "must be greater than 0"));
             }
+        }
+        if taint.effect.is_foreign() {
+            return Err(Denied::not_supported(format!("{field}.effect"), &taint.effect, &TaintEffect::KNOWN));
         }
         if taint.effect == TaintEffect::PreferNoExecute && !options.allow_prefer_no_execute {
             let detail = "PreferNoExecute taints are not allowed unless the feature gate PreferNoExecute is on";

@@ -2,21 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use bulkhead_core::call::OPERATION_NAMES;
+
 use super::Denied;
 use crate::webhook::context::VERSION;
 use crate::webhook::{ClientConfig, Hook, Rule, ServiceReference};
-
-const OPERATIONS: [&str; 9] = [
-    "*",
-    "AggregateStatus",
-    "InterpretComponent",
-    "InterpretDependency",
-    "InterpretHealth",
-    "InterpretReplica",
-    "InterpretStatus",
-    "Retain",
-    "ReviseReplica",
-];
 
 /// Everything that is wrong with the hooks of a configuration.
 pub fn validate(hooks: &[Hook]) -> Vec<Denied> {
@@ -95,8 +85,9 @@ fn validate_rule(at: &str, rule: &Rule, problems: &mut Vec<Denied>) {
         }
         for (index, entry) in list.iter().enumerate() {
             let at = format!("{at}.{name}[{index}]");
-            if name == "operations" && !OPERATIONS.contains(&entry.as_str()) {
-                problems.push(Denied::not_supported(at, entry, &OPERATIONS));
+            if name == "operations" && entry != "*" && !OPERATION_NAMES.contains(&entry.as_str()) {
+                let supported = [&["*"], &OPERATION_NAMES[..]].concat();
+                problems.push(Denied::not_supported(at, entry, &supported));
             } else if named && entry.is_empty() {
                 problems.push(Denied::required(at, ""));
             }

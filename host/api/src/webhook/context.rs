@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 /// The version that is spoken.
 pub const VERSION: &str = "v1alpha1";
-const API_VERSION: &str = "config.karmada.io/v1alpha1";
-const KIND: &str = "ResourceInterpreterContext";
+pub(super) const API_VERSION: &str = "config.karmada.io/v1alpha1";
+pub(super) const KIND: &str = "ResourceInterpreterContext";
 
 /// An answer that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,18 +39,9 @@ impl BadAnswer {
     }
 }
 
-/// Karmada's name of the operation that a call is, if it is one that hooks are asked.
-pub fn operation_name(call: &Call<'_>) -> Option<&'static str> {
-    match call {
-        Call::Health(_) => Some("InterpretHealth"),
-        Call::Interpret(call) => Some(call.operation.name()),
-        Call::ClusterTaint(_) | Call::Filter(_) | Call::Score(_) | Call::EvictionCheck(_) => None,
-    }
-}
-
 /// The body of a request; none for calls that hooks are not asked. `uid` is to be unique to the request.
 pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
-    let operation = operation_name(call)?;
+    let operation = call.operation_name()?;
     let object = call.object()?;
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = split_api_version(text("/apiVersion"));
@@ -69,7 +60,8 @@ pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
     }
     if let Call::Interpret(call) = call {
         match &call.operation {
-            Operation::Revise { replicas, .. } => request["replicas"] = json!(replicas),
+            // The field has 32 bits; what is wider wraps around, as in Karmada.
+            Operation::Revise { replicas, .. } => request["replicas"] = json!(*replicas as i32),
             Operation::Retain { observed, .. } => request["observedObject"] = Value::clone(observed),
             Operation::AggregateStatus { items, .. } if !items.is_empty() => {
                 request["aggregatedStatus"] = json!(items);

@@ -2,9 +2,10 @@
 //! (Karmada: `pkg/apis/config/v1alpha1/resourceinterpreterwebhook_types.go`).
 //!
 //! [`Hook::matches`] tells what a hook answers, [`choose`] which one is asked, [`context`] what is sent and what may come
-//! back. Sending it is not done here.
+//! back; [`serve`] answers as such a hook. Sending it is not done here.
 
 pub mod context;
+pub mod serve;
 
 use bulkhead_core::names::split_api_version;
 use kube::Resource;

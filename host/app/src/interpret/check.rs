@@ -5,25 +5,31 @@
 //! | shape | a document of another kind, without a target, or with a field that nobody reads |
 //! | syntax | the script is not Lua; told with line and column of the file |
 //! | functions | the function of the rule is missing or no function, or the script defines that of another rule too |
-//! | results | on a sample object the result is of the wrong type, or the script runs out of its budget or asks for what it may not have |
+//! | results | on a sample object the result is of the wrong type, or there is none, or the script runs out of its budget or asks for what it may not have |
 //! | arguments | on a sample object the script changes what it is only to look at |
+//! | dialect | what Karmada's machine refuses, although ours takes it; a warning for scripts that are no customization |
 //!
-//! The sample objects have what most workloads have. A script that fails on one of them may be right to do so.
+//! The sample objects have what most workloads have. A script that fails on one of them may be right to do so, and nil
+//! may be what a field holds that the sample does not have: of that there is a warning only.
+//!
+//! What is printed has the form of `karmadactl interpret --check`.
 
-use std::io::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use bulkhead_conformance::plain_questions;
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
-use bulkhead_engine_lua::{LuaEngine, check_syntax};
+use bulkhead_engine_lua::{Difference, LuaEngine, check_syntax, foreign};
 use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
 
-use super::customization::{Customization, Script};
+use super::customization::{Customization, Parsed, Script};
 use super::input::STDIN;
-use super::interpreter::{self, Found, load_component, script_source};
+use super::interpreter::{Found, Loader, find_in, is_customizations, parse, script_source};
 use super::place::Place;
 
+/// Between what is printed of one document and of the next.
+const RULE: &str = "-----------------------------------";
 /// The functions that interpret objects.
 const INTERPRETERS: [EntryPoint; 8] = [
     EntryPoint::Retain,
@@ -36,83 +42,137 @@ const INTERPRETERS: [EntryPoint; 8] = [
     EntryPoint::Dependencies,
 ];
 
-/// Wraps a function so that it fails when it changes an argument. `FUNCTION` and `ARGUMENT` stand for name and place.
+/// Wraps a function so that it fails when it changes an argument or returns nothing. `FUNCTION`, `ARGUMENT` and `NEEDED`
+/// stand for its name, the place of the argument (0 for none), and whether it has to return something.
 const WATCH: &str = include_str!("watch.lua");
-/// What its errors begin with.
-const CHANGED: &str = "changes what it is given, at ";
+/// What its errors say.
+const WATCHED: [&str; 2] = ["changes what it is given, at ", "returns nothing"];
+
+/// What is wrong, and what may be.
+#[derive(Default)]
+struct Finding {
+    error: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl Finding {
+    fn error(message: String) -> Self {
+        Self { error: Some(message), warnings: Vec::new() }
+    }
+}
 
 /// Prints a line for each rule. Returns whether nothing is wrong.
-pub(super) fn run(files: &[PathBuf], dialect: Dialect) -> anyhow::Result<bool> {
+pub(super) fn run(loader: &Loader<'_>, files: &[PathBuf]) -> anyhow::Result<bool> {
+    if let Some(gone) = files.iter().find(|file| **file != Path::new(STDIN) && !file.exists()) {
+        bail!("there is no {}", gone.display());
+    }
     let mut fine = true;
-    for file in files {
-        if file != Path::new(STDIN) && !file.exists() {
-            bail!("there is no {}", file.display());
-        }
-        match interpreter::find(std::slice::from_ref(file)) {
-            Err(error) => {
-                writeln!(anstream::stdout(), "{}\n  ERROR: {error:#}", file.display())?;
-                fine = false;
-            }
-            Ok(found) => {
-                for found in found {
-                    fine &= report(&found, dialect)?;
-                }
-            }
-        }
+    for file in loader.listed(files)? {
+        fine &= report_file(loader, &file)?;
     }
     Ok(fine)
 }
 
-fn report(found: &Found, dialect: Dialect) -> anyhow::Result<bool> {
-    let (head, lines) = match found {
-        Found::Customization(file, customization) => {
-            let (api_version, kind) = &customization.target;
-            let head = format!("{}: {} of {api_version} {kind}", file.display(), customization.name);
-            (head, rules(customization))
-        }
-        Found::Script(place, code) => (place.origin.clone(), vec![(String::new(), Some(bare(place, code, dialect)))]),
-        Found::Component(file, code) => {
-            let loaded = load_component(file, code).map(|_| ()).map_err(|error| format!("{error:#}"));
-            (file.display().to_string(), vec![(String::new(), Some(loaded))])
-        }
-    };
+fn report_file(loader: &Loader<'_>, file: &Path) -> anyhow::Result<bool> {
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{head}")?;
-    for (rule, result) in &lines {
-        let told = match result {
-            None => "UNSET".to_owned(),
-            Some(Ok(())) => "PASS".to_owned(),
-            Some(Err(message)) => format!("ERROR: {}", message.replace('\n', "\n    ")),
-        };
-        let line = if rule.is_empty() { told } else { format!("{rule:<25} {told}") };
-        writeln!(out, "  {line}")?;
+    if !is_customizations(file) {
+        let mut fine = true;
+        for found in find_in(file)? {
+            fine &= report_other(loader, &found, &mut out)?;
+        }
+        return Ok(fine);
     }
-    Ok(lines.iter().all(|(_, result)| !matches!(result, Some(Err(_)))))
-}
-
-/// A line for each rule that there could be.
-fn rules(customization: &Customization) -> Vec<(String, Option<Result<(), String>>)> {
-    let line = |point: EntryPoint| {
-        let rule = point.rule()?.to_owned();
-        let script = customization.scripts.iter().find(|script| script.point == point);
-        Some((rule, script.map(|script| of_rule(customization, script))))
+    let Parsed { documents, unread } = match parse(file) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            writeln!(out, "{RULE}\nSOURCE: {}\nERROR: {error:#}", file.display())?;
+            return Ok(false);
+        }
     };
-    INTERPRETERS.into_iter().filter_map(line).collect()
+    let mut fine = unread.is_none();
+    for document in &documents {
+        fine &= match document {
+            Ok(customization) => report(customization, &mut out)?,
+            Err(unfit) => {
+                writeln!(out, "{RULE}\nSOURCE: {}\nERROR: {}", unfit.source, unfit.message)?;
+                false
+            }
+        };
+    }
+    if let Some(unread) = unread {
+        writeln!(out, "{RULE}\nERROR: {unread}")?;
+    }
+    Ok(fine)
 }
 
-fn of_rule(customization: &Customization, script: &Script) -> Result<(), String> {
+/// A customization, rule by rule.
+fn report(customization: &Customization, out: &mut impl Write) -> anyhow::Result<bool> {
+    let (api_version, kind) = &customization.target;
+    writeln!(out, "{RULE}\nSOURCE: {}\nTARGET: {api_version} {kind}\nRULERS:", customization.name)?;
+    let mut fine = true;
+    for point in INTERPRETERS {
+        let name = format!("{}:", point.operation().unwrap_or_default());
+        let Some(script) = customization.scripts.iter().find(|script| script.point == point) else {
+            writeln!(out, "    {name:<26} UNSET")?;
+            continue;
+        };
+        let finding = of_rule(customization, script);
+        fine &= finding.error.is_none();
+        print(&format!("    {name:<26} "), &finding, out)?;
+    }
+    Ok(fine)
+}
+
+/// A script by itself or a component.
+fn report_other(loader: &Loader<'_>, found: &Found, out: &mut impl Write) -> anyhow::Result<bool> {
+    let (source, finding) = match found {
+        Found::Customization(customization) => return report(customization, out),
+        Found::Script(place, code) => (place.origin.clone(), bare(place, code, loader.dialect)),
+        Found::Component(file, code) => {
+            let error = loader.load_component(file, code).err().map(|error| format!("{error:#}"));
+            (file.display().to_string(), Finding { error, warnings: Vec::new() })
+        }
+    };
+    writeln!(out, "{RULE}\nSOURCE: {source}")?;
+    print("    ", &finding, out)?;
+    Ok(finding.error.is_none())
+}
+
+fn print(head: &str, finding: &Finding, out: &mut impl Write) -> anyhow::Result<()> {
+    let indented = |message: &str| message.replace('\n', "\n        ");
+    match &finding.error {
+        None => writeln!(out, "{head}PASS")?,
+        Some(error) => writeln!(out, "{head}ERROR: {}", indented(error))?,
+    }
+    for warning in &finding.warnings {
+        writeln!(out, "        WARNING: {}", indented(warning))?;
+    }
+    Ok(())
+}
+
+fn of_rule(customization: &Customization, script: &Script) -> Finding {
     let place = &script.place;
-    syntax(place, &script.code)?;
-    let policy = load(customization.module(script)).map_err(|message| place.located(&message))?;
+    let refused = || foreign_to_karmada(place, &script.code).into_iter().next();
+    if let Some(message) = syntax(place, &script.code).err().or_else(refused) {
+        return Finding::error(message);
+    }
+    let policy = match load(customization.module(script)) {
+        Ok(policy) => policy,
+        Err(message) => return Finding::error(place.located(&message)),
+    };
     let others = INTERPRETERS.into_iter().filter(|point| *point != script.point);
     let surplus: Vec<_> = others.filter(|point| defines(&script.code, *point)).map(EntryPoint::function).collect();
     if !surplus.is_empty() {
         let (rule, wanted) = (script.rule, script.point.function());
         let message = format!("{rule} has one function, {wanted}; the script defines {} too", surplus.join(", "));
-        return Err(placed(place, &script.code, script.point, &message));
+        return Finding::error(placed(place, &script.code, script.point, &message));
     }
-    let tried = results(&*policy).and_then(|()| arguments(customization.module(script), script.point));
-    tried.map_err(|message| placed(place, &script.code, script.point, &message))
+    let tried = watched(customization.module(script), script.point).and_then(|()| results(&*policy, &[script.point]));
+    let placed = |message: String| placed(place, &script.code, script.point, &message);
+    match tried {
+        Ok(warnings) => Finding { error: None, warnings: warnings.into_iter().map(placed).collect() },
+        Err(message) => Finding::error(placed(message)),
+    }
 }
 
 /// A message with the place that it is about: its own, or that of the function.
@@ -127,23 +187,42 @@ fn placed(place: &Place, code: &str, point: EntryPoint, message: &str) -> String
 }
 
 /// A script by itself, whose functions say what it is for.
-fn bare(place: &Place, code: &str, dialect: Dialect) -> Result<(), String> {
-    syntax(place, code)?;
+fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
+    if let Err(message) = syntax(place, code) {
+        return Finding::error(message);
+    }
     let source = script_source(place, code, dialect);
-    let loaded = LuaEngine::default().load(&source).map_err(|error| error.message)?;
-    results(&*loaded.policy)?;
+    let policy = match LuaEngine::default().load(&source) {
+        Ok(loaded) => loaded.policy,
+        Err(error) => return Finding::error(error.message),
+    };
     let translated = source.modules.first().map(|module| String::from_utf8_lossy(&module.code).into_owned());
     let translated = translated.unwrap_or_default();
-    for point in INTERPRETERS.into_iter().filter(|point| defines(&translated, *point)) {
-        let entries = vec![Entry { point, object_kind: None }];
+    let points: Vec<_> = INTERPRETERS.into_iter().filter(|point| defines(&translated, *point)).collect();
+    for point in &points {
+        let entries = vec![Entry { point: *point, object_kind: None }];
         let module = Module { origin: place.origin.clone(), code: translated.as_bytes().to_vec(), entries };
-        arguments(module, point)?;
+        if let Err(message) = watched(module, *point) {
+            return Finding::error(message);
+        }
     }
-    Ok(())
+    match results(&*policy, &points) {
+        Ok(warnings) if dialect == Dialect::Argo => Finding { error: None, warnings },
+        Ok(warnings) => Finding { error: None, warnings: [foreign_to_karmada(place, code), warnings].concat() },
+        Err(message) => Finding::error(message),
+    }
 }
 
+/// What does not compile.
 fn syntax(place: &Place, code: &str) -> Result<(), String> {
     check_syntax(code).map_err(|error| format!("{}: {}", place.at(error.line, error.column), error.message))
+}
+
+/// What Karmada's machine refuses, although ours takes it.
+fn foreign_to_karmada(place: &Place, code: &str) -> Vec<String> {
+    let told =
+        |found: Difference| format!("{}: Karmada does not take {}", place.at(found.line, found.column), found.message);
+    foreign(code).into_iter().map(told).collect()
 }
 
 fn load(module: Module) -> Result<std::sync::Arc<dyn Policy>, String> {
@@ -157,38 +236,47 @@ fn defines(code: &str, point: EntryPoint) -> bool {
     load(Module { origin: String::new(), code: code.as_bytes().to_vec(), entries }).is_ok()
 }
 
-/// Wrong results of sample objects. Failing on one is not wrong in itself, and neither is it to read the number of
-/// replicas from a field that the sample does not have.
-fn results(policy: &dyn Policy) -> Result<(), String> {
+/// Wrong results of sample objects. Failing on one is not wrong in itself, and nil is only worth a warning for each of
+/// the functions.
+fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, String> {
     let wrong = |kind: FaultKind| !matches!(kind, FaultKind::Trap | FaultKind::GuestError | FaultKind::Unsupported);
-    let no_number = format!("{} returned nil", EntryPoint::Replicas.function());
-    first_fault(policy, |kind, message| wrong(kind) && !message.starts_with(&no_number))
+    let nil = |point: &EntryPoint| format!("{} returned nil", point.function());
+    let is_nil = |message: &str| points.iter().any(|point| message.starts_with(&nil(point)));
+    if let Some(message) = first_fault(policy, |kind, message| wrong(kind) && !is_nil(message)) {
+        return Err(message);
+    }
+    let warning = |point| first_fault(policy, |_, message| message.starts_with(&nil(point)));
+    Ok(points.iter().filter_map(warning).collect())
 }
 
-/// An argument that changes. Of functions that give back the whole object, only what they look at beside it counts.
-fn arguments(mut module: Module, point: EntryPoint) -> Result<(), String> {
+/// Whether a function leaves what it is given as it is, and returns something. Of functions that give back the whole
+/// object, only what they look at beside it counts; no components may be nothing.
+fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
     let argument = match point {
-        EntryPoint::Revise | EntryPoint::AggregateStatus => return Ok(()),
+        EntryPoint::Revise | EntryPoint::AggregateStatus => "0",
         EntryPoint::Retain => "2",
         _ => "1",
     };
-    let watch = WATCH.replace("FUNCTION", point.function()).replace("ARGUMENT", argument);
+    let needed = if point == EntryPoint::Components { "false" } else { "true" };
+    let watch = WATCH.replace("FUNCTION", point.function()).replace("ARGUMENT", argument).replace("NEEDED", needed);
     module.code.extend_from_slice(b"\n");
     module.code.extend_from_slice(watch.as_bytes());
     let policy = load(module)?;
-    first_fault(&*policy, |_, message| message.contains(CHANGED))
+    let found = first_fault(&*policy, |_, message| WATCHED.iter().any(|what| message.contains(what)));
+    found.map_or(Ok(()), Err)
 }
 
-fn first_fault(policy: &dyn Policy, counts: impl Fn(FaultKind, &str) -> bool) -> Result<(), String> {
+/// The first fault that counts, with the sample that led to it.
+fn first_fault(policy: &dyn Policy, counts: impl Fn(FaultKind, &str) -> bool) -> Option<String> {
     for capability in policy.capabilities() {
         for (what, question) in plain_questions(capability) {
             let reply = question.with_call(|call| policy.call(call));
             if let Err(fault) = reply
                 && counts(fault.kind, &fault.message)
             {
-                return Err(format!("{}\nasked about a sample, {what}", fault.message));
+                return Some(format!("{}\nasked about a sample, {what}", fault.message));
             }
         }
     }
-    Ok(())
+    None
 }

@@ -1,59 +1,107 @@
-//! Customizations as people write them, read more strictly than an API server reads them.
+//! Customizations as people write them, and where an API server would drop what they wrote.
 
 use std::path::Path;
 
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{Entry, EntryPoint, Module, PluginSource};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::place::Place;
 
-/// A document.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Document {
+/// What a document says, whether or not it says more than anybody reads.
+struct Raw {
     api_version: Spanned<String>,
     kind: Spanned<String>,
-    #[serde(default)]
     metadata: Value,
-    spec: Spec,
+    target: (String, String),
+    rules: Vec<(EntryPoint, Spanned<String>)>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Spec {
-    target: Target,
-    #[serde(default)]
-    customizations: Rules,
+/// Two ways to read the same shape: `strict` refuses fields that nobody reads, `lenient` drops them as Karmada does.
+macro_rules! shapes {
+    ($module:ident $(, $unknown:ident)?) => {
+        mod $module {
+            use bulkhead_plugin::EntryPoint;
+            use serde::Deserialize;
+            use serde_json::Value;
+            use serde_saphyr::Spanned;
+
+            use super::Raw;
+
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase" $(, $unknown)?)]
+            struct Document {
+                api_version: Spanned<String>,
+                kind: Spanned<String>,
+                #[serde(default)]
+                metadata: Value,
+                #[serde(default)]
+                spec: Spec,
+            }
+
+            #[derive(Default, Deserialize)]
+            #[serde(rename_all = "camelCase", default $(, $unknown)?)]
+            struct Spec {
+                target: Target,
+                customizations: Rules,
+            }
+
+            #[derive(Default, Deserialize)]
+            #[serde(rename_all = "camelCase", default $(, $unknown)?)]
+            struct Target {
+                api_version: String,
+                kind: String,
+            }
+
+            #[derive(Default, Deserialize)]
+            #[serde(rename_all = "camelCase", default $(, $unknown)?)]
+            struct Rules {
+                retention: Option<Rule>,
+                replica_resource: Option<Rule>,
+                component_resource: Option<Rule>,
+                replica_revision: Option<Rule>,
+                status_reflection: Option<Rule>,
+                status_aggregation: Option<Rule>,
+                health_interpretation: Option<Rule>,
+                dependency_interpretation: Option<Rule>,
+            }
+
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase" $(, $unknown)?)]
+            struct Rule {
+                lua_script: Spanned<String>,
+            }
+
+            /// The documents of a text that are not empty.
+            pub(super) fn documents(text: &str) -> Result<Vec<Raw>, serde_saphyr::Error> {
+                let documents: Vec<Option<Document>> = serde_saphyr::from_multiple(text)?;
+                Ok(documents.into_iter().flatten().map(raw).collect())
+            }
+
+            fn raw(document: Document) -> Raw {
+                let Document { api_version, kind, metadata, spec } = document;
+                let rules = spec.customizations;
+                let rules = [
+                    (EntryPoint::Retain, rules.retention),
+                    (EntryPoint::Replicas, rules.replica_resource),
+                    (EntryPoint::Components, rules.component_resource),
+                    (EntryPoint::Revise, rules.replica_revision),
+                    (EntryPoint::ReflectStatus, rules.status_reflection),
+                    (EntryPoint::AggregateStatus, rules.status_aggregation),
+                    (EntryPoint::Health, rules.health_interpretation),
+                    (EntryPoint::Dependencies, rules.dependency_interpretation),
+                ];
+                let rules = rules.into_iter().filter_map(|(point, rule)| Some((point, rule?.lua_script))).collect();
+                let target = (spec.target.api_version, spec.target.kind);
+                Raw { api_version, kind, metadata, target, rules }
+            }
+        }
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Target {
-    api_version: String,
-    kind: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Rules {
-    retention: Option<Rule>,
-    replica_resource: Option<Rule>,
-    component_resource: Option<Rule>,
-    replica_revision: Option<Rule>,
-    status_reflection: Option<Rule>,
-    status_aggregation: Option<Rule>,
-    health_interpretation: Option<Rule>,
-    dependency_interpretation: Option<Rule>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Rule {
-    lua_script: Spanned<String>,
-}
+shapes!(strict, deny_unknown_fields);
+shapes!(lenient);
 
 /// A customization with its scripts.
 pub(super) struct Customization {
@@ -87,53 +135,60 @@ impl Customization {
     }
 }
 
-/// Reads the customizations of a file. An error names line and column.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<Customization>, String> {
-    let file = file.display().to_string();
-    let documents: Vec<Option<Document>> =
-        serde_saphyr::from_multiple(text).map_err(|error| format!("{file}: {error}"))?;
-    let documents = documents.into_iter().flatten();
-    documents.map(|document| customization(&file, text, document)).collect()
+/// What a file holds.
+pub(super) struct Parsed {
+    /// Its documents in their order.
+    pub(super) documents: Vec<Result<Customization, Unfit>>,
+    /// The first field that nobody reads, with line and column.
+    pub(super) unread: Option<String>,
 }
 
-fn customization(file: &str, text: &str, document: Document) -> Result<Customization, String> {
-    let at = |spanned: &Spanned<String>| format!("{file}:{}", spanned.referenced.line());
-    if document.kind.value != "ResourceInterpreterCustomization" {
-        let found = &document.kind.value;
-        return Err(format!("{}: kind is {found}, not ResourceInterpreterCustomization", at(&document.kind)));
-    }
-    if document.api_version.value != "config.karmada.io/v1alpha1" {
-        let found = &document.api_version.value;
-        return Err(format!("{}: apiVersion is {found}, not config.karmada.io/v1alpha1", at(&document.api_version)));
-    }
+/// A document that is no customization.
+pub(super) struct Unfit {
+    /// Its name, or that of its file.
+    pub(super) source: String,
+    /// Why not, with its line.
+    pub(super) message: String,
+}
+
+/// Reads the documents of a file. An error names line and column.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Parsed, String> {
+    let file = file.display().to_string();
+    let told = |error: serde_saphyr::Error| format!("{file}: {error}");
+    let (documents, unread) = match strict::documents(text) {
+        Ok(documents) => (documents, None),
+        Err(strictly) => (lenient::documents(text).map_err(told)?, Some(told(strictly))),
+    };
+    let documents = documents.into_iter().map(|document| customization(&file, text, document)).collect();
+    Ok(Parsed { documents, unread })
+}
+
+fn customization(file: &str, text: &str, document: Raw) -> Result<Customization, Unfit> {
     let name = document.metadata.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let Rules {
-        retention,
-        replica_resource,
-        component_resource,
-        replica_revision,
-        status_reflection,
-        status_aggregation,
-        health_interpretation,
-        dependency_interpretation,
-    } = document.spec.customizations;
-    let rules = [
-        (EntryPoint::Retain, retention),
-        (EntryPoint::Replicas, replica_resource),
-        (EntryPoint::Components, component_resource),
-        (EntryPoint::Revise, replica_revision),
-        (EntryPoint::ReflectStatus, status_reflection),
-        (EntryPoint::AggregateStatus, status_aggregation),
-        (EntryPoint::Health, health_interpretation),
-        (EntryPoint::Dependencies, dependency_interpretation),
-    ];
-    let scripts = rules.into_iter().filter_map(|(point, rule)| {
-        let (rule, lua_script) = (point.rule()?, rule?.lua_script);
+    let at = |spanned: &Spanned<String>, message: String| {
+        let source = if name.is_empty() { file.to_owned() } else { name.clone() };
+        Unfit { source, message: format!("{file}:{}: {message}", spanned.referenced.line()) }
+    };
+    let (api_version, kind) = (&document.api_version.value, &document.kind.value);
+    if kind != "ResourceInterpreterCustomization" {
+        let message = format!("not a ResourceInterpreterCustomization, but {api_version} {kind}");
+        return Err(at(&document.kind, message));
+    }
+    if api_version != "config.karmada.io/v1alpha1" {
+        let message = format!("apiVersion is {api_version}, not config.karmada.io/v1alpha1");
+        return Err(at(&document.api_version, message));
+    }
+    for (field, value) in [("kind", &document.target.1), ("apiVersion", &document.target.0)] {
+        if value.is_empty() {
+            return Err(at(&document.kind, format!("spec.target.{field} is not set")));
+        }
+    }
+    let scripts = document.rules.into_iter().filter_map(|(point, script)| {
+        let rule = point.rule()?;
         // An empty script is a rule that is not set.
-        let is_set = !lua_script.value.is_empty();
-        let place = Place::in_yaml(file, rule, text, &lua_script);
-        is_set.then_some(Script { point, rule, code: lua_script.value, place })
+        let is_set = !script.value.is_empty();
+        let place = Place::in_yaml(file, rule, text, &script);
+        is_set.then_some(Script { point, rule, code: script.value, place })
     });
-    let target = (document.spec.target.api_version, document.spec.target.kind);
-    Ok(Customization { name, target, scripts: scripts.collect() })
+    Ok(Customization { scripts: scripts.collect(), target: document.target, name })
 }

@@ -9,36 +9,60 @@ use bulkhead_core::call::{Interpretation, Reply};
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::policy::{Capability, Fault, FaultKind};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Dialect;
+use serde_json::Value;
 
 use super::Output;
-use super::interpreter::{self, Interpreter};
+use super::interpreter::{Interpreter, Loader};
 
 /// Most kinds that a message names.
 const TARGETS_SHOWN_MAX: usize = 5;
 
 /// Asks, and prints the answer under the names that cases have in their `output`. Returns whether there was one.
 pub(super) fn run(
+    loader: &Loader<'_>,
     files: &[PathBuf],
-    dialect: Dialect,
     request: &Request,
     now: Time,
     output: Output,
 ) -> anyhow::Result<bool> {
-    let interpreters = interpreter::load(files, dialect)?;
+    let interpreters = loader.load(files)?;
     let question = Question { request: request.clone(), now };
+    let name = question.with_call(|call| call.operation_name()).unwrap_or_default();
     match answer(&interpreters, &question) {
         Ok(Some(reply)) => {
-            output.print(&Outputs::of(request, &reply).to_json())?;
+            let mut out = anstream::stdout().lock();
+            let told = Outputs::of(request, &reply).to_json();
+            match output {
+                Output::Documents => write!(out, "{}", documents(&told)?)?,
+                Output::Yaml => write!(out, "{}", serde_saphyr::to_string(&told)?)?,
+                Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&told)?)?,
+            }
             Ok(true)
         }
-        Ok(None) => bail!("{}", no_rule(&interpreters, &question)),
+        Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &question)),
         Err((interpreter, fault)) => {
             let message = interpreter.located(&fault.message);
-            writeln!(anstream::stderr(), "{}: {message}", fault.kind.code())?;
+            writeln!(anstream::stderr(), "Execute {name} error: {}: {message}", fault.kind.code())?;
             Ok(false)
         }
     }
+}
+
+/// A document for each result, as `karmadactl interpret` prints them. What a script says about health beyond yes or no
+/// is a comment, so that whoever reads the documents reads the same.
+fn documents(told: &Value) -> anyhow::Result<String> {
+    let field = |name: &str| told.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if let Some(health) = field("health") {
+        let healthy = told.get("healthy").unwrap_or(&Value::Null);
+        let words = [Some(health).filter(|_| healthy.is_null()), field("reason"), field("message")];
+        let because = words.into_iter().flatten().collect::<Vec<_>>().join(": ").replace('\n', "\n# ");
+        return Ok(format!("---\n# [1/1] healthy:\n{healthy}\n# {because}\n"));
+    }
+    let results: Vec<_> = told.as_object().into_iter().flatten().collect();
+    let document = |(index, (name, value)): (usize, &(&String, &Value))| {
+        Ok(format!("---\n# [{}/{}] {name}:\n{}", index + 1, results.len(), serde_saphyr::to_string(value)?))
+    };
+    results.iter().enumerate().map(document).collect()
 }
 
 /// The first answer; of dependencies all answers, as one list without repetitions and in Karmada's order.
@@ -82,7 +106,7 @@ fn ask(interpreter: &Interpreter, question: &Question) -> Result<Option<Reply>, 
 
 /// What was asked for, and what there is instead.
 fn no_rule(interpreters: &[Interpreter], question: &Question) -> String {
-    let text = |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_str).unwrap_or("?").to_owned();
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("?").to_owned();
     let object = question.with_call(|call| {
         let field = |name: &str| text(call.object().and_then(|object| object.get(name)));
         format!("{} {}", field("apiVersion"), field("kind"))

@@ -27,13 +27,13 @@ pub(super) struct Files {
     #[arg(long, value_name = "FILE")]
     observed_file: Option<PathBuf>,
 
-    /// What member clusters report, for AggregateStatus: status items as documents or as a list.
+    /// What member clusters report, for AggregateStatus: status items, each a document of its own.
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
 
     /// The number of replicas to write in, for ReviseReplica.
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    desired_replica: Option<i32>,
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 0)]
+    desired_replica: i32,
 
     /// The time that scripts are told.
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
@@ -54,22 +54,13 @@ impl Files {
         {
             bail!("standard input can be only one of the files");
         }
-        if self.status_file.is_some() && operation != OperationName::AggregateStatus {
-            bail!("--status-file is for AggregateStatus");
-        }
-        if self.desired_replica.is_some() && operation != OperationName::ReviseReplica {
-            bail!("--desired-replica is for ReviseReplica");
-        }
         Ok(match operation {
             OperationName::InterpretHealth => Request::Health(self.only(operation)?),
             OperationName::InterpretReplica => Request::Replicas(self.only(operation)?),
             OperationName::InterpretComponent => Request::Components(self.only(operation)?),
             OperationName::InterpretStatus => Request::ReflectStatus(self.only(operation)?),
             OperationName::InterpretDependency => Request::Dependencies(self.only(operation)?),
-            OperationName::ReviseReplica => {
-                let replicas = self.desired_replica.context("ReviseReplica needs --desired-replica")?;
-                Request::Revise(self.only(operation)?, replicas)
-            }
+            OperationName::ReviseReplica => Request::Revise(self.only(operation)?, self.desired_replica),
             OperationName::AggregateStatus => Request::AggregateStatus(self.only(operation)?, self.status_items()?),
             OperationName::Retain => match (&self.desired_file, &self.observed_file) {
                 (Some(desired), Some(observed)) => Request::Retain(object(desired)?, object(observed)?),
@@ -91,15 +82,14 @@ impl Files {
 
     fn status_items(&self) -> anyhow::Result<Vec<AggregatedStatusItem>> {
         let Some(file) = &self.status_file else { return Ok(Vec::new()) };
-        let documents = documents(file)?;
-        let items = documents.into_iter().flat_map(|document| match document {
-            Value::Array(items) => items,
-            item => vec![item],
-        });
-        let item = |(index, item)| {
-            serde_json::from_value(item).with_context(|| format!("{}: status item {}", file.display(), index + 1))
+        let item = |(index, item): (usize, Value)| {
+            let at = format!("{}: status item {}", file.display(), index + 1);
+            if item.is_array() {
+                bail!("{at} is a list; each item is a document of its own");
+            }
+            serde_json::from_value(item).context(at)
         };
-        items.enumerate().map(item).collect()
+        documents(file)?.into_iter().enumerate().map(item).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is asked: the interpreters that an argument names, loaded.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,14 +11,15 @@ use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::{Bounded, Dialect, Engine, Module, PluginSource};
 
-use super::customization::{self, Customization};
+use super::customization::{self, Customization, Parsed};
 use super::input::{STDIN, read};
 use super::place::Place;
+use crate::engines::EngineArguments;
 
 /// A file that is asked.
 pub(super) enum Found {
-    /// A customization with its file.
-    Customization(PathBuf, Customization),
+    /// A customization.
+    Customization(Customization),
     /// A script: its place, and the text as it is in the file.
     Script(Place, String),
     /// A component.
@@ -42,25 +44,106 @@ impl Interpreter {
     }
 }
 
-/// Everything that these files and directories hold, in order of name within a directory.
-pub(super) fn find(files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
-    let mut found = Vec::new();
-    for file in files {
-        if file.is_dir() {
-            let before = found.len();
-            for file in files_of(file)? {
-                if kind_of(&file).is_some() && !is_test(&file) {
-                    found.extend(find_in(&file)?);
-                }
+/// Reads interpreters, and runs them.
+pub(super) struct Loader<'a> {
+    /// The conventions of scripts.
+    pub(super) dialect: Dialect,
+    /// Whether directories are gone through with all that are in them.
+    pub(super) recursive: bool,
+    engines: &'a EngineArguments,
+    wasm: OnceCell<WasmEngine>,
+}
+
+impl<'a> Loader<'a> {
+    /// An engine for components is started when there is one.
+    pub(super) fn new(dialect: Dialect, recursive: bool, engines: &'a EngineArguments) -> Self {
+        Self { dialect, recursive, engines, wasm: OnceCell::new() }
+    }
+
+    /// Everything that these files and directories hold, in order of name within a directory.
+    pub(super) fn find(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
+        let mut found = Vec::new();
+        for file in self.listed(files)? {
+            found.extend(find_in(&file)?);
+        }
+        Ok(found)
+    }
+
+    /// The files themselves, and those of the directories among them that could be interpreters.
+    pub(super) fn listed(&self, files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+        let mut listed = Vec::new();
+        for file in files {
+            if !file.is_dir() {
+                listed.push(file.clone());
+                continue;
             }
-            if found.len() == before {
+            let before = listed.len();
+            self.walk(file, &mut listed)?;
+            if listed.len() == before {
                 bail!("there is no customization, script or component in {}", file.display());
             }
-        } else {
-            found.extend(find_in(file)?);
         }
+        Ok(listed)
     }
-    Ok(found)
+
+    fn walk(&self, folder: &Path, listed: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+        for file in files_of(folder)? {
+            if file.is_dir() && self.recursive {
+                self.walk(&file, listed)?;
+            } else if kind_of(&file).is_some() && !is_test(&file) {
+                listed.push(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// The interpreters of these files in the order in which they are asked: customizations by name, as in Karmada, then
+    /// the others as they are listed. Without files, those that come with the program.
+    pub(super) fn load(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Interpreter>> {
+        if files.is_empty() {
+            return Ok(built_in());
+        }
+        let mut found = self.find(files)?;
+        let key = |found: &Found| match found {
+            Found::Customization(customization) => (0, customization.name.clone()),
+            Found::Script(..) | Found::Component(..) => (1, String::new()),
+        };
+        found.sort_by_key(key);
+        found.iter().filter_map(|found| self.load_one(found).transpose()).collect()
+    }
+
+    /// One interpreter; none for a customization without rules.
+    fn load_one(&self, found: &Found) -> anyhow::Result<Option<Interpreter>> {
+        let (source, places): (_, Vec<Place>) = match found {
+            Found::Customization(customization) if customization.scripts.is_empty() => return Ok(None),
+            Found::Customization(customization) => {
+                let places = customization.scripts.iter().map(|script| script.place.clone()).collect();
+                (customization.source(), places)
+            }
+            Found::Script(place, code) => (script_source(place, code, self.dialect), Vec::new()),
+            Found::Component(file, code) => return self.load_component(file, code).map(Some),
+        };
+        let located =
+            |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
+        let loaded =
+            LuaEngine::default().load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
+        Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
+    }
+
+    /// A component.
+    pub(super) fn load_component(&self, file: &Path, code: &[u8]) -> anyhow::Result<Interpreter> {
+        let origin = file.display().to_string();
+        let module = Module { origin: origin.clone(), code: code.to_vec(), entries: Vec::new() };
+        let engine = match self.wasm.get() {
+            Some(engine) => engine,
+            None => self.wasm.get_or_init({
+                let engine = self.engines.start_wasm()?;
+                || engine
+            }),
+        };
+        let loaded = engine.load(&PluginSource::new(origin, EngineKind::Wasm, vec![module]))?;
+        Ok(Interpreter::built_in(loaded.policy))
+    }
 }
 
 /// The files of a directory, in order of name.
@@ -97,15 +180,30 @@ fn kind_of(file: &Path) -> Option<FileKind> {
     }
 }
 
-fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
+/// The documents of a file with customizations.
+pub(super) fn parse(file: &Path) -> anyhow::Result<Parsed> {
+    let parsed = customization::parse(file, &read(file)?).map_err(anyhow::Error::msg)?;
+    if parsed.documents.is_empty() {
+        bail!("{} is empty", file.display());
+    }
+    Ok(parsed)
+}
+
+/// Whether a file holds customizations, by its name.
+pub(super) fn is_customizations(file: &Path) -> bool {
+    matches!(kind_of(file), Some(FileKind::Customizations))
+}
+
+pub(super) fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
     match kind_of(file) {
         Some(FileKind::Customizations) => {
-            let customizations = customization::parse(file, &read(file)?).map_err(anyhow::Error::msg)?;
-            if customizations.is_empty() {
-                bail!("{} is empty", file.display());
-            }
-            let customizations = customizations.into_iter();
-            Ok(customizations.map(|customization| Found::Customization(file.to_path_buf(), customization)).collect())
+            let Parsed { documents, unread } = parse(file)?;
+            let found = documents.into_iter().map(|document| {
+                let customization = document.map_err(|unfit| anyhow::anyhow!("{}", unfit.message))?;
+                Ok(Found::Customization(customization))
+            });
+            let found = found.collect::<anyhow::Result<_>>()?;
+            unread.map_or(Ok(found), |unread| bail!("{unread}"))
         }
         Some(FileKind::Script) => Ok(vec![Found::Script(Place::of_file(&file.display().to_string()), read(file)?)]),
         Some(FileKind::Component) => {
@@ -116,21 +214,6 @@ fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
     }
 }
 
-/// The interpreters of these files in the order in which they are asked: customizations by name, as in Karmada, then the
-/// others as they are listed. Without files, those that come with the program.
-pub(super) fn load(files: &[PathBuf], dialect: Dialect) -> anyhow::Result<Vec<Interpreter>> {
-    if files.is_empty() {
-        return Ok(built_in());
-    }
-    let mut found = find(files)?;
-    let key = |found: &Found| match found {
-        Found::Customization(_, customization) => (0, customization.name.clone()),
-        Found::Script(..) | Found::Component(..) => (1, String::new()),
-    };
-    found.sort_by_key(key);
-    found.iter().filter_map(|found| load_one(found, dialect).transpose()).collect()
-}
-
 /// The library and the native rules.
 fn built_in() -> Vec<Interpreter> {
     let lua: Arc<dyn Engine> = Arc::new(LuaEngine::default());
@@ -139,32 +222,6 @@ fn built_in() -> Vec<Interpreter> {
         Arc::new(bulkhead_plugins_builtin::NativeInterpreter::default()),
     ];
     bulkhead_plugins_lua::policies(&lua).into_iter().chain(native).map(Interpreter::built_in).collect()
-}
-
-/// One interpreter; none for a customization without rules.
-fn load_one(found: &Found, dialect: Dialect) -> anyhow::Result<Option<Interpreter>> {
-    let (source, places): (_, Vec<Place>) = match found {
-        Found::Customization(_, customization) if customization.scripts.is_empty() => return Ok(None),
-        Found::Customization(_, customization) => {
-            let places = customization.scripts.iter().map(|script| script.place.clone()).collect();
-            (customization.source(), places)
-        }
-        Found::Script(place, code) => (script_source(place, code, dialect), Vec::new()),
-        Found::Component(file, code) => return load_component(file, code).map(Some),
-    };
-    let located =
-        |message: String| places.iter().fold(message, |message: String, place: &Place| place.located(&message));
-    let loaded = LuaEngine::default().load(&source).map_err(|error| anyhow::anyhow!("{}", located(error.message)))?;
-    Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
-}
-
-/// A component.
-pub(super) fn load_component(file: &Path, code: &[u8]) -> anyhow::Result<Interpreter> {
-    let origin = file.display().to_string();
-    let module = Module { origin: origin.clone(), code: code.to_vec(), entries: Vec::new() };
-    let engine = WasmEngine::new(Default::default()).context("starting the Wasm engine")?;
-    let loaded = engine.load(&PluginSource::new(origin, EngineKind::Wasm, vec![module]))?;
-    Ok(Interpreter::built_in(loaded.policy))
 }
 
 /// A script that answers whatever functions it defines.

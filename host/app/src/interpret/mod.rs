@@ -11,18 +11,16 @@ mod place;
 mod test;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use bulkhead_plugin::Dialect;
+use bulkhead_plugin::{Dialect, PluginSource};
 use clap::{Args, ValueEnum};
-use serde_json::Value;
 
-/// Exit code when a script fails, a check finds something, or a case does not come out as expected.
-const FOUND_WANTING: u8 = 1;
-/// Exit code when a file or an argument cannot be used at all.
-const BAD_INPUT: u8 = 2;
+use self::interpreter::{Found, Loader};
+use crate::engines::EngineArguments;
+use crate::exit;
 
 /// Run an interpreter operation on an object, or check and test interpreters. Needs no cluster.
 ///
@@ -45,6 +43,10 @@ pub(crate) struct Arguments {
     /// customization on standard input.
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<PathBuf>,
+
+    /// Go through the directories of --filename with all that are in them.
+    #[arg(short = 'R', long)]
+    recursive: bool,
 
     /// The conventions that scripts are written in.
     #[arg(long, value_enum, default_value_t = DialectName::Karmada)]
@@ -73,8 +75,11 @@ pub(crate) struct Arguments {
     objects: input::Files,
 
     /// How to print it.
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    #[arg(short, long, value_enum, default_value_t = Output::Documents)]
     output: Output,
+
+    #[command(flatten)]
+    engines: EngineArguments,
 
     /// Also write the outcome of --test as JUnit XML.
     #[arg(long, value_name = "FILE", requires = "test")]
@@ -122,53 +127,50 @@ impl From<DialectName> for Dialect {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people and for programs.
+    /// A YAML document for each result, as `karmadactl interpret` prints them.
+    Documents,
+    /// All results by name.
     Yaml,
-    /// For programs.
+    /// The same as JSON.
     Json,
 }
 
-impl Output {
-    fn print(self, value: &Value) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
-        match self {
-            Self::Yaml => write!(out, "{}", serde_saphyr::to_string(value)?)?,
-            Self::Json => writeln!(out, "{}", serde_json::to_string_pretty(value)?)?,
-        }
-        Ok(())
-    }
-}
-
-/// Runs the command.
+/// Runs the command: no is a script that fails, a finding of the check or a case that comes out otherwise, an error what
+/// cannot be used at all.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match try_run(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(FOUND_WANTING),
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    exit::code(try_run(arguments))
 }
 
 /// Returns whether all went well.
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let dialect = Dialect::from(arguments.dialect);
+    let loader = Loader::new(arguments.dialect.into(), arguments.recursive, &arguments.engines);
     if let Some(kind) = &arguments.show {
         return show(kind).map(|()| true);
     }
     if !arguments.test.is_empty() {
-        return test::run(&arguments.test, arguments.output == Output::Json, arguments.junit.as_deref());
+        return test::run(&loader, &arguments.test, arguments.output == Output::Json, arguments.junit.as_deref());
     }
     if arguments.check {
         if arguments.filename.is_empty() {
             bail!("--check needs --filename: what is to be checked");
         }
-        return check::run(&arguments.filename, dialect);
+        return check::run(&loader, &arguments.filename);
     }
     let operation = arguments.operation.context("one of --operation, --check, --test and --show says what to do")?;
     let request = arguments.objects.request(operation)?;
-    execute::run(&arguments.filename, dialect, &request, arguments.objects.now()?, arguments.output)
+    execute::run(&loader, &arguments.filename, &request, arguments.objects.now()?, arguments.output)
+}
+
+/// The scripts of the one customization that a file holds.
+pub(crate) fn customization_source(file: &Path) -> anyhow::Result<PluginSource> {
+    let mut found = interpreter::find_in(file)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(Found::Customization(customization)), true) if !customization.scripts.is_empty() => {
+            Ok(customization.source())
+        }
+        (Some(Found::Customization(_)), true) => bail!("the customization in {} has no script", file.display()),
+        _ => bail!("{} has to hold one customization", file.display()),
+    }
 }
 
 fn show(kind: &str) -> anyhow::Result<()> {

@@ -9,18 +9,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
-use bulkhead_plugin::{Budget, Dialect};
+use bulkhead_plugin::Budget;
 
-use super::interpreter::{self, files_of, is_test};
+use super::interpreter::{Loader, files_of, is_test};
 
 /// Names of the file with the scripts.
 const CUSTOMIZATIONS: [&str; 2] = ["customization.yaml", "customizations.yaml"];
 
 /// Runs all cases, and prints what came of each. Returns whether all came out as they should.
-pub(super) fn run(folders: &[PathBuf], as_json: bool, junit: Option<&Path>) -> anyhow::Result<bool> {
+pub(super) fn run(
+    loader: &Loader<'_>,
+    folders: &[PathBuf],
+    as_json: bool,
+    junit: Option<&Path>,
+) -> anyhow::Result<bool> {
     let mut checks = Vec::new();
     for folder in folders {
-        walk(folder, &mut checks)?;
+        walk(loader, folder, &mut checks)?;
     }
     let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
     if checks.is_empty() {
@@ -35,14 +40,14 @@ pub(super) fn run(folders: &[PathBuf], as_json: bool, junit: Option<&Path>) -> a
     Ok(report.passed())
 }
 
-fn walk(folder: &Path, checks: &mut Vec<Check>) -> anyhow::Result<()> {
+fn walk(loader: &Loader<'_>, folder: &Path, checks: &mut Vec<Check>) -> anyhow::Result<()> {
     let files = files_of(folder)?;
     let named = |name: &str| files.iter().find(|file| file.ends_with(name));
     if let Some(customization) = CUSTOMIZATIONS.iter().find_map(|name| named(name)) {
-        checks.extend(check(customization, &cases(&files)?)?);
+        checks.extend(check(loader, customization, &cases(&files)?)?);
     }
     for below in files.iter().filter(|file| file.is_dir() && !file.ends_with("testdata")) {
-        walk(below, checks)?;
+        walk(loader, below, checks)?;
     }
     Ok(())
 }
@@ -61,8 +66,8 @@ fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
 }
 
 /// Puts the cases to the customization. Each check is named for the kind of object that it is about.
-fn check(customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
-    let interpreters = interpreter::load(&[customization.to_path_buf()], Dialect::Karmada)?;
+fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
+    let interpreters = loader.load(&[customization.to_path_buf()])?;
     let mut checks = Vec::new();
     for case in cases {
         let kind = case.question.with_call(|call| {

@@ -32,15 +32,21 @@ do
     return nil
   end
 
-  local watched = FUNCTION
-  FUNCTION = function(...)
-    local given = select(ARGUMENT, ...)
-    local before = copy(given)
-    local first, second = watched(...)
+  -- The results as they are, unless there are none or what was given is another now.
+  local function checked(before, given, ...)
     local found = difference(before, given, "argument ARGUMENT")
     if found ~= nil then
       error("FUNCTION changes what it is given, at " .. found, 0)
     end
-    return first, second
+    if NEEDED and select("#", ...) == 0 then
+      error("FUNCTION returns nothing", 0)
+    end
+    return ...
+  end
+
+  local watched = FUNCTION
+  FUNCTION = function(...)
+    local given = ({...})[ARGUMENT]
+    return checked(copy(given), given, watched(...))
   end
 end

@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "imports": about.imports,
         "taintKeys": about.taint_keys,
         "reusable": about.reusable,
+        "remarks": about.remarks,
         "configSchema": about.config_schema,
         "sha256": about.digest.to_string(),
         "codeBytes": about.code_bytes,

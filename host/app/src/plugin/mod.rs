@@ -8,15 +8,12 @@ mod run;
 mod target;
 mod test;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Exit code when something about the plugin is not as it should be.
-const CHECK_FAILED: u8 = 1;
-/// Exit code when a file, a flag or the plugin cannot be used at all.
-const BAD_INPUT: u8 = 2;
+use crate::exit;
+pub(crate) use target::load;
 
 /// Write, build, try out and test policy plugins.
 #[derive(Subcommand)]
@@ -29,7 +26,7 @@ pub(crate) enum Command {
     Bench(bench::Arguments),
 }
 
-/// Runs the command.
+/// Runs the command: no is something about the plugin that is not as it should be, an error what cannot be used at all.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let done = match command {
         Command::New(arguments) => new::run(arguments).map(|()| true),
@@ -39,12 +36,5 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Test(arguments) => test::run(arguments),
         Command::Bench(arguments) => bench::run(arguments).map(|()| true),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(CHECK_FAILED),
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    exit::code(done)
 }

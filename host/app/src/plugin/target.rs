@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_conformance::Case;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy};
-use bulkhead_plugin::{Bounded, Engine, FoundPlugin, Instances, LoadError, Loaded, PluginManifest, PluginSource};
+use bulkhead_plugin::{Bounded, Engine, Instances, LoadError, Loaded, PluginManifest, PluginSource};
 use clap::Args;
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ pub(super) const MANIFEST: &str = "plugin.yaml";
 /// Which plugin.
 #[derive(Args)]
 pub(super) struct Which {
-    /// A component (.wasm), a script (.lua), or a directory with a plugin.yaml.
+    /// A component (.wasm), a script (.lua), a ResourceInterpreterCustomization (.yaml), or a directory with a
+    /// plugin.yaml.
     #[arg(value_name = "PLUGIN", default_value = ".")]
     path: PathBuf,
 
@@ -39,7 +40,9 @@ pub(super) struct Which {
 
 /// A plugin with the engines that can run it.
 pub(super) struct Target {
-    pub(super) found: FoundPlugin,
+    pub(super) source: PluginSource,
+    /// Whether it is a customization, which is not ours alone.
+    pub(super) is_customization: bool,
     /// The directory of the plugin, when it has one of its own.
     folder: Option<PathBuf>,
     engines: Vec<Arc<dyn Engine>>,
@@ -48,6 +51,9 @@ pub(super) struct Target {
 impl Which {
     /// Reads the plugin.
     pub(super) fn target(&self) -> anyhow::Result<Target> {
+        if is_yaml(&self.path) {
+            return self.customization();
+        }
         let folder = self.path.is_dir().then(|| self.path.clone());
         let mut manifest = match &folder {
             Some(folder) => read_manifest(folder)?,
@@ -70,19 +76,30 @@ impl Which {
         };
         let hint = if folder.is_some() { " (`bulkhead plugin build` makes the component)" } else { "" };
         let found = manifest.find(read).map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
-        Ok(Target { found, folder, engines: self.engines.start(Detail::default())? })
+        let engines = self.engines.start(Detail::default())?;
+        Ok(Target { source: found.source, is_customization: false, folder, engines })
+    }
+
+    /// The scripts of a customization. Nothing else is said about them.
+    fn customization(&self) -> anyhow::Result<Target> {
+        if self.config.is_some() || self.reused {
+            bail!("{}: a customization has no configuration, and no instances to keep", self.path.display());
+        }
+        let source = crate::interpret::customization_source(&self.path)?;
+        let folder = self.path.parent().map(Path::to_path_buf);
+        Ok(Target { source, is_customization: true, folder, engines: self.engines.start(Detail::default())? })
     }
 }
 
 impl Target {
     /// Loads it.
     pub(super) fn load(&self) -> Result<Loaded, LoadError> {
-        self.load_source(&self.found.source)
+        self.load_source(&self.source)
     }
 
     /// Loads it with another configuration.
     pub(super) fn load_with(&self, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
-        let source = PluginSource { config: config.clone(), ..self.found.source.clone() };
+        let source = PluginSource { config: config.clone(), ..self.source.clone() };
         self.load_source(&source).map(|loaded| bounded(&loaded))
     }
 
@@ -92,11 +109,25 @@ impl Target {
         engine.ok_or_else(missing)?.load(source)
     }
 
-    /// The cases that belong to it: those that are named, or the directory `cases` of the plugin's own.
+    /// The cases that belong to it: those that are named, or the directory `cases` of the plugin's own, or the file
+    /// `cases_test.yaml` beside a customization.
     pub(super) fn cases(&self, named: Option<&Path>) -> Option<PathBuf> {
-        let own = || self.folder.as_ref().map(|folder| folder.join("cases")).filter(|cases| cases.is_dir());
+        let name = if self.is_customization { "cases_test.yaml" } else { "cases" };
+        let own = || self.folder.as_ref().map(|folder| folder.join(name)).filter(|cases| cases.exists());
         named.map(Path::to_path_buf).or_else(own)
     }
+}
+
+/// Loads a plugin that is named by its path. Returns its name with it.
+pub(crate) fn load(
+    path: &Path,
+    config: Option<&str>,
+    engines: &EngineArguments,
+) -> anyhow::Result<(String, Arc<dyn Policy>)> {
+    let (path, config) = (path.to_path_buf(), config.map(str::to_owned));
+    let target = Which { path, config, reused: false, engines: engines.clone() }.target()?;
+    let loaded = target.load()?;
+    Ok((target.source.name.clone(), bounded(&loaded)))
 }
 
 /// Reads a file or a directory of cases.
@@ -108,6 +139,10 @@ pub(super) fn read_cases(path: &Path) -> anyhow::Result<Vec<Case>> {
 pub(super) fn bounded(loaded: &Loaded) -> Arc<dyn Policy> {
     let keys = loaded.description.taint_keys.clone();
     Arc::new(Bounded::with_taint_keys(Arc::clone(&loaded.policy), keys))
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.is_file() && matches!(path.extension().and_then(OsStr::to_str), Some("yaml" | "yml" | "json"))
 }
 
 fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {

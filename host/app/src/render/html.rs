@@ -187,8 +187,10 @@ mod tests {
             placements: Vec::new(),
             plugins: Vec::new(),
             expectations: Vec::new(),
+            violations: Vec::new(),
             totals: Totals::default(),
             retries: Vec::new(),
+            writes: Vec::new(),
         }
     }
 

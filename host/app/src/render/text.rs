@@ -38,6 +38,7 @@ pub fn text(report: &Report, out: &mut impl Write, options: TextOptions) -> fmt:
     if options.verbose {
         totals(report, out)?;
     }
+    promises(report, out)?;
     expectations(report, out)
 }
 
@@ -214,6 +215,11 @@ fn totals(report: &Report, out: &mut impl Write) -> fmt::Result {
     writeln!(out, "  {} decisions", totals.decisions)?;
     writeln!(out, "  {} requests to the control plane", totals.control_plane_requests)?;
     writeln!(out, "  {} requests to member clusters", totals.member_requests)?;
+    if totals.scheduler_writes_delayed > 0 {
+        let longest = super::duration(i64::try_from(totals.scheduler_write_wait_max_ms).unwrap_or(i64::MAX));
+        let (all, delayed) = (totals.scheduler_writes, totals.scheduler_writes_delayed);
+        writeln!(out, "  {all} writes of the scheduler, {delayed} held back by kube-api-qps, {longest} at most")?;
+    }
     for retry in &report.retries {
         writeln!(out, "  {:>6}× {}: {}", retry.count, retry.controller, retry.error)?;
     }
@@ -242,6 +248,19 @@ fn expectations(report: &Report, out: &mut impl Write) -> fmt::Result {
         styled(BAD, &format!("{failed} of {all} expectations failed"))
     };
     writeln!(out, "\n{summary}")
+}
+
+fn promises(report: &Report, out: &mut impl Write) -> fmt::Result {
+    if report.violations.is_empty() {
+        return Ok(());
+    }
+    title(out, "BROKEN PROMISES")?;
+    for violation in &report.violations {
+        let told =
+            format!("{} at {}: {}", violation.invariant, super::duration(violation.at_ms.max(0)), violation.seen);
+        writeln!(out, "  {}", styled(BAD, &told))?;
+    }
+    Ok(())
 }
 
 /// Breaks a text at spaces. A word that is longer than a line gets a line of its own.

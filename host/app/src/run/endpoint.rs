@@ -26,7 +26,7 @@ struct Inner {
 }
 
 impl State {
-    /// Whether this process does its work.
+    /// Whether this process does its work, or is prepared to take it over.
     pub(super) fn set_ready(&self, ready: bool) {
         self.0.ready.store(ready, Ordering::Relaxed);
     }
@@ -58,6 +58,8 @@ impl State {
             let _ =
                 writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}");
         }
+        let _ = family(&mut text, "bulkhead_withheld_writes", "Writes decided and not sent: mode report.", "counter");
+        let _ = writeln!(text, "bulkhead_withheld_writes_total {}", context.failures.withheld());
         let _ = family(&mut text, "bulkhead_decisions", "Decisions in the journal.", "gauge");
         let _ = writeln!(text, "bulkhead_decisions {}\n# EOF", context.journal.recorded());
         text
@@ -89,11 +91,16 @@ fn answer(request: &Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
     let (status, text) = match request.uri().path() {
         "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
         "/readyz" if state.0.ready.load(Ordering::Relaxed) => (StatusCode::OK, "ok\n".to_owned()),
-        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not elected\n".to_owned()),
+        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n".to_owned()),
         "/metrics" => (StatusCode::OK, state.metrics()),
         _ => (StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n".to_owned()),
     };
+    let type_ = match request.uri().path() {
+        "/metrics" => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    };
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(type_));
     response
 }

@@ -2,18 +2,21 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Scope, Stores, Tasks,
-    WritePermit, events,
+    Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember, Scope,
+    Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Directory, Engine, Plugins, Registry, Watch};
+use kube::Client;
 
 use super::endpoint::State;
 use super::hub::Hub;
+use super::journal;
 use super::say;
 
 /// Most decisions that are kept in memory.
@@ -22,27 +25,37 @@ const JOURNAL_RECORDS_MAX: usize = 20_000;
 /// Everything but the controllers, which start when this process is elected.
 pub(super) struct Federation {
     context: Context,
-    members: Arc<MemberClients>,
+    clients: Arc<MemberClients>,
     tasks: Tasks,
     _plugins: Option<Watch>,
 }
 
-/// Running controllers. They stop when this is dropped.
+/// Running informers, and controllers once they are started. They stop when this is dropped.
 pub(super) struct Running {
     manager: Manager,
     _federation: Federation,
 }
 
+/// What the controllers are made of, beside the control plane.
+pub(super) struct Parts<'a> {
+    /// Settings.
+    pub(super) flags: Flags,
+    /// What runs plugins.
+    pub(super) engines: Vec<Arc<dyn Engine>>,
+    /// Where plugins are.
+    pub(super) plugins: Option<&'a Path>,
+    /// Until when this process may write.
+    pub(super) permit: WritePermit,
+    /// The member that this process is the agent of, with a client for it; none on the control plane.
+    pub(super) agent_of: Option<(String, Client)>,
+    /// The journal that decisions are recorded in, beside the one in memory.
+    pub(super) decisions: Option<&'a journal::Running>,
+}
+
 impl Federation {
     /// Loads the plugins and prepares the rest.
-    pub(super) fn start(
-        hub: &Hub,
-        flags: Flags,
-        engines: Vec<Arc<dyn Engine>>,
-        plugins: Option<&Path>,
-        permit: &WritePermit,
-        state: &State,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
+        let Parts { flags, engines, plugins, permit, agent_of, decisions } = parts;
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
         let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
         let clock = Clock::new(|| Time::new(super::now()));
@@ -50,16 +63,27 @@ impl Federation {
         let tasks = Tasks::default();
         tasks.spawn(writer.run());
         let stores = Arc::new(Stores::default());
-        let members = MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit.clone());
+        let clients = MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit);
+        let (scope, members): (_, Arc<dyn Members>) = match agent_of {
+            None => (Scope::Push, Arc::clone(&clients) as _),
+            Some((name, client)) => (Scope::Agent(name.clone()), Arc::new(OneMember::new(name, client))),
+        };
+        let transport = flags.interpreter_webhook_transport;
+        let webhooks = Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots(), transport));
         let context = Context {
             hub: hub.client.clone(),
             stores,
             kinds: Arc::new(Kinds::new(hub.client.clone())),
-            members: Arc::clone(&members) as _,
-            scope: Scope::Push,
+            members,
+            scope,
             clock,
             registry,
-            journal: Arc::new(Journal::new(JOURNAL_RECORDS_MAX)),
+            journal: Arc::new(match decisions {
+                Some(kept) => Journal::with_sink(JOURNAL_RECORDS_MAX, kept.last_id, kept.sink()),
+                None => Journal::new(JOURNAL_RECORDS_MAX),
+            }),
+            scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
+            estimators: estimator_pool(&flags).map_err(anyhow::Error::msg)?,
             flags: Arc::new(flags),
             events: emitter,
             failures: Arc::new(Failures::default()),
@@ -67,27 +91,52 @@ impl Federation {
             explain: None,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
-            webhooks: Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots())),
+            webhooks,
             uncovered: Arc::default(),
             requests: Arc::default(),
         };
         state.observe(context.clone());
-        Ok(Self { context, members, tasks, _plugins: plugins })
+        Ok(Self { context, clients, tasks, _plugins: plugins })
     }
 
-    /// Starts the controllers that are wanted.
-    pub(super) fn run(self, wanted: impl Fn(&str) -> bool) -> Running {
-        self.tasks.spawn(Arc::clone(&self.members).run());
-        let manager = Manager::start_only(self.context.clone(), wanted);
+    /// The policies in force.
+    pub(super) fn registry(&self) -> &Arc<Registry> {
+        &self.context.registry
+    }
+
+    /// Begins to watch the control plane, so that the controllers can start at once when it is their turn. The clients
+    /// of Push members are made only for controllers that use them.
+    pub(super) fn watch(self, members: bool) -> Running {
+        if members {
+            self.tasks.spawn(Arc::clone(&self.clients).run());
+        }
+        let manager = Manager::watch(self.context.clone());
         Running { manager, _federation: self }
     }
 }
 
 impl Running {
+    /// Starts these controllers.
+    pub(super) fn run(self, wanted: &[&str]) -> Self {
+        for name in wanted {
+            self.manager.start_controller(name);
+        }
+        self
+    }
+
+    /// Starts every controller there is.
+    pub(super) fn run_all(self) -> Self {
+        let names: Vec<_> = self.manager.names().collect();
+        self.run(&names)
+    }
+
     /// Stops the controllers at their next await.
-    pub(super) async fn stop(self) {
-        drop(self.manager);
-        tokio::task::yield_now().await;
+    pub(super) async fn stop_within(self, limit: Duration) {
+        let stop = async move {
+            drop(self.manager);
+            tokio::task::yield_now().await;
+        };
+        let _ = tokio::time::timeout(limit, stop).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The connection to the control plane.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bulkhead_controllers::{WritePermit, connect};
@@ -10,7 +10,7 @@ use kube::{Client, Config};
 
 /// Where the control plane is.
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(crate) struct HubArguments {
     /// Kubeconfig of the control plane; without it $KUBECONFIG, ~/.kube/config or the pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Connects, and asks for the version so that what is wrong is said now.
-    pub(crate) async fn connect(arguments: &Arguments, permit: &WritePermit) -> anyhow::Result<Self> {
+    pub(crate) async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
         let unguarded = connect(config.clone(), &WritePermit::unlimited())
@@ -46,16 +46,20 @@ impl Hub {
     }
 }
 
-impl Arguments {
+/// What a kubeconfig says, by its current context unless another one is named. `what` is what errors call the file.
+pub(crate) async fn config_in(what: &str, path: &Path, context: Option<String>) -> anyhow::Result<Config> {
+    let about = || format!("reading {what} {}", path.display());
+    let file = Kubeconfig::read_from(path).with_context(about)?;
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(file, &options).await.with_context(about)
+}
+
+impl HubArguments {
     async fn config(&self) -> anyhow::Result<Config> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         match &self.kubeconfig {
-            Some(path) => {
-                let about = || format!("reading the kubeconfig {}", path.display());
-                let file = Kubeconfig::read_from(path).with_context(about)?;
-                Config::from_custom_kubeconfig(file, &options).await.with_context(about)
-            }
+            Some(path) => config_in("the kubeconfig", path, self.context.clone()).await,
             None if self.context.is_some() => {
+                let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
                 Config::from_kubeconfig(&options).await.context("reading the kubeconfig of the environment")
             }
             None => Config::infer().await.context("there is no kubeconfig; name one with --kubeconfig"),

@@ -1,28 +1,36 @@
 //! `bulkhead run`: the controllers on a real control plane.
 
+pub(crate) mod agent;
 mod endpoint;
 mod federation;
 pub(crate) mod hub;
+mod journal;
 mod leader;
-mod settings;
+mod mode;
+pub(crate) mod settings;
 mod webhook;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
-use bulkhead_controllers::{WritePermit, controller_names};
+use bulkhead_controllers::permissions::Mode;
+use bulkhead_plugin::Registry;
 use clap::Args;
 use serde_json::Map;
 
 use self::endpoint::State;
+use self::federation::{Federation, Parts};
 use self::leader::{Candidate, Election};
+use self::mode::Modes;
 use self::settings::Settings;
-use self::webhook::Certificate;
+use self::webhook::{Answers, Endpoint, Source};
 use crate::engines::EngineArguments;
 
 /// Exit code when the process could not start, or lost its lease.
@@ -36,9 +44,15 @@ const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    hub: hub::Arguments,
+    hub: hub::HubArguments,
 
-    /// Which controllers run: names, `*` for all, `-name` for all but that one.
+    /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
+    /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
+    /// Several go together, such as `interpret,finish`.
+    #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = mode::parse)]
+    mode: Vec<Mode>,
+
+    /// Which controllers of the mode run: names, `*` for all, `-name` for all but that one.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES")]
     controllers: Vec<String>,
 
@@ -64,6 +78,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     engines: EngineArguments,
+
+    #[command(flatten)]
+    journal: journal::JournalArguments,
 
     #[command(flatten)]
     election: ElectionArguments,
@@ -102,11 +119,16 @@ struct ElectionArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    until_stopped(serve(arguments))
+}
+
+/// Runs on all cores until it ends; an error is the last line of the log.
+fn until_stopped(serving: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("starting the runtime")
-        .and_then(|runtime| runtime.block_on(serve(arguments)));
+        .and_then(|runtime| runtime.block_on(serving));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -127,35 +149,85 @@ fn say(line: &str) {
     let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
 }
 
+/// Lines about something that may go on for long: each is said once, until another one or [`Self::over`].
+#[derive(Default)]
+struct News(String);
+
+impl News {
+    fn say(&mut self, line: String) {
+        if line != self.0 {
+            say(&line);
+            self.0 = line;
+        }
+    }
+
+    /// What was said is over; when it comes back, that is news.
+    fn over(&mut self) {
+        self.0.clear();
+    }
+}
+
 async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let flags = arguments.settings.over(&Map::new())?;
-    let wanted = wanted(&arguments.controllers)?;
+    let modes = Modes::new(&arguments.mode)?;
+    let wanted = modes.controllers(&arguments.controllers)?;
     let election = arguments.election.check()?;
-    let permit = if arguments.election.leader_elect { WritePermit::none() } else { WritePermit::unlimited() };
+    // Whoever writes nothing has nothing to be elected for.
+    let elects = arguments.election.leader_elect && !modes.only_reports();
+    let permit = match (modes.only_reports(), elects) {
+        (true, _) => WritePermit::report_only(),
+        (false, true) => WritePermit::none(),
+        (false, false) => WritePermit::unlimited(),
+    };
     let hub = hub::Hub::connect(&arguments.hub, &permit).await?;
     say(&format!("control plane {} is {}", hub.address, hub.version));
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     say(&format!("health and metrics at http://{address}"));
-    let _reviews = reviews(arguments, &flags, &hub).await?;
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
-    let federation = federation::Federation::start(&hub, flags, engines, plugins, &permit, &state)?;
+    let journal = arguments.journal.open(&permit)?;
+    let parts = Parts {
+        flags: flags.clone(),
+        engines,
+        plugins,
+        permit: permit.clone(),
+        agent_of: None,
+        decisions: journal.as_ref(),
+    };
+    let federation = Federation::start(&hub, parts, &state)?;
+    let webhook = webhook(arguments, &modes, &flags, &hub, federation.registry()).await?;
+
+    // A standby has everything in its stores when it takes over.
+    let standby = federation.watch(modes.has(Mode::All));
+    state.set_ready(true);
 
     let mut stop = std::pin::pin!(interrupted());
     let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit);
-    if arguments.election.leader_elect {
+    if elects {
         tokio::select! {
             () = candidate.acquire(|why| say(&format!("waiting: {why}"))) => say("elected"),
             () = &mut stop => return Ok(()),
         }
     }
-    let running = federation.run(|name| wanted.contains(&name));
-    state.set_ready(true);
-    let lost =
-        async { if arguments.election.leader_elect { candidate.hold().await } else { std::future::pending().await } };
+    let running = standby.run(&wanted);
+    let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
+    let registered = async {
+        match &webhook {
+            Some((endpoint, url)) => endpoint.keep_registered(&hub.unguarded, url).await,
+            None => std::future::pending().await,
+        }
+    };
+    let unrecorded = async {
+        match &journal {
+            Some(journal) => journal.keep_up().await,
+            None => std::future::pending().await,
+        }
+    };
     let outcome = tokio::select! {
+        why = unrecorded => Err(why),
         why = lost => Err(why),
+        () = registered => Ok(()),
         () = &mut stop => Ok(()),
     };
     state.set_ready(false);
@@ -163,14 +235,28 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         bail!("{why}")
     }
     say("stopping");
-    let _ = tokio::time::timeout(DRAIN, running.stop()).await;
+    running.stop_within(DRAIN).await;
     candidate.release().await;
     Ok(())
 }
 
-/// Serves and registers reviews for as long as the returned handle lives.
-async fn reviews(arguments: &Arguments, flags: &Flags, hub: &hub::Hub) -> anyhow::Result<Option<AbortOnDrop>> {
-    let Some(address) = arguments.webhook_bind_address else { return Ok(None) };
+/// Starts the endpoint that API servers and Karmada ask, with the URL that they are to use.
+async fn webhook(
+    arguments: &Arguments,
+    modes: &Modes,
+    flags: &Flags,
+    hub: &hub::Hub,
+    registry: &Arc<Registry>,
+) -> anyhow::Result<Option<(Endpoint, String)>> {
+    let Some(address) = arguments.webhook_bind_address else {
+        if modes.has(Mode::Interpret) {
+            bail!("--mode interpret answers Karmada over HTTPS and needs --webhook-bind-address");
+        }
+        return Ok(None);
+    };
+    if modes.only_reports() {
+        bail!("--mode report registers nothing: leave --webhook-bind-address out");
+    }
     let host = match &arguments.webhook_url {
         None => address.ip().to_string(),
         Some(url) => {
@@ -178,44 +264,21 @@ async fn reviews(arguments: &Arguments, flags: &Flags, hub: &hub::Hub) -> anyhow
             parsed.host().with_context(|| format!("--webhook-url {url} has no host"))?.to_owned()
         }
     };
-    let certificate = match &arguments.webhook_cert_dir {
-        Some(directory) => Certificate::from_directory(directory)?,
-        None => Certificate::self_made(&host)?,
+    let namespace = &arguments.election.leader_elect_resource_namespace;
+    let source = match &arguments.webhook_cert_dir {
+        Some(directory) => Source::Directory(directory.clone()),
+        None => Source::own(hub.unguarded.clone(), namespace, host),
     };
-    let (bound, server) = webhook::serve(address, &certificate, flags.admission()).await?;
-    let handle = AbortOnDrop(tokio::spawn(server));
-    let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{bound}"));
-    webhook::register(&hub.unguarded, &url, &certificate).await?;
-    say(&format!("reviews answered at {url}"));
-    Ok(Some(handle))
-}
-
-/// Ends a task with its owner.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// The controllers that a list in Karmada's syntax names: the first entry that speaks of a controller decides.
-fn wanted(list: &[String]) -> anyhow::Result<Vec<&'static str>> {
-    for entry in list {
-        let name = entry.strip_prefix('-').unwrap_or(entry);
-        if name != "*" && !controller_names().any(|known| known == name) {
-            let known: Vec<_> = controller_names().collect();
-            bail!("--controllers: there is no controller {name}; there are {}", known.join(", "));
-        }
-    }
-    let decides = |name: &str| {
-        let exact = list.iter().find_map(|entry| match entry.strip_prefix('-') {
-            Some(off) => (off == name).then_some(false),
-            None => (entry == name).then_some(true),
-        });
-        exact.unwrap_or_else(|| list.iter().any(|entry| entry == "*"))
+    let answers = Answers {
+        name: arguments.election.leader_elect_resource_name.clone(),
+        admission: flags.admission(),
+        karmada_kinds: modes.has(Mode::All),
+        interpreter: modes.has(Mode::Interpret).then(|| Arc::clone(registry)),
     };
-    Ok(controller_names().filter(|name| decides(name)).collect())
+    let endpoint = webhook::start(address, source, answers).await?;
+    let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
+    say(&format!("webhooks answered at {url}"));
+    Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
 }
 
 impl ElectionArguments {
@@ -246,21 +309,5 @@ async fn interrupted() {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn controllers_are_chosen_in_karmadas_syntax() {
-        let chosen = |list: &[&str]| wanted(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(chosen(&["*"]).unwrap().len(), controller_names().count());
-        assert_eq!(chosen(&["scheduler", "binding"]).unwrap(), ["scheduler", "binding"]);
-        let most = chosen(&["*", "-taintManager"]).unwrap();
-        assert!(most.len() + 1 == controller_names().count() && !most.contains(&"taintManager"));
-        let error = chosen(&["sheduler"]).unwrap_err().to_string();
-        assert!(error.contains("no controller sheduler") && error.contains("scheduler"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use bulkhead_controllers::controller_names;
 use serde_json::json;
 
+use super::faults;
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
 use super::manifests::is_served;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
@@ -21,11 +22,12 @@ impl Loader<'_> {
             spec.undrain.is_some(),
             spec.kill_controller.is_some(),
             spec.plugins.is_some(),
+            spec.fault.is_some(),
         ];
         let about_cluster = spec.state.is_some() || spec.failure_modes.is_some();
         if given.iter().filter(|given| **given).count() != 1 || spec.cluster.is_some() != about_cluster {
             let message = "needs exactly one of: cluster with state, cluster with failureModes, apply, delete, drain, \
-                           undrain, kill-controller, plugins";
+                           undrain, kill-controller, plugins, fault";
             self.problem(line, field, message);
             return None;
         }
@@ -36,7 +38,12 @@ impl Loader<'_> {
         if about_cluster {
             self.known_cluster(line, &format!("{field}.cluster"), &cluster);
         }
-        let action = if let Some(state) = spec.state {
+        if let Some(mistake) = spec.fault.as_ref().and_then(faults::FaultSpec::mistake) {
+            self.problem(line, &format!("{field}.fault"), mistake);
+        }
+        let action = if let Some(fault) = &spec.fault {
+            EventAction::Fault(fault.clone())
+        } else if let Some(state) = spec.state {
             EventAction::ClusterState(cluster, state)
         } else if let Some(modes) = &spec.failure_modes {
             self.failure_modes(line, field, modes);

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use super::faults::FaultSpec;
 use super::{ClusterSpec, ClusterState, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
 /// Most member clusters of a scenario.
@@ -32,7 +33,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 /// A scenario that can run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loaded {
     /// Title.
     pub name: String,
@@ -58,6 +59,8 @@ pub struct Loaded {
     pub events: Vec<LoadedEvent>,
     /// What must hold, with the line it is written on.
     pub expectations: Vec<(u64, Expectation)>,
+    /// Whether the promises that hold whatever goes wrong are looked at, too.
+    pub invariants: bool,
     /// What looks like a mistake and does not stop a run.
     pub warnings: Vec<String>,
 }
@@ -95,6 +98,8 @@ pub enum EventAction {
     KillController(String, GoDuration),
     /// Other plugins replace those named before.
     Plugins(Vec<FoundPlugin>),
+    /// Something goes wrong with the control plane or the controllers.
+    Fault(FaultSpec),
 }
 
 /// The flags of a scenario as they are written.
@@ -168,6 +173,10 @@ impl Loader<'_> {
                 self.problem(1, &format!("customKinds[{index}]"), message);
             }
         }
+        if scenario.flags.enable_scheduler_estimator {
+            let message = "enable-scheduler-estimator: simulated clusters have no accurate estimators; leave it out";
+            self.problem(1, "flags", message);
+        }
         let clusters = self.clusters(scenario.clusters);
         let mut manifests = Vec::new();
         for (index, source) in scenario.manifests.into_iter().enumerate() {
@@ -197,6 +206,7 @@ impl Loader<'_> {
             composition: scenario.composition,
             events,
             expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
+            invariants: scenario.invariants,
             warnings: Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! A scenario: member clusters, manifests, plugins, what happens when, and what must hold.
 
 mod checks;
+pub mod faults;
 mod load;
 mod manifests;
 
@@ -62,6 +63,10 @@ pub struct Scenario {
     /// What must hold.
     #[serde(default)]
     pub expect: Vec<Spanned<Expectation>>,
+    /// Whether the promises that hold whatever goes wrong are looked at, too. They want a quiet end: everything well
+    /// for longer than the longest timer.
+    #[serde(default)]
+    pub invariants: bool,
 }
 
 /// A kind of custom resource. Its objects live in namespaces.
@@ -239,6 +244,9 @@ pub struct EventSpec {
     /// Plugins that replace all that were named before.
     #[serde(default)]
     pub plugins: Option<Vec<PluginManifest>>,
+    /// Something that goes wrong with the control plane or the controllers.
+    #[serde(default)]
+    pub fault: Option<faults::FaultSpec>,
 }
 
 /// A member cluster that is emptied: `bulkhead drain`.

@@ -1,7 +1,7 @@
 //! A federation in one process: control plane, member clusters, controllers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -9,13 +9,13 @@ use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, ObjectKind, Scope,
-    Stores, Tasks, controller_names,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, ObjectKind, OneMember,
+    Scope, Stores, Tasks, WriteBudget, controller_names,
 };
 use bulkhead_controlplane as controlplane;
 use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
 use bulkhead_core::composition::Composition;
-use bulkhead_core::journal::Journal;
+use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
@@ -45,7 +45,8 @@ pub(super) struct Federation {
     clock: controlplane::Clock,
     hub: ApiServer,
     members: BTreeMap<String, SimulatedMember>,
-    manager: Manager,
+    /// Shared with requests that are to kill it.
+    manager: Arc<Mutex<Manager>>,
     context: Context,
     kinds: Kinds,
     composition: Composition,
@@ -62,6 +63,18 @@ struct SimulatedMember {
     failure_modes: Vec<FailureModeSpec>,
     /// The agent of a Pull cluster, which runs for as long as this is here.
     agent: Option<Manager>,
+}
+
+/// How a federation is started.
+pub(super) struct Start {
+    /// Seed of everything random.
+    pub(super) seed: u64,
+    /// Engines that plugins may use.
+    pub(super) engines: Vec<Arc<dyn Engine>>,
+    /// Key of the binding whose scheduling is explained in the journal.
+    pub(super) explain: Option<String>,
+    /// Where decisions go besides memory.
+    pub(super) sink: Option<Box<dyn Sink>>,
 }
 
 struct MemberClients(BTreeMap<String, Client>);
@@ -125,13 +138,8 @@ fn karmada_kinds() -> Vec<ResourceKind> {
 impl Federation {
     /// Starts everything and waits until the member clusters have joined. Must run on a current-thread runtime
     /// with a paused clock.
-    /// The scheduling of the binding with the key `explain` is explained in the journal.
-    pub(super) async fn start(
-        scenario: &Loaded,
-        seed: u64,
-        engines: Vec<Arc<dyn Engine>>,
-        explain: Option<String>,
-    ) -> anyhow::Result<Self> {
+    pub(super) async fn start(scenario: &Loaded, start: Start) -> anyhow::Result<Self> {
+        let Start { seed, engines, explain, sink } = start;
         let clock = controlplane::Clock::new(Time::from_millis(EPOCH_MS).timestamp());
         let options = scenario.flags.admission();
         let hub = ApiServer::new(controlplane::Options {
@@ -167,11 +175,16 @@ impl Federation {
             scope: Scope::Push,
             clock: time,
             registry,
-            journal: Arc::new(Journal::new(JOURNAL_RECORDS_MAX)),
+            journal: Arc::new(match sink {
+                Some(sink) => Journal::with_sink(JOURNAL_RECORDS_MAX, 0, sink),
+                None => Journal::new(JOURNAL_RECORDS_MAX),
+            }),
             flags: Arc::new(scenario.flags.clone()),
             events: emitter,
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
+            scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),
+            estimators: None,
             explain,
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
@@ -180,7 +193,7 @@ impl Federation {
             requests: Arc::default(),
         };
         let kinds = Kinds::new(hub.client());
-        let manager = Manager::start(context.clone());
+        let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
         let mut federation = Self { clock, hub, members, manager, context, kinds, composition, _tasks: tasks };
         federation.join(scenario).await?;
@@ -230,11 +243,10 @@ impl Federation {
         let Some(member) = self.members.get_mut(name) else { return };
         let hub = self.hub.client_through(member.uplink.clone());
         let (emitter, writer) = events::events(hub.clone(), self.context.clock.clone());
-        let local = BTreeMap::from([(name.to_owned(), member.cluster.server().client())]);
         let context = Context {
             stores: Arc::new(Stores::default()),
             kinds: Arc::new(Kinds::new(hub.clone())),
-            members: Arc::new(MemberClients(local)),
+            members: Arc::new(OneMember::new(name.to_owned(), member.cluster.server().client())),
             scope: Scope::Agent(name.to_owned()),
             events: emitter,
             templates: Arc::new(DynamicStores::new(None)),
@@ -331,15 +343,31 @@ impl Federation {
 
     /// Stops controllers as a crash would; `*` is all of them.
     pub(super) fn stop_controllers(&self, name: &str) {
-        for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
-            self.manager.stop_controller(controller);
-        }
+        stop(&self.manager, name);
+    }
+
+    /// Stops all controllers when it is called, wherever that is.
+    pub(super) fn killer(&self) -> impl Fn() + Send + Sync + use<> {
+        let manager = Arc::clone(&self.manager);
+        move || stop(&manager, "*")
+    }
+
+    /// Another process takes over from this one: controllers and caches start from nothing.
+    pub(super) fn change_leader(&mut self) {
+        self.context = Context {
+            stores: Arc::new(Stores::default()),
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            ..self.context.clone()
+        };
+        let successor = Manager::start(self.context.clone());
+        *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = successor;
     }
 
     /// Starts controllers again; `*` is all of them.
     pub(super) fn start_controllers(&self, name: &str) {
         for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
-            self.manager.start_controller(controller);
+            self.manager.lock().unwrap_or_else(PoisonError::into_inner).start_controller(controller);
         }
     }
 
@@ -388,6 +416,13 @@ impl Federation {
             Some((cluster.clone(), member::ready_replicas(&member.cluster, kind, namespace, name)?))
         });
         ready.collect()
+    }
+}
+
+fn stop(manager: &Mutex<Manager>, name: &str) {
+    let manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
+    for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
+        manager.stop_controller(controller);
     }
 }
 

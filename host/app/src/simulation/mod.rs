@@ -3,9 +3,12 @@
 mod expect;
 mod explain;
 mod federation;
+mod inject;
+mod invariants;
 mod member;
 mod observe;
 mod timeline;
+pub mod trial;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +17,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_controlplane::Answer;
 use bulkhead_core::decide::evict::applied_placement;
+use bulkhead_core::journal::Sink;
 use bulkhead_core::model::ConditionStatus;
 use bulkhead_core::names;
 use bulkhead_core::time::Time;
@@ -22,10 +27,15 @@ use bulkhead_plugin::Engine;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::Value;
 
-use crate::report::{ClusterRow, EntrySource, PlacementRow, PluginRow, Report, RetryRow, TimelineEntry, Tone, Totals};
+use crate::report::{
+    ClusterRow, EntrySource, PlacementRow, PluginRow, Report, RetryRow, TimelineEntry, Tone, Totals, WriteRow,
+};
+use crate::scenario::faults::FaultKind;
 use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent};
 use expect::Watched;
-use federation::Federation;
+use federation::{Federation, Start};
+use inject::Injector;
+use invariants::{Inspector, Observed};
 use observe::Observer;
 pub use timeline::Detail;
 
@@ -42,6 +52,8 @@ pub struct RunOptions {
     pub detail: Detail,
     /// Key of a binding to explain.
     pub explain: Option<String>,
+    /// Where decisions go besides the report.
+    pub sink: Option<Box<dyn Sink>>,
     /// Called now and then with the virtual time that has passed and the whole duration.
     pub progress: Option<Box<dyn Fn(GoDuration, GoDuration)>>,
 }
@@ -66,9 +78,15 @@ pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
     runtime.block_on(simulate(scenario, options))
 }
 
-async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
+async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<Finished> {
     let seed = options.seed.unwrap_or(scenario.seed);
-    let mut federation = Federation::start(scenario, seed, options.engines, options.explain.clone()).await?;
+    let inspector = scenario.invariants.then(Inspector::default);
+    let sink = options.sink.take();
+    let sink = if let Some(inspector) = &inspector { Some(inspector.sink(sink)) } else { sink };
+    let mut federation = {
+        let (engines, explain) = (options.engines, options.explain.clone());
+        Federation::start(scenario, Start { seed, engines, explain, sink }).await?
+    };
     federation.load_plugins(&scenario.plugins)?;
     federation.check_plugins(&scenario.events)?;
     let start = federation.now();
@@ -78,7 +96,9 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
         injected: Vec::new(),
         observer: Observer::new(&federation),
         restarts: Vec::new(),
+        injector: Injector::new(&federation, sabotages(&scenario.events)),
     };
+    let mut observed = inspector.as_ref().map(|inspector| Observed::new(&federation, inspector.clone()));
     for manifest in &scenario.manifests {
         federation.apply(manifest).await?;
     }
@@ -88,6 +108,10 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
     loop {
         run.wait_until(at).await;
         run.observer.sample(at);
+        run.note_crash(at);
+        if let Some(observed) = &mut observed {
+            observed.look(&federation, at);
+        }
         for watched in &mut run.watched {
             if watched.covers(at) || watched.moment(end) == Some(at) {
                 watched.look(&federation, at).await?;
@@ -105,6 +129,10 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
         }
         at = run.next_moment(at, end, events.peek().map(|event| event.at));
     }
+    if let Some(observed) = &observed {
+        observed.end(&federation, end);
+    }
+    let violations = inspector.map(|inspector| inspector.violations(start.as_millis())).unwrap_or_default();
     let records = timeline::taken(federation.journal());
     let (explanation, explanation_data) = match &options.explain {
         None => (None, None),
@@ -125,8 +153,10 @@ async fn simulate(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Fini
         placements: placement_rows(&federation).await?,
         plugins: plugin_rows(&federation),
         expectations: run.watched.iter().map(Watched::row).collect(),
+        violations,
         totals: totals(&federation),
         retries: retry_rows(&federation),
+        writes: write_rows(&federation),
     };
     Ok(Finished { report, explanation, explanation_data })
 }
@@ -139,6 +169,13 @@ struct Run {
     observer: Observer,
     /// Killed controllers, with the moment at which they come back.
     restarts: Vec<(GoDuration, String)>,
+    injector: Injector,
+}
+
+/// Whether a plugin is to fail at some time.
+fn sabotages(events: &[LoadedEvent]) -> bool {
+    let fails = |event: &LoadedEvent| matches!(&event.action, EventAction::Fault(fault) if fault.kind == FaultKind::FailingPlugin);
+    events.iter().any(fails)
 }
 
 impl Run {
@@ -162,6 +199,14 @@ impl Run {
         for (_, controller) in due {
             federation.start_controllers(&controller);
             self.note(at, Tone::Neutral, None, "started", &format!("controller {controller}"));
+        }
+    }
+
+    /// Controllers that a request killed come back after their time.
+    fn note_crash(&mut self, at: GoDuration) {
+        if let Some(away) = self.injector.died() {
+            self.note(at, Tone::Bad, None, "killed", &format!("all controllers, back after {away}"));
+            self.restarts.push((GoDuration(at.0 + away.0), "*".to_owned()));
         }
     }
 
@@ -223,6 +268,10 @@ impl Run {
                 } else {
                     self.restarts.push((GoDuration(at.0 + away.0), controller.clone()));
                 }
+            }
+            EventAction::Fault(fault) => {
+                self.note(at, Tone::Bad, None, "goes wrong", &fault.describe());
+                self.injector.inject(federation, fault);
             }
             EventAction::Plugins(plugins) => {
                 let names: Vec<_> = plugins.iter().map(|plugin| plugin.manifest.name.as_str()).collect();
@@ -328,10 +377,25 @@ fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
     rows
 }
 
+fn write_rows(federation: &Federation) -> Vec<WriteRow> {
+    let writes = federation.hub().writes().into_iter();
+    let row = |(answer, count): (Answer, u64)| WriteRow {
+        resource: answer.resource,
+        verb: answer.verb.as_str().to_owned(),
+        code: answer.code,
+        count,
+    };
+    writes.map(row).collect()
+}
+
 fn totals(federation: &Federation) -> Totals {
+    let budget = federation.context().scheduler_budget.usage();
     let sum = |requests: BTreeMap<String, u64>| requests.values().sum::<u64>();
     Totals {
         decisions: federation.journal().recorded(),
+        scheduler_writes: budget.writes,
+        scheduler_writes_delayed: budget.delayed,
+        scheduler_write_wait_max_ms: u64::try_from(budget.longest_wait.as_millis()).unwrap_or(u64::MAX),
         control_plane_requests: sum(federation.hub().requests()),
         member_requests: federation.member_clusters().map(|(_, member)| sum(member.server().requests())).sum(),
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
@@ -24,7 +24,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
 
 /// Runs `bulkhead interpret` in a folder; returns its exit code, what it printed, and what it complained of.
 fn interpret(folder: &Path, arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    let mut command = super::bulkhead();
     command.arg("interpret").args(arguments).current_dir(folder);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A command that does not read closes the pipe, which is no mistake.
@@ -54,9 +54,24 @@ fn each_operation_of_a_customization_can_be_run() {
         arguments.extend(more);
         check(&game, &arguments, 0, parts);
     };
-    run("InterpretHealth", &["--observed-file", "game.yaml"], &["health: Unhealthy", "2 of 3 servers are up"]);
-    run("interpretreplica", &["--desired-file", "game.yaml"], &["replica: 3", "cpu: 500m"]);
-    run("ReviseReplica", &["--desired-file", "game.yaml", "--desired-replica", "1"], &["revised:", "servers: 1"]);
+    let unhealthy = "---\n# [1/1] healthy:\nfalse\n# ServersDown: 2 of 3 servers are up\n";
+    run("InterpretHealth", &["--observed-file", "game.yaml"], &[unhealthy]);
+    run(
+        "interpretreplica",
+        &["--desired-file", "game.yaml"],
+        &["# [1/2] replica:\n3\n---\n# [2/2] requires:\n", "cpu: 500m"],
+    );
+    run(
+        "ReviseReplica",
+        &["--desired-file", "game.yaml", "--desired-replica", "1"],
+        &["# [1/1] revised:", "servers: 1"],
+    );
+    run("ReviseReplica", &["--desired-file", "game.yaml"], &["servers: 0"]);
+    run(
+        "InterpretHealth",
+        &["--observed-file", "game.yaml", "-o", "yaml"],
+        &["health: Unhealthy", "reason: ServersDown"],
+    );
     run("InterpretHealth", &["--observed-file", "game.yaml", "-o", "json"], &["\"healthy\": false"]);
 }
 
@@ -65,10 +80,10 @@ fn objects_and_customizations_come_from_standard_input() {
     let game = root().join(GAME);
     let object = fs::read_to_string(game.join("game.yaml")).unwrap();
     let arguments = ["-f", "customization.yaml", "--operation", "InterpretReplica", "--desired-file", "-"];
-    assert!(interpret(&game, &arguments, &object).1.contains("replica: 3"));
+    assert!(interpret(&game, &arguments, &object).1.contains("replica:\n3"));
     let customization = fs::read_to_string(game.join("customization.yaml")).unwrap();
     let arguments = ["-f", "-", "--operation", "InterpretReplica", "--desired-file", "game.yaml"];
-    assert!(interpret(&game, &arguments, &customization).1.contains("replica: 3"));
+    assert!(interpret(&game, &arguments, &customization).1.contains("replica:\n3"));
 }
 
 #[test]
@@ -78,8 +93,8 @@ fn the_interpreters_of_the_program_answer_without_a_file() {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 2}\n";
     let folder = folder("built-in", &[("clone-set.yaml", clone_set), ("deployment.yaml", deployment)]);
     let health = ["--operation", "InterpretHealth", "--observed-file"];
-    check(&folder, &[&health[..], &["clone-set.yaml"]].concat(), 0, &["Unhealthy", "1 of 2 updated replicas"]);
-    check(&folder, &["--operation", "InterpretReplica", "--desired-file", "deployment.yaml"], 0, &["replica: 2"]);
+    check(&folder, &[&health[..], &["clone-set.yaml"]].concat(), 0, &["false", "1 of 2 updated replicas"]);
+    check(&folder, &["--operation", "InterpretReplica", "--desired-file", "deployment.yaml"], 0, &["replica:\n2"]);
     check(&folder, &["--show", "list"], 0, &["apps.kruise.io/v1alpha1/CloneSet", "ray.io/v1/RayJob"]);
     check(&folder, &["--show", "ray.io/v1/RayJob"], 0, &["kind: ResourceInterpreterCustomization", "RayJob"]);
     check(&folder, &["--show", "ray.io/v1/Ray"], 2, &["`--show list` names all"]);
@@ -98,7 +113,7 @@ fn scripts_of_argo_cd_are_understood() {
         "--observed-file",
         "certificate.yaml",
     ];
-    check(&certificate, &arguments, 0, &["health: Unhealthy", "reason: Degraded", "shop-tls does not exist"]);
+    check(&certificate, &arguments, 0, &["healthy:\nfalse", "# Degraded: the secret shop-tls does not exist"]);
     check(&certificate, &["-f", "health.lua", "--dialect", "argo", "--check"], 0, &["PASS"]);
     let says = |status: &str, health: &str| {
         let script = format!("return {{ status = {status} }}");
@@ -113,6 +128,8 @@ fn scripts_of_argo_cd_are_understood() {
             "InterpretHealth",
             "--observed-file",
             "object.yaml",
+            "--output",
+            "yaml",
         ];
         check(&folder, &arguments, i32::from(health.is_empty()), &[health]);
     };
@@ -122,6 +139,10 @@ fn scripts_of_argo_cd_are_understood() {
     says("'Suspended'", "health: Unknown");
     says("'Something'", "reason: UnknownStatus");
     says("7", "");
+    let script = [("health.lua", "return { status = 'Progressing' }"), ("object.yaml", "apiVersion: v1\nkind: A\n")];
+    let arguments =
+        ["-f", "health.lua", "--dialect", "argo", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+    check(&self::folder("argo", &script), &arguments, 0, &["# [1/1] healthy:\nnull\n# Unknown: Progressing\n"]);
 }
 
 #[test]
@@ -135,7 +156,12 @@ fn a_script_that_fails_is_told_with_its_line_and_ends_with_1() {
     let object = "apiVersion: v1\nkind: A\nspec: {}\n";
     let folder = folder("fails", &[("a.lua", script), ("a.yaml", &customization), ("object.yaml", object)]);
     let run = ["--operation", "InterpretHealth", "--observed-file", "object.yaml", "-f"];
-    check(&folder, &[&run[..], &["a.lua"]].concat(), 1, &["PluginTrapped: a.lua:3:", "'field'"]);
+    check(
+        &folder,
+        &[&run[..], &["a.lua"]].concat(),
+        1,
+        &["Execute InterpretHealth error: PluginTrapped: a.lua:3:", "'field'"],
+    );
     check(&folder, &[&run[..], &["a.yaml"]].concat(), 1, &["a.yaml:11:", "(in healthInterpretation)"]);
 }
 
@@ -150,9 +176,11 @@ fn what_cannot_be_used_ends_with_2_and_says_why() {
     run(&["InterpretHealth"], &["needs --desired-file or --observed-file"]);
     run(&["InterpretHealth", "--desired-file", "game.yaml", "--observed-file", "game.yaml"], &["about one object"]);
     run(&["Retain", "--desired-file", "game.yaml"], &["both --desired-file and --observed-file"]);
-    run(&["ReviseReplica", "--desired-file", "game.yaml"], &["needs --desired-replica"]);
     run(&["InterpretHealth", "--observed-file", "gone.yaml"], &["reading gone.yaml"]);
-    run(&["InterpretStatus", "--observed-file", "game.yaml"], &["no rule for that operation on example.io/v1 Game"]);
+    run(
+        &["InterpretStatus", "--observed-file", "game.yaml"],
+        &["rule is not enabled", "no rule for that operation on example.io/v1 Game"],
+    );
     run(&["Prune"], &["InterpretHealth"]);
     check(&game, &["--check"], 2, &["--check needs --filename"]);
     check(&game, &["-f", "gone.yaml", "--check"], 2, &["there is no gone.yaml"]);
@@ -181,6 +209,88 @@ fn mistakes_are_told_with_line_and_column() {
     found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
     check(&root().join(GAME), &["-f", "mistakes.yaml", "--check"], 1, &["mistakes.yaml:18:9: ReflectStatus changes"]);
     check(&root().join(GAME), &["-f", "customization.yaml", "--check"], 0, &["PASS", "UNSET"]);
+}
+
+#[test]
+fn what_may_be_wrong_is_a_warning_and_no_failure() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n";
+    let rule =
+        "    healthInterpretation:\n      luaScript: 'function InterpretHealth(o) return (o.status or {}).up end'\n";
+    let nothing = "    statusReflection:\n      luaScript: 'function ReflectStatus(o) end'\n";
+    let two = format!("{head}{rule}---\n{head}{nothing}---\nkind: Pod\napiVersion: v1\nmetadata: {{name: p}}\n");
+    let folder = folder(
+        "warnings",
+        &[
+            ("a.yaml", &format!("{head}{rule}")),
+            ("two.yaml", &two),
+            ("a.lua", "function GetReplicas(o)\n  local n = 1\n  n += 1\n  return n\nend"),
+        ],
+    );
+    check(
+        &folder,
+        &["-f", "a.yaml", "--check"],
+        0,
+        &["InterpretHealth:           PASS", "WARNING: a.yaml:", "returned nil"],
+    );
+    let other = "SOURCE: p\nERROR: two.yaml:19: not a ResourceInterpreterCustomization, but v1 Pod";
+    check(
+        &folder,
+        &["-f", "two.yaml", "--check"],
+        1,
+        &["PASS", "InterpretStatus:           ERROR: two.yaml:", "returns nothing", other],
+    );
+    // A script by itself may be for this program alone.
+    check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="]);
+}
+
+#[test]
+fn directories_are_gone_through_when_that_is_asked_for() {
+    let head = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n\
+                spec:\n  target: {apiVersion: v1, kind: A}\n  customizations:\n    healthInterpretation:\n      \
+                luaScript: 'function InterpretHealth(o) return true end'\n";
+    let folder = folder("recursive", &[("all/below/a.yaml", head), ("object.yaml", "apiVersion: v1\nkind: A\n")]);
+    let run = ["-f", "all", "--operation", "InterpretHealth", "--observed-file", "object.yaml"];
+    check(&folder, &run, 2, &["there is no customization, script or component in all"]);
+    check(&folder, &[&run[..], &["-R"]].concat(), 0, &["healthy:\ntrue"]);
+    check(&folder, &["-f", "all", "-R", "--check"], 0, &["SOURCE: a", "PASS"]);
+}
+
+#[test]
+fn status_items_are_documents_as_karmada_wants_them() {
+    let game = root().join("examples/interpreters/game");
+    let script = "function AggregateStatus(o, items)\n  o.status = {clusters = #items}\n  return o\nend\n";
+    let items = "clusterName: m1\n---\nclusterName: m2\n";
+    let files = [("a.lua", script), ("items.yaml", items), ("list.yaml", "- {clusterName: m1}\n")];
+    let folder = folder("items", &files);
+    fs::copy(game.join("game.yaml"), folder.join("game.yaml")).unwrap();
+    let run = ["-f", "a.lua", "--operation", "AggregateStatus", "--desired-file", "game.yaml", "--status-file"];
+    check(&folder, &[&run[..], &["items.yaml"]].concat(), 0, &["# [1/1] aggregatedStatus:", "clusters: 2"]);
+    check(&folder, &[&run[..], &["list.yaml"]].concat(), 2, &["list.yaml: status item 1 is a list"]);
+}
+
+/// A component answers as a script does, and is compiled once.
+#[test]
+fn a_component_is_asked_and_checked() {
+    let guest = root().join("target/guests/game-interpreter.wasm");
+    assert!(guest.is_file(), "{} is missing; run `cargo xtask guests`", guest.display());
+    let arena = "apiVersion: example.io/v1\nkind: Game\nmetadata: {name: arena}\nspec: {rooms: 4, mapFrom: caves}\n\
+                 status: {phase: Running, openRooms: 3}\n";
+    let folder = folder("component", &[("arena.yaml", arena), ("text.wasm", "no component")]);
+    fs::copy(&guest, folder.join("game.wasm")).unwrap();
+    let run = |operation: &str, more: &[&str], parts: &[&str]| {
+        let fixed =
+            ["-f", "game.wasm", "--plugin-cache", "kept", "--operation", operation, "--observed-file", "arena.yaml"];
+        check(&folder, &[&fixed[..], more].concat(), 0, parts);
+    };
+    run("InterpretHealth", &[], &["# [1/1] healthy:\nfalse\n# RoomsClosed: 3 of 4 rooms are open\n"]);
+    run("InterpretReplica", &[], &["# [1/2] replica:\n4\n", "cpu: 500m"]);
+    run("ReviseReplica", &["--desired-replica", "2"], &["rooms: 2"]);
+    run("InterpretDependency", &[], &["kind: ConfigMap", "name: caves"]);
+    let kept = fs::read_dir(folder.join("kept")).unwrap().count();
+    assert_eq!(kept, 1, "one component was compiled, and kept");
+    check(&folder, &["-f", "game.wasm", "--check", "--plugin-cache", "off"], 0, &["SOURCE: game.wasm\n    PASS\n"]);
+    check(&folder, &["-f", "text.wasm", "--check"], 1, &["ERROR: ", "is no WebAssembly in binary form"]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod interpret;
+mod journal;
 mod plugin;
+mod vectors;
 
 use std::fs;
 use std::path::PathBuf;

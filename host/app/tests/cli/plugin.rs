@@ -124,3 +124,35 @@ fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
     assert_eq!(code, Some(2));
     assert!(told.contains("--plugin-cache: cannot make the folder file for compiled components"), "{told}");
 }
+
+#[test]
+fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let library = workspace.join("plugins/lua/kinds/apps.kruise.io/v1alpha1/CloneSet");
+    let told = succeeds(&library, &["test", "customization.yaml"]);
+    assert!(told.contains("ok      Karmada's machine takes its scripts too"), "{told}");
+    assert!(told.matches("  ok ").count() > 10, "its own cases were not run: {told}");
+    let folder = folder("customization");
+    let script =
+        "function InterpretHealth(o)\n          local n = 0\n          n += 1\n          return n == 1\n        end";
+    let text = format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: a}}\nspec:\n  \
+         target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {script}\n"
+    );
+    fs::write(folder.join("a.yaml"), &text).unwrap();
+    let (code, told) = plugin(&folder, &["test", "a.yaml"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("a.yaml healthInterpretation:3:5: Karmada does not take +="), "{told}");
+    // A script by itself may be for this program alone: it is told, and no failure.
+    fs::write(folder.join("a.lua"), script).unwrap();
+    let told = succeeds(&folder, &["test", "a.lua"]);
+    assert!(
+        told.contains("skipped Karmada's machine") && told.contains("a.lua:3:13: Karmada does not take +="),
+        "{told}"
+    );
+    assert!(succeeds(&folder, &["inspect", "a.lua"]).contains("a.lua:3:13:"));
+    fs::write(folder.join("two.yaml"), format!("{text}---\n{text}")).unwrap();
+    let (code, told) = plugin(&folder, &["test", "two.yaml"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("two.yaml has to hold one customization"), "{told}");
+}

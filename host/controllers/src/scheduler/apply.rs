@@ -1,55 +1,52 @@
 //! What becomes of a decision: record, result, status, events, and when to look again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
-use bulkhead_core::journal::Decision;
+use bulkhead_core::journal::{Case, Decision};
 use bulkhead_core::model::{Condition, TargetCluster};
 use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::NAME;
-use super::inputs::Known;
+use super::{NAME, Scheduler};
 use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{Action, Error};
-use crate::events::EventType;
+use crate::controller::Error;
+use crate::events::{EventType, Events};
 use crate::write::{patch_if_unchanged, update_status};
 
-/// How long an unschedulable binding waits when nothing changes (Karmada: `scheduling_queue.go`).
-const UNSCHEDULABLE_WAIT: Duration = Duration::from_mins(5);
-
 /// Nothing to schedule: the scheduler has seen this generation through.
-pub(super) async fn note_observed<B: Binding>(context: &Context, binding: &B) -> Result<Action, Error> {
+pub(super) async fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) -> Result<(), Error> {
     let generation = binding.meta().generation.unwrap_or_default();
-    update_status(&api(context, binding), binding, |binding| {
+    if binding.status().scheduler_observed_generation == generation {
+        return Ok(());
+    }
+    scheduler.budget.take().await;
+    update_status(&api(&scheduler.context, binding), binding, |binding| {
         let status = binding.status_mut();
         let changed = status.scheduler_observed_generation != generation;
         status.scheduler_observed_generation = generation;
         changed
     })
     .await?;
-    Ok(Action::Wait)
+    Ok(())
 }
 
 /// Puts a plan into effect.
 pub(super) async fn apply<B: Binding>(
-    context: &Context,
-    known: &Known,
+    scheduler: &Scheduler,
     binding: &B,
     plan: &SchedulePlan,
-    trigger: Trigger,
-) -> Result<Action, Error> {
+    records: &[u64],
+) -> Result<Retry, Error> {
+    let context = &scheduler.context;
     let model = binding.to_model();
-    let expected = plan.conclude(&model, Ok(()));
-    let records = record(context, binding, plan, &expected, trigger);
     let written = match plan.targets() {
         None => Ok(binding.clone()),
-        Some(targets) => match context.settle(&records, write_spec(context, binding, targets).await) {
+        Some(targets) => match context.settle(records, write_spec(scheduler, binding, targets, records).await) {
             Ok(written) => Ok(written),
             Err(error) => Err(refusal(&error).ok_or(error)?),
         },
@@ -57,21 +54,24 @@ pub(super) async fn apply<B: Binding>(
     let conclusion = plan.conclude(&model, written.as_ref().map(|_| ()));
     let now = context.clock.now();
     if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, &written) {
-        known.note_written(written, targets, &context.flags, now);
+        scheduler.known.note_written(written, targets, &context.flags, now);
     }
     let written = written.unwrap_or_else(|_| binding.clone());
     let news = is_news(binding, &conclusion) || !records.is_empty();
-    update_status(&api(context, binding), &written, |binding| {
-        conclusion.apply(binding.status_mut(), model.generation, now)
-    })
-    .await?;
+    if conclusion.apply(&mut written.status().clone(), model.generation, now) {
+        scheduler.budget.take().await;
+        update_status(&api(context, binding), &written, |binding| {
+            conclusion.apply(binding.status_mut(), model.generation, now)
+        })
+        .await?;
+    }
     if news {
-        conclusion.events.iter().for_each(|event| emit(context, binding, event));
+        let events = context.events_of(records);
+        conclusion.events.iter().for_each(|event| emit(&events, binding, event));
     }
     match conclusion.verdict.retry {
-        Retry::Forget => Ok(Action::Wait),
-        Retry::Unschedulable => Ok(Action::After(UNSCHEDULABLE_WAIT)),
         Retry::Backoff => Err(Error::Undecided(conclusion.verdict.message)),
+        retry => Ok(retry),
     }
 }
 
@@ -80,13 +80,14 @@ fn api<B: Binding>(context: &Context, binding: &B) -> kube::Api<B> {
 }
 
 /// Records what is about to happen, unless it has happened before.
-fn record<B: Binding>(
+pub(super) fn record<B: Binding>(
     context: &Context,
     binding: &B,
     plan: &SchedulePlan,
-    conclusion: &Conclusion,
     trigger: Trigger,
+    case: impl FnOnce() -> Option<Arc<Case>>,
 ) -> Vec<u64> {
+    let conclusion = &plan.conclude(&binding.to_model(), Ok(()));
     let (decision, because, effect) = match &plan.outcome {
         Outcome::Nothing => return Vec::new(),
         Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
@@ -108,7 +109,7 @@ fn record<B: Binding>(
         effect,
         inputs: vec![input(binding)],
     };
-    vec![context.record_explained(record, plan.explanation.clone().map(Arc::new))]
+    vec![context.record_decided(record, case().as_ref(), plan.explanation.clone().map(Arc::new))]
 }
 
 /// Why the result is what it is, in one line: the trigger, the groups that could not be used, the clusters that fit
@@ -137,7 +138,7 @@ fn is_news<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
 }
 
 /// Emits an event about the binding and one about its resource, as Karmada does.
-pub(super) fn emit<B: Binding>(context: &Context, binding: &B, event: &ScheduleEvent) {
+pub(super) fn emit<B: Binding>(events: &Events, binding: &B, event: &ScheduleEvent) {
     let type_ = if event.succeeded { EventType::Normal } else { EventType::Warning };
     let resource = &binding.spec().resource;
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -150,7 +151,7 @@ pub(super) fn emit<B: Binding>(context: &Context, binding: &B, event: &ScheduleE
         ..ObjectReference::default()
     };
     for about in [about(binding), of_resource] {
-        context.events.emit(NAME, about, type_, event.reason(), event.message.clone());
+        events.emit(NAME, about, type_, event.reason(), event.message.clone());
     }
 }
 
@@ -169,7 +170,12 @@ fn refusal(error: &Error) -> Option<WriteError> {
 
 /// Writes result and applied placement together. Unlike Karmada's, the write is refused if the binding was
 /// written since: a decision made from an old binding must not undo an eviction.
-async fn write_spec<B: Binding>(context: &Context, binding: &B, targets: &[TargetCluster]) -> Result<B, Error> {
+async fn write_spec<B: Binding>(
+    scheduler: &Scheduler,
+    binding: &B,
+    targets: &[TargetCluster],
+    records: &[u64],
+) -> Result<B, Error> {
     let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
     let placement = serde_json::to_string(&binding.spec().placement)
         .map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
@@ -178,11 +184,13 @@ async fn write_spec<B: Binding>(context: &Context, binding: &B, targets: &[Targe
         return Ok(binding.clone());
     }
     let clusters = if targets.is_empty() { json!(null) } else { json!(targets) };
-    let patch = json!({
+    let mut patch = json!({
         "metadata": {"annotations": {keys::APPLIED_PLACEMENT: placement}},
         "spec": {"clusters": clusters},
     });
-    patch_if_unchanged(&api(context, binding), binding, patch).await.map_err(Error::api(operation))
+    scheduler.context.sign(&mut patch, records);
+    scheduler.budget.take().await;
+    patch_if_unchanged(&api(&scheduler.context, binding), binding, patch).await.map_err(Error::api(operation))
 }
 
 /// `member1:1, member2:2`.

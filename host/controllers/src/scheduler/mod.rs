@@ -1,114 +1,151 @@
 //! Binding → target clusters (Karmada: `pkg/scheduler`).
 //!
-//! Which changes bring which bindings here is below; what a decision needs besides its binding is in [`inputs`],
-//! what becomes of it in [`apply`]. The decision itself is `bulkhead_core::decide::schedule`.
+//! Which changes bring which bindings is in [`triggers`], in which order they are taken in [`queue`], what a decision
+//! needs besides its binding in [`inputs`], what becomes of it in [`apply`], and how many writes that may take in
+//! [`budget`]. Accurate estimators are asked in [`estimators`]. The decision itself is `bulkhead_core::decide::schedule`.
+//!
+//! Decisions are made one at a time, by workers that take turns; only the writes that follow from them overlap. A
+//! binding stays with its worker until its writes are done, so its decisions follow each other.
 
 mod apply;
+mod budget;
+mod estimators;
 mod inputs;
+mod queue;
+mod triggers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_api::AnyBinding;
-use bulkhead_core::decide::affinity;
-use bulkhead_core::decide::schedule::{self, Outcome, SchedulingSnapshot};
+use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
+use bulkhead_core::call::CallKind;
+use bulkhead_core::decide::schedule::{self, Outcome, Retry, SchedulingSnapshot};
+use bulkhead_core::journal::{Question, plan};
 use bulkhead_core::model;
-use bulkhead_core::names::keys;
-use kube::ResourceExt;
+use tokio::task::JoinSet;
 
-use crate::binding_kind::{self, Binding, Reconcile};
+use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
-use crate::controller::{self, Action, Error};
-use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::controller::{AFTER_CONFLICT, Error};
+use crate::deliberation::Basis;
+use crate::flags::{FeatureGate, Flags};
+use crate::store::{Key, Subscription};
+pub use budget::{BudgetUsage, WriteBudget};
+pub use estimators::estimator_pool;
 use inputs::Known;
+use queue::{Fate, SchedulingQueue};
 
 const NAME: &str = "scheduler";
-/// Karmada schedules one binding at a time, and so decisions never race each other.
-const WORKERS: usize = 1;
-/// Retries of what could not be scheduled (Karmada: `backoffQ`).
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// Bindings whose writes may be under way at the same time. Karmada waits for each write before it decides again;
+/// eight at 5 ms each fill the default budget of 40 writes per second many times over.
+const IN_FLIGHT_MAX: usize = 8;
+
+/// What these gates remember is what was written before, so that every write has to be waited for.
+fn workers(flags: &Flags) -> usize {
+    let remembers = [FeatureGate::SchedulingOvercommitProtection, FeatureGate::WorkloadAffinity];
+    if remembers.into_iter().any(|gate| flags.gate(gate)) { 1 } else { IN_FLIGHT_MAX }
+}
+
+type Queue = Arc<SchedulingQueue<Key>>;
 
 struct Scheduler {
     context: Context,
     known: Arc<Known>,
+    budget: Arc<WriteBudget>,
 }
 
-/// Runs the scheduler, for ever.
+/// Runs the scheduler, for ever. Dropping the future stops it.
 pub(crate) async fn run(context: Context) {
-    let queue = Arc::new(WorkQueue::with_backoff(BACKOFF.0, BACKOFF.1));
+    let queue: Queue = Arc::new(SchedulingQueue::new());
     let known = Arc::new(Known::default());
     let _known = known.subscribe(&context);
-    let names = [context.flags.scheduler_name.clone(), context.flags.scheduler_name.clone()];
-    let [name, cluster_name] = names;
-    let _bindings = binding_kind::subscribe(
-        &context,
-        &queue,
-        move |change| change.is_generation_change() && is_responsible(change.object(), &name),
-        move |change| change.is_generation_change() && is_responsible(change.object(), &cluster_name),
-    );
+    let _bindings = subscribe::<ResourceBinding>(&context, &queue);
+    let _cluster_bindings = subscribe::<ClusterResourceBinding>(&context, &queue);
     let (affected, bindings) = (Arc::clone(&queue), context.clone());
     let _clusters = context.stores.clusters.subscribe(move |change| {
-        if let Change::Updated { old, new } = change {
-            let terminating = old.metadata.deletion_timestamp.is_none() && new.metadata.deletion_timestamp.is_some();
-            if terminating || old.labels() != new.labels() || old.metadata.generation != new.metadata.generation {
-                enqueue_affected(&bindings, &affected, &[old.to_model(), new.to_model()]);
-            }
+        if let Some(clusters) = triggers::changed_cluster(change) {
+            enqueue_affected::<ResourceBinding>(&bindings, &affected, &clusters);
+            enqueue_affected::<ClusterResourceBinding>(&bindings, &affected, &clusters);
         }
     });
-    let scheduler = Arc::new(Scheduler { context: context.clone(), known });
-    let reconcile = move |key| {
-        let scheduler = Arc::clone(&scheduler);
-        async move { binding_kind::dispatch(&*scheduler, key).await }
-    };
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    let budget = Arc::clone(&context.scheduler_budget);
+    let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget });
+    futures::join!(estimators::run(context), work(scheduler, queue));
 }
 
-/// Whether a binding is this scheduler's, not suspended, and managed by a policy or another manager.
-fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -> bool {
-    let spec = binding.spec();
-    let named = if spec.scheduler_name.is_empty() { "default-scheduler" } else { &spec.scheduler_name };
-    let managed = [keys::PROPAGATION_POLICY_ID, keys::CLUSTER_PROPAGATION_POLICY_ID, keys::BINDING_MANAGED_BY]
-        .into_iter()
-        .any(|label| binding.labels().get(label).is_some_and(|value| !value.is_empty()));
-    named == scheduler_name && !spec.scheduling_suspended() && managed
+async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..workers(&scheduler.context.flags) {
+        tasks.spawn(Arc::clone(&scheduler).take_turns(Arc::clone(&queue)));
+    }
+    // A worker ends only by panicking: a bug that must not go unnoticed.
+    while let Some(ended) = tasks.join_next().await {
+        let Err(error) = ended;
+        if error.is_panic() {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
 }
 
-/// Karmada: `event_handler.go:enqueueAffectedBindings`.
-fn enqueue_affected(context: &Context, queue: &WorkQueue<Key>, clusters: &[model::Cluster]) {
-    fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>, clusters: &[model::Cluster]) {
-        for binding in B::store(&context.stores).list() {
-            let responsible = is_responsible(&*binding, &context.flags.scheduler_name);
-            if responsible && clusters.iter().any(|cluster| is_affected(&*binding, cluster)) {
-                queue.add(Key::of(&*binding));
+fn subscribe<B: Binding>(context: &Context, queue: &Queue) -> Subscription<B> {
+    let (queue, name) = (Arc::clone(queue), context.flags.scheduler_name.clone());
+    B::store(&context.stores).subscribe(move |change| {
+        if triggers::brings_binding(change, &name) {
+            push(&queue, change.object());
+        }
+    })
+}
+
+fn push<B: Binding>(queue: &Queue, binding: &B) {
+    queue.push(Key::of(binding), binding.spec().schedule_priority());
+}
+
+fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[model::Cluster]) {
+    for binding in B::store(&context.stores).list() {
+        let responsible = triggers::is_responsible(&*binding, &context.flags.scheduler_name);
+        if responsible && clusters.iter().any(|cluster| triggers::is_affected(&*binding, cluster)) {
+            push(queue, &*binding);
+        }
+    }
+}
+
+impl Scheduler {
+    /// Takes one binding after the other.
+    async fn take_turns(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
+        loop {
+            let item = queue.next().await;
+            let outcome = self.schedule_key(&item.key).await;
+            if let Err(error) = &outcome {
+                self.context.failures.count(NAME, error);
+            }
+            match outcome {
+                // Whoever lost a race has only to look again, when the newer version has arrived.
+                Err(error) if error.is_conflict() => {
+                    tokio::time::sleep(AFTER_CONFLICT).await;
+                    queue.again(item);
+                }
+                Ok(fate) => queue.done(item, fate),
+                Err(error) if error.is_withheld() => queue.done(item, Fate::Forget),
+                Err(_) => queue.done(item, Fate::BackOff),
             }
         }
     }
-    enqueue::<bulkhead_api::ResourceBinding>(context, queue, clusters);
-    enqueue::<bulkhead_api::ClusterResourceBinding>(context, queue, clusters);
-}
 
-fn is_affected<B: AnyBinding>(binding: &B, cluster: &model::Cluster) -> bool {
-    let Some(placement) = &binding.spec().placement else { return false };
-    let status = binding.status();
-    if let Some(terms) = &placement.cluster_affinities {
-        let observed = terms.iter().find(|term| term.affinity_name == status.scheduler_observed_affinity_name);
-        // In Karmada an empty list of groups brings the scheduler down here.
-        let Some(term) = observed.or(terms.first()) else { return false };
-        return Some(status.scheduler_observed_generation) != binding.meta().generation
-            || affinity::matches(&term.affinity, cluster);
+    async fn schedule_key(&self, key: &Key) -> Result<Fate, Error> {
+        if key.namespace.is_empty() {
+            self.schedule::<ClusterResourceBinding>(key).await
+        } else {
+            self.schedule::<ResourceBinding>(key).await
+        }
     }
-    placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster))
-}
 
-impl Reconcile for Scheduler {
-    async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
+    async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
         let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let Some(binding) = B::store(&context.stores).get(key) else { return Ok(Fate::Forget) };
         let model = binding.to_model();
         if model.deletion_timestamp.is_some() {
-            apply::emit(context, &*binding, &schedule::deleting_event(&model));
-            return Ok(Action::Wait);
+            apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
+            return Ok(Fate::Forget);
         }
         let Some(placement) = &model.spec.placement else {
             return Err(Error::Undecided(format!("{} {key} has no placement", B::kind(&()))));
@@ -116,36 +153,50 @@ impl Reconcile for Scheduler {
         let now = context.clock.now();
         let (clusters, options) = (self.known.clusters(), inputs::options(&context.flags));
         let Some(trigger) = schedule::trigger(&model, placement, &clusters, &options) else {
-            return apply::note_observed(context, &*binding).await;
+            return apply::note_observed(self, &*binding).await.map(|()| Fate::Forget);
         };
+        let assumed = self.known.assumed(&options, now);
+        let pool = context.estimators.as_deref();
+        let accurate = estimators::ask(pool, &model, placement, &clusters, &options, &assumed).await;
+        let peers = self.known.peers(context, &model);
+        let asking = context.asking(Arc::new(inputs::policies(context)), &[CallKind::Filter, CallKind::Score]);
         let snapshot = SchedulingSnapshot {
             binding: &model,
             clusters: &clusters,
-            peers: &self.known.peers(context, &model),
-            accurate: None,
-            assumed: &self.known.assumed(&options, now),
+            peers: &peers,
+            accurate: accurate.as_ref(),
+            assumed: &assumed,
             options: &options,
             now,
         };
         let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == model.key());
         let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
-        let plan = decide(snapshot, &inputs::policies(context));
+        let plan = decide(snapshot, asking.policies());
         context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
-        let action = apply::apply(context, &self.known, &*binding, &plan, trigger).await?;
+        let basis = || Basis {
+            trigger: trigger.describe(),
+            now,
+            question: Question::Schedule {
+                binding: Arc::new(model.clone()),
+                peers,
+                accurate: accurate.clone(),
+                assumed: assumed.clone(),
+                options,
+            },
+            clusters: clusters.clusters().to_vec(),
+            plan: plan::schedule(&plan),
+        };
+        let records = apply::record(context, &*binding, &plan, trigger, || asking.case(basis));
+        let retry = apply::apply(self, &*binding, &plan, &records).await?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
-        Ok(match (&plan.outcome, block_ends) {
+        Ok(match (retry, &plan.outcome, block_ends) {
             // Nothing else would bring the binding back when a cluster that it left is open to it again.
-            (Outcome::Clear(_), Some(until)) => sooner(action, until.millis_since(now)),
-            _ => action,
+            (Retry::Forget, Outcome::Clear(_), Some(until)) => {
+                Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
+            }
+            (Retry::Forget, ..) => Fate::Forget,
+            (Retry::Unschedulable, ..) => Fate::SetAside,
+            (Retry::Backoff, ..) => Fate::BackOff,
         })
-    }
-}
-
-/// The action, but no later than after that many milliseconds.
-fn sooner(action: Action, ms: i64) -> Action {
-    let latest = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    match action {
-        Action::After(delay) => Action::After(delay.min(latest)),
-        Action::Wait => Action::After(latest),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bulkhead_api::{Cluster, ClusterDrain};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
+use bulkhead_core::journal::Limits;
 use bulkhead_core::model;
 use kube::ResourceExt;
 
@@ -90,6 +91,19 @@ impl Clusters {
             let rate = known.brake.rate(&group);
             Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
         })
+    }
+}
+
+impl Clusters {
+    /// The same rates and what the brake says about them, for the journal.
+    pub(super) fn limits(&self, name: &str) -> Limits {
+        let Limit { global, group, cluster } = self.limit(name);
+        Limits {
+            per_second: global.as_f64(),
+            group_per_second: group.map(|(_, rate)| rate.as_f64()),
+            cluster_per_second: cluster.map(Rate::as_f64),
+            brake: self.brake(name).map_or_else(String::new, |(state, told)| format!("{}: {told}", state.code())),
+        }
     }
 }
 

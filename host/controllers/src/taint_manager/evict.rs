@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::evict::{self, EvictPlan};
-use bulkhead_core::decide::eviction::{PauseScope, Paused, has_target, paused};
-use bulkhead_core::journal::Decision;
-use bulkhead_core::model::{BindingSpec, GracefulEvictionTask};
+use bulkhead_core::decide::evict::REASON_TAINT_UNTOLERATED;
+use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
+use bulkhead_core::decide::failback::{HOME, Home};
+use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::model::BindingSpec;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -16,6 +17,7 @@ use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
 use crate::context::{Record, about, input, subject};
 use crate::controller::{self, Error};
+use crate::deliberation::{Basis, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
 use crate::write::patch_if_unchanged;
@@ -34,6 +36,8 @@ pub(super) enum Judged {
         because: Because,
         /// When to look again.
         after: Duration,
+        /// What it was decided from.
+        case: Option<Arc<Case>>,
     },
     /// It cannot be decided.
     Undecided(Error),
@@ -41,11 +45,16 @@ pub(super) enum Judged {
     Evict(Write),
 }
 
-/// What a plan says, besides the new spec.
-struct Planned {
-    spec: BindingSpec,
-    task: GracefulEvictionTask,
-    because: Because,
+/// What is to be written.
+pub(super) struct Planned {
+    pub(super) spec: BindingSpec,
+    pub(super) because: Because,
+    /// What follows, for people.
+    pub(super) effect: String,
+    /// Where the workload is to come back to one day; absent where nothing ever does.
+    pub(super) home: Option<Home>,
+    /// What it was decided from.
+    pub(super) case: Option<Arc<Case>>,
 }
 
 impl TaintManager {
@@ -53,54 +62,82 @@ impl TaintManager {
     pub(super) fn judge<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let context = &self.context;
         let Some(binding) = B::store(&context.stores).get(&eviction.binding) else { return Judged::Unneeded };
-        let (cluster, now) = (self.clusters.get(&eviction.cluster), context.clock.now());
-        let planned = match evict::decide(evictable(&*binding), cluster.as_deref(), self.options, now) {
-            Ok(EvictPlan::Keep) => return Judged::Unneeded,
-            Ok(EvictPlan::KeepFor { remaining_ms }) => return Judged::Later(millis(remaining_ms)),
-            Ok(EvictPlan::Evict { spec, task, because }) => Planned { spec: *spec, task: *task, because },
-            Err(error) => return Judged::Undecided(Error::Undecided(error.to_string())),
+        let (cluster, clusters) = (self.clusters.get(&eviction.cluster), self.clusters.all());
+        let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
+        let (pre_check, now) = (context.flags.eviction_pre_check, context.clock.now());
+        let asking = context.asking_nobody();
+        let judgement = eviction::judge(JudgeSnapshot {
+            binding: evictable(&*binding),
+            cluster: cluster.as_deref(),
+            clusters: &clusters,
+            options: self.options,
+            pre_check,
+            pauses: &pauses,
+            now,
+        });
+        let case = || {
+            asking.case(|| Basis {
+                trigger: "its turn came in the queue of evictions",
+                now,
+                question: Question::Evict {
+                    binding: evicted_binding(binding.to_model()),
+                    cluster: eviction.cluster.clone(),
+                    options: self.options,
+                    pre_check,
+                    pauses,
+                    limits: self.clusters.limits(&eviction.cluster),
+                },
+                clusters,
+                plan: plan::evict(&judgement),
+            })
         };
-        if let Some(paused) = self.paused(&eviction.cluster, binding.spec()) {
-            let again = paused.until.map_or(RESCAN, |until| millis(until.millis_since(now)));
-            return Judged::Wait { because: paused.because(), after: again.max(Duration::from_millis(1)) };
+        match &judgement {
+            Ok(Judgement::Unneeded) => Judged::Unneeded,
+            Ok(Judgement::Later { remaining_ms }) => Judged::Later(millis(*remaining_ms)),
+            Ok(Judgement::Wait { because, again_after_ms }) => {
+                let after = again_after_ms.map_or(RESCAN, |after_ms| millis(after_ms).max(Duration::from_millis(1)));
+                Judged::Wait { because: because.clone(), after, case: case() }
+            }
+            Ok(Judgement::Evict { spec, task, because }) => {
+                let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
+                let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
+                // A cluster that a person empties is left for good.
+                let returns = self.failback.is_on() && because.reason.code == REASON_TAINT_UNTOLERATED;
+                let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
+                let (spec, because) = (BindingSpec::clone(spec), because.clone());
+                let planned = Planned { spec, because, effect, home, case: case() };
+                let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
+                Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
+            }
+            Err(error) => Judged::Undecided(Error::Undecided(error.to_string())),
         }
-        let Some(placement) = evict::placement_in(binding.annotations()) else {
-            let resource = binding.spec().resource.to_string();
-            return Judged::Undecided(Error::Undecided(evict::NoAppliedPlacement { resource }.to_string()));
-        };
-        let check = context.flags.eviction_pre_check;
-        if !has_target(check, binding.spec(), &placement, &eviction.cluster, &self.clusters.all()) {
-            let message = "no other cluster could run it, so leaving would only take it away";
-            return Judged::Wait { because: Because::rule("NoTargetCluster", message), after: RESCAN };
-        }
-        let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-        Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
-    }
-
-    fn paused(&self, cluster: &str, spec: &BindingSpec) -> Option<Paused> {
-        let pauses: Vec<_> = self.context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
-        paused(&pauses, PauseScope { cluster, workload: &spec.resource }, self.context.clock.now())
     }
 
     /// Writes both lists at once, on condition that nobody wrote the binding since it was read: a lost update would
     /// bring a copy back, or lose a task (Karmada issues 7290 and 7302).
-    async fn write<B: Binding>(&self, binding: &B, cluster: &str, planned: Planned) -> Result<(), Error> {
+    pub(super) async fn write<B: Binding>(&self, binding: &B, cluster: &str, planned: Planned) -> Result<(), Error> {
         let context = &self.context;
-        let Planned { spec, task, because } = planned;
-        let purge_mode = task.purge_mode.unwrap_or_default();
-        let replicas = task.replicas.unwrap_or(0);
-        let record = context.record(Record {
+        let Planned { spec, because, effect, home, case } = planned;
+        let record = Record {
             controller: NAME,
             subject: subject(binding),
             cluster: Some(cluster.to_owned()),
             decision: Decision::Evicted,
             because,
-            effect: format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}"),
+            effect,
             inputs: vec![input(binding)],
-        });
+        };
+        let record = context.record_decided(record, case.as_ref(), None);
         // A merge patch leaves a list that is absent as it was, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
-        let patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
+        let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
+        if spec.reschedule_triggered_at != binding.spec().reschedule_triggered_at {
+            patch["spec"]["rescheduleTriggeredAt"] = json!(spec.reschedule_triggered_at);
+        }
+        if let Some(home) = home {
+            patch["metadata"] = json!({"annotations": {HOME: json!(home).to_string()}});
+        }
+        context.sign(&mut patch, &[record]);
         let api = B::api(context.hub.clone(), &binding.namespace().unwrap_or_default());
         let written = patch_if_unchanged(&api, binding, patch).await;
         if let Err(error) = &written
@@ -109,7 +146,7 @@ impl TaintManager {
             let message = format!("Evict from cluster {cluster} failed.");
             for about in [about(binding), template_of(binding)] {
                 let reason = "EvictWorkloadFromClusterFailed";
-                context.events.emit(NAME, about, EventType::Warning, reason, message.clone());
+                context.events_of(&[record]).emit(NAME, about, EventType::Warning, reason, message.clone());
             }
         }
         let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));

@@ -6,10 +6,12 @@
 //!
 //! [`scan`](TaintManager::scan) puts what is due into the queue, [`pump`](TaintManager::pump) takes it out when its
 //! slot opens, and looks again before it acts: the cluster may have recovered, or the binding moved, meanwhile.
+//! What goes back home takes the same way ([`failback`]).
 
 mod clusters;
 mod count;
 mod evict;
+mod failback;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +20,7 @@ use std::time::Duration;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, PRODUCER_TAINT_MANAGER, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Slot, Waiting};
-use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::journal::{Case, Decision, Subject};
 use bulkhead_core::model::{BindingSpec, Cluster};
 use bulkhead_core::names::keys;
 use bulkhead_core::time::Time;
@@ -30,10 +32,10 @@ use tokio::time::Instant;
 use self::clusters::Clusters;
 use self::count::Counts;
 use self::evict::Judged;
+use self::failback::Failback;
 use crate::binding_kind::Binding;
 use crate::context::{Context, HUB, Record};
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
-use crate::flags::FeatureGate;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::Key;
@@ -50,6 +52,16 @@ struct Eviction {
     cluster: String,
     /// Without a namespace it is a ClusterResourceBinding.
     binding: Key,
+    cause: Cause,
+}
+
+/// Why a binding is to leave a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// A taint that it does not tolerate.
+    Taint,
+    /// The cluster only stands in, and its home is well again.
+    Failback,
 }
 
 impl Eviction {
@@ -74,26 +86,17 @@ struct TaintManager {
     /// The same for clusters whose evictions the brake holds up.
     braked: Mutex<BTreeMap<String, BrakeState>>,
     counts: Mutex<Counts>,
+    failback: Failback,
     start: Instant,
-}
-
-/// Which taints evict. Without the gate nothing moves because of a cluster's health, whoever set the taint; a drain
-/// is a person's word and works all the same.
-fn options(context: &Context) -> EvictOptions {
-    let flags = &context.flags;
-    let failover = flags.gate(FeatureGate::Failover) && flags.enable_taint_manager;
-    EvictOptions {
-        no_execute: failover && flags.enable_no_execute_taint_eviction,
-        prefer_no_execute: failover && flags.gate(FeatureGate::PreferNoExecute),
-        default_purge_mode: flags.no_execute_taint_eviction_purge_mode,
-    }
 }
 
 /// Runs the taint manager, for ever.
 pub(crate) async fn run(context: Context) {
     let aging = context.flags.eviction_aging.0;
+    let options = context.flags.evict_options();
     let manager = Arc::new(TaintManager {
-        options: options(&context),
+        options,
+        failback: Failback::new(&context, options.no_execute || options.prefer_no_execute),
         clusters: Clusters::new(context.flags.brake(), context.flags.resource_eviction_rate_per_cluster),
         queue: Mutex::new(EvictionQueue::new((!aging.is_zero()).then_some(aging))),
         changed: Notify::new(),
@@ -133,14 +136,19 @@ pub(crate) async fn run(context: Context) {
         let manager = Arc::clone(&manager);
         move |key: Key| std::future::ready(Ok(manager.scan(&key.name)))
     };
-    let scanning = controller::run(scans, 1, scan, context.failed(NAME));
+    let scanning = async {
+        // A scan before that would find nothing, and the next one comes only with the next change.
+        context.stores.bindings.listed().await;
+        context.stores.cluster_bindings.listed().await;
+        controller::run(scans, 1, scan, context.failed(NAME)).await;
+    };
     let pumping = async {
         context.stores.bindings.listed().await;
         context.stores.cluster_bindings.listed().await;
         manager.remember_last_evictions();
         manager.pump().await;
     };
-    futures::join!(scanning, pumping);
+    futures::join!(scanning, pumping, manager.bring_home());
 }
 
 impl TaintManager {
@@ -209,7 +217,7 @@ impl TaintManager {
                 // Whoever takes it out reports what cannot be read, and tries again.
                 Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
-            let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding) };
+            let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding), cause: Cause::Taint };
             let waiting = Waiting {
                 cluster: cluster.name.clone(),
                 priority: self.priority(&*binding),
@@ -298,10 +306,11 @@ impl TaintManager {
 
     /// Decides about an eviction whose slot is open, and starts to write it if it is still needed.
     fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut JoinSet<Attempt>) {
-        let judged = if eviction.binding.namespace.is_empty() {
-            self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction)
-        } else {
-            self.judge::<bulkhead_api::ResourceBinding>(&eviction)
+        let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
+            (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
+            (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),
+            (Cause::Failback, true) => self.judge_return::<bulkhead_api::ClusterResourceBinding>(&eviction),
+            (Cause::Failback, false) => self.judge_return::<bulkhead_api::ResourceBinding>(&eviction),
         };
         if !matches!(judged, Judged::Wait { .. }) {
             self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&eviction);
@@ -309,8 +318,8 @@ impl TaintManager {
         let finished = match judged {
             Judged::Unneeded => Finished::Done,
             Judged::Later(after) => Finished::Later(after),
-            Judged::Wait { because, after } => {
-                self.note_wait(&eviction, because);
+            Judged::Wait { because, after, case } => {
+                self.note_wait(&eviction, because, case.as_ref());
                 Finished::Later(after)
             }
             Judged::Undecided(error) => {
@@ -326,13 +335,13 @@ impl TaintManager {
         self.queue().finish(&eviction, finished, now);
     }
 
-    fn note_wait(&self, eviction: &Eviction, because: Because) {
+    fn note_wait(&self, eviction: &Eviction, because: Because, case: Option<&Arc<Case>>) {
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         if waits.insert(eviction.clone(), because.reason.code.clone()).as_ref() == Some(&because.reason.code) {
             return;
         }
         let Key { namespace, name } = &eviction.binding;
-        self.context.record(Record {
+        let record = Record {
             controller: NAME,
             subject: Subject::new(eviction.binding_kind(), namespace, name),
             cluster: Some(eviction.cluster.clone()),
@@ -340,7 +349,8 @@ impl TaintManager {
             because,
             effect: "it stays where it is".to_owned(),
             inputs: Vec::new(),
-        });
+        };
+        self.context.record_decided(record, case, None);
     }
 
     fn finish(&self, attempt: Attempt) {
@@ -349,8 +359,15 @@ impl TaintManager {
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
         let finished = match &result {
             Ok(()) => Finished::Done,
+            Err(error) if error.is_withheld() => {
+                self.context.failures.count(NAME, error);
+                Finished::Done
+            }
             Err(error) => {
                 self.queue().give_back(&slot);
+                if eviction.cause == Cause::Failback {
+                    self.failback.did_not_set_out(&eviction.binding);
+                }
                 self.context.failures.count(NAME, error);
                 // Whoever lost a race has only to look again.
                 if error.is_conflict() { Finished::Later(AFTER_CONFLICT) } else { Finished::Failed }
@@ -404,7 +421,8 @@ struct Attempt {
 
 fn evictable<B: Binding>(binding: &B) -> Evictable<'_> {
     let is_terminating = binding.meta().deletion_timestamp.is_some();
-    Evictable { spec: binding.spec(), annotations: binding.annotations(), is_terminating }
+    let observed = &binding.status().aggregated_status;
+    Evictable { spec: binding.spec(), annotations: binding.annotations(), observed, is_terminating }
 }
 
 fn millis(ms: i64) -> Duration {

@@ -1,8 +1,9 @@
 //! Hooks over HTTPS.
 //!
 //! Every question has a connection of its own: hooks are asked rarely, and a connection that was idle for long fails
-//! more often than it helps. Differences from Karmada on purpose: plain HTTP is refused at run time too, and a redirect
-//! is an error, since it would take the object to an address that nobody configured.
+//! more often than it helps. Differences from Karmada on purpose, unless [`WebhookTransport::Karmada`] is asked for:
+//! plain HTTP is refused at run time too, and a redirect is an error, since it would take the object to an address that
+//! nobody configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use bulkhead_api::webhook::{ClientConfig, Hook};
 use bulkhead_core::policy::{Fault, FaultKind};
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
@@ -21,57 +22,59 @@ use kube::{Api, Client};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig as TlsConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::Webhooks;
+use super::address::{Address, WebhookTransport, unreachable};
 
 /// Longest answer, in bytes. An object in the API is smaller.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// How often an overloaded hook that says when to come back is asked again.
 const RETRIES_MAX: usize = 10;
+/// How many redirects are followed where they are followed at all, as Go's client does.
+const REDIRECTS_MAX: usize = 10;
 
 /// Asks hooks over HTTPS, and the control plane where their services are.
 pub struct HttpsWebhooks {
     hub: Client,
     system_roots: RootCertStore,
+    transport: WebhookTransport,
 }
 
-/// Where a hook is.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    host: String,
-    port: u16,
-    /// What the certificate has to be for.
-    server_name: String,
-    path: String,
+/// A request on its way to an address. Without a body it is a GET.
+struct Asked {
+    address: Address,
+    body: Option<Bytes>,
 }
 
-fn unreachable(message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Unreachable, message)
+/// What came back.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
 }
 
 impl HttpsWebhooks {
     /// For hooks that the control plane configures; `system_roots` may have signed the certificates of hooks that name
     /// no others.
-    pub fn new(hub: Client, system_roots: RootCertStore) -> Self {
-        Self { hub, system_roots }
+    pub fn new(hub: Client, system_roots: RootCertStore, transport: WebhookTransport) -> Self {
+        Self { hub, system_roots, transport }
     }
 
     async fn address(&self, config: &ClientConfig) -> Result<Address, Fault> {
         match (&config.url, &config.service) {
-            (Some(url), None) => of_url(url),
+            (Some(url), None) => Address::of_url(url, self.transport),
             (None, Some(reference)) => {
                 let api: Api<Service> = Api::namespaced(self.hub.clone(), &reference.namespace);
                 let reading =
                     |error| unreachable(format!("reading service {}/{}: {error}", reference.namespace, reference.name));
                 let service = api.get_opt(&reference.name).await.map_err(reading)?;
-                let port = reference.port.unwrap_or(443);
-                let server_name = format!("{}.{}.svc", reference.name, reference.namespace);
-                let (host, port) = of_service(service.as_ref(), port, &server_name)?;
-                let path = reference.path.clone().unwrap_or_else(|| "/".to_owned());
-                Ok(Address { host, port, server_name, path })
+                let dns_name = format!("{}.{}.svc", reference.name, reference.namespace);
+                let path = reference.path.as_deref().unwrap_or("/");
+                Address::of_service(service.as_ref(), reference.port.unwrap_or(443), &dns_name, path)
             }
             _ => Err(unreachable("its clientConfig must have either a service or a url")),
         }
@@ -92,20 +95,34 @@ impl HttpsWebhooks {
     }
 
     async fn exchange(&self, hook: &Hook, body: Vec<u8>, within: Duration) -> Result<Vec<u8>, Fault> {
-        let address = self.address(&hook.client_config).await?;
+        let seconds = within.as_millis().div_ceil(1000);
+        let address = self.address(&hook.client_config).await?.with_parameter(&format!("timeout={seconds}s"));
         let tls = self.tls(&hook.client_config)?;
         let body = Bytes::from(body);
         let mut retries = 0;
         loop {
-            let (status, headers, answer) = post(&address, &tls, body.clone(), within).await?;
-            match come_back(status, &headers).filter(|_| retries < RETRIES_MAX) {
+            let asked = Asked { address: address.clone(), body: Some(body.clone()) };
+            let answer = self.answer(asked, &tls).await?;
+            match come_back(answer.status, &answer.headers).filter(|_| retries < RETRIES_MAX) {
                 Some(after) => {
                     retries += 1;
                     sleep(after).await;
                 }
-                None => return accepted(status, &answer),
+                None => return accepted(&answer),
             }
         }
+    }
+
+    /// The answer at the end of all redirects that are followed.
+    async fn answer(&self, mut asked: Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
+        for _ in 0..=REDIRECTS_MAX {
+            let answer = ask(&asked, tls).await?;
+            match redirect(&asked, &answer, self.transport)? {
+                None => return Ok(answer),
+                Some(next) => asked = next,
+            }
+        }
+        Err(unreachable(format!("it redirects more than {REDIRECTS_MAX} times")))
     }
 }
 
@@ -134,79 +151,60 @@ fn roots(bundle: &str) -> Result<RootCertStore, Fault> {
     Ok(roots)
 }
 
-fn of_url(url: &str) -> Result<Address, Fault> {
-    let uri: Uri = url.parse().map_err(|error| unreachable(format!("its url {url:?} is none: {error}")))?;
-    if uri.scheme_str() != Some("https") {
-        return Err(unreachable(format!("its url {url:?} is not https, and nothing else is asked")));
-    }
-    let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| unreachable("its url names no host"))?;
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    Ok(Address { server_name: host.clone(), host, port: uri.port_u16().unwrap_or(443), path })
-}
-
-/// Host and port of a service, as Kubernetes resolves it from outside of the cluster's network.
-fn of_service(service: Option<&Service>, port: i32, dns_name: &str) -> Result<(String, u16), Fault> {
-    let number = u16::try_from(port).map_err(|_| unreachable(format!("its port {port} is none")))?;
-    let Some(spec) = service.and_then(|service| service.spec.as_ref()) else {
-        return Ok((dns_name.to_owned(), number));
+/// Where an answer sends whoever asks. The statuses 307 and 308 keep method and body; after any other the request is a
+/// GET without a body, as in Go's client.
+fn redirect(asked: &Asked, answer: &Answer, transport: WebhookTransport) -> Result<Option<Asked>, Fault> {
+    let body = match answer.status.as_u16() {
+        307 | 308 => asked.body.clone(),
+        301..=303 => None,
+        _ => return Ok(None),
     };
-    match spec.type_.as_deref().unwrap_or("ClusterIP") {
-        "ExternalName" => Ok((spec.external_name.clone().unwrap_or_default(), number)),
-        "ClusterIP" | "NodePort" | "LoadBalancer" => {
-            let declared = spec.ports.iter().flatten().any(|declared| declared.port == port);
-            if !declared {
-                return Err(unreachable(format!("its service {dns_name} has no port {port}")));
-            }
-            match spec.cluster_ip.as_deref() {
-                None | Some("" | "None") => Err(unreachable(format!("its service {dns_name} has no address"))),
-                Some(address) => Ok((address.to_owned(), number)),
-            }
-        }
-        other => Err(unreachable(format!("its service {dns_name} is of the type {other}"))),
-    }
+    let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let Some(location) = location.filter(|_| transport == WebhookTransport::Karmada) else { return Ok(None) };
+    Ok(Some(Asked { address: asked.address.redirected(location, transport)?, body }))
 }
 
-/// One request and its answer.
-async fn post(
-    address: &Address,
-    tls: &TlsConnector,
-    body: Bytes,
-    within: Duration,
-) -> Result<(StatusCode, HeaderMap, Bytes), Fault> {
-    let Address { host, port, server_name, path } = address;
+/// One request and its answer, on a connection of their own.
+async fn ask(asked: &Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
+    let Address { host, port, server_name, path: _ } = &asked.address;
     let connecting = |error| unreachable(format!("connecting to {host}:{port}: {error}"));
     let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(connecting)?;
+    let Some(server_name) = server_name else { return ask_over(stream, asked).await };
     let name = ServerName::try_from(server_name.clone())
         .map_err(|_| unreachable(format!("{server_name:?} is no name that a certificate could be for")))?;
     let trusting = |error| unreachable(format!("the certificate of {server_name}: {error}"));
-    let stream = tls.connect(name, stream).await.map_err(trusting)?;
+    ask_over(tls.connect(name, stream).await.map_err(trusting)?, asked).await
+}
+
+async fn ask_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    asked: &Asked,
+) -> Result<Answer, Fault> {
+    let Address { host, port, server_name: _, path } = &asked.address;
     let asking = |error: hyper::Error| unreachable(format!("asking {host}:{port}: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(asking)?;
-    let seconds = within.as_millis().div_ceil(1000);
-    let separator = if path.contains('?') { '&' } else { '?' };
     let request = Request::builder()
-        .method(Method::POST)
-        .uri(format!("{path}{separator}timeout={seconds}s"))
-        .header(HOST, format!("{server_name}:{port}"))
+        .method(if asked.body.is_some() { Method::POST } else { Method::GET })
+        .uri(path)
+        .header(HOST, asked.address.authority())
         .header(USER_AGENT, concat!("bulkhead/", env!("CARGO_PKG_VERSION")))
         .header(ACCEPT, "application/json, */*")
         .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(body))
+        .body(Full::new(asked.body.clone().unwrap_or_default()))
         .map_err(|error| unreachable(format!("its path {path:?}: {error}")))?;
-    let asked = async {
+    let answered = async {
         let answer = sender.send_request(request).await.map_err(asking)?;
         let (parts, answer) = answer.into_parts();
         let cut = |error| Fault::new(FaultKind::BadReply, format!("reading the answer: {error}"));
-        let answer = Limited::new(answer, ANSWER_BYTES_MAX).collect().await.map_err(cut)?.to_bytes();
-        Ok((parts.status, parts.headers, answer))
+        let body = Limited::new(answer, ANSWER_BYTES_MAX).collect().await.map_err(cut)?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
     };
     // The connection lives exactly as long as the question.
-    tokio::pin!(asked);
+    tokio::pin!(answered);
     tokio::select! {
         biased;
-        answered = &mut asked => answered,
-        _ = connection => asked.await,
+        answer = &mut answered => answer,
+        _ = connection => answered.await,
     }
 }
 
@@ -217,53 +215,21 @@ fn come_back(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn accepted(status: StatusCode, answer: &Bytes) -> Result<Vec<u8>, Fault> {
-    if !matches!(status, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::PARTIAL_CONTENT) {
-        let start: String = String::from_utf8_lossy(answer).chars().filter(|c| !c.is_control()).take(200).collect();
+fn accepted(answer: &Answer) -> Result<Vec<u8>, Fault> {
+    let Answer { status, headers: _, body } = answer;
+    if !matches!(*status, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::PARTIAL_CONTENT) {
+        let start: String = String::from_utf8_lossy(body).chars().filter(|c| !c.is_control()).take(200).collect();
         return Err(Fault::new(FaultKind::GuestError, format!("it answered with {status}: {start}")));
     }
-    if answer.is_empty() {
+    if body.is_empty() {
         return Err(Fault::new(FaultKind::BadReply, "it answered with nothing"));
     }
-    Ok(answer.to_vec())
+    Ok(body.to_vec())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-
-    #[test]
-    fn a_url_has_to_be_safe() {
-        let check = |url: &str, expected: Option<(&str, u16, &str)>| {
-            let told = of_url(url).ok().map(|address| (address.host, address.port, address.path));
-            let expected = expected.map(|(host, port, path)| (host.to_owned(), port, path.to_owned()));
-            assert_eq!(told, expected, "{url}");
-        };
-        check("https://h.example.io", Some(("h.example.io", 443, "/")));
-        check("https://h.example.io:8443/x", Some(("h.example.io", 8443, "/x")));
-        check("https://[::1]:8443/x", Some(("::1", 8443, "/x")));
-        check("http://h.example.io/x", None);
-        check("h.example.io", None);
-        check("", None);
-    }
-
-    #[test]
-    fn a_service_is_where_its_type_says() {
-        let check = |spec: Value, expected: Option<(&str, u16)>| {
-            let service: Service = serde_json::from_value(json!({"spec": spec})).unwrap();
-            let told = of_service(Some(&service), 8443, "s.n.svc").ok();
-            assert_eq!(told, expected.map(|(host, port)| (host.to_owned(), port)), "{spec}");
-        };
-        let ports = json!([{"port": 8443}]);
-        check(json!({"clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
-        check(json!({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
-        check(json!({"clusterIP": "10.0.0.1", "ports": [{"port": 1}]}), None);
-        check(json!({"clusterIP": "None", "ports": ports}), None);
-        check(json!({"type": "ExternalName", "externalName": "h.example.io"}), Some(("h.example.io", 8443)));
-        assert_eq!(of_service(None, 443, "s.n.svc").ok(), Some(("s.n.svc".to_owned(), 443)));
-    }
 
     #[test]
     fn only_an_overloaded_hook_that_says_when_is_asked_again() {

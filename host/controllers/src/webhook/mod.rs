@@ -9,6 +9,7 @@
 //! fault: the health of the object is unknown then, any other operation is an error, and nobody below answers in its
 //! place.
 
+mod address;
 mod https;
 #[cfg(test)]
 mod tests;
@@ -17,14 +18,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::ResourceInterpreterWebhookConfiguration;
-use bulkhead_api::webhook::context::{BadAnswer, VERSION, operation_name, reply, request};
+use bulkhead_api::webhook::context::{BadAnswer, VERSION, reply, request};
 use bulkhead_api::webhook::{Hook, choose};
 use bulkhead_core::call::{Call, Reply};
-use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy, PolicyId};
+use bulkhead_plugin::Answered;
 use futures::future::BoxFuture;
 use kube::ResourceExt;
 use serde_json::Value;
 
+pub use address::WebhookTransport;
 pub use https::HttpsWebhooks;
 
 /// How long an answer may take where the hook does not say: what Karmada's client allows, not the 10 seconds that its
@@ -52,7 +55,7 @@ pub(crate) fn hook_for(
     configurations: &[Arc<ResourceInterpreterWebhookConfiguration>],
     call: &Call<'_>,
 ) -> Option<(PolicyId, Hook)> {
-    let operation = operation_name(call)?;
+    let operation = call.operation_name()?;
     let object = call.object()?;
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, hook) = choose(configurations.iter().map(|one| &**one), operation, field("apiVersion"), field("kind"))?;
@@ -62,19 +65,12 @@ pub(crate) fn hook_for(
     Some((PolicyId { name, version, engine: EngineKind::Webhook }, hook.clone()))
 }
 
-/// Asks a hook. What it says, or what went wrong, is what the policy that comes back always answers.
-pub(crate) async fn ask(
-    webhooks: &dyn Webhooks,
-    (id, hook): (PolicyId, Hook),
-    call: &Call<'_>,
-    uid: &str,
-) -> Arc<dyn Policy> {
+/// Asks a hook. What it says, or what went wrong, is what the policy that comes back always answers. `uid` tells this
+/// request from all others.
+pub async fn ask(webhooks: &dyn Webhooks, (id, hook): (PolicyId, Hook), call: &Call<'_>, uid: &str) -> Arc<dyn Policy> {
     let answer = answer(webhooks, &hook, call, uid).await;
     let answer = answer.map_err(|fault| Fault::new(fault.kind, format!("webhook {}: {fault}", id.name)));
-    let object = call.object();
-    let field = |name: &str| object.and_then(|object| object.get(name)).and_then(Value::as_str).unwrap_or_default();
-    let capability = Capability::on(call.kind(), field("apiVersion"), field("kind"));
-    Arc::new(Answered { id, capabilities: [capability], operation: operation_name(call), answer })
+    Arc::new(Answered::new(id, call, answer))
 }
 
 async fn answer(webhooks: &dyn Webhooks, hook: &Hook, call: &Call<'_>, uid: &str) -> Result<Reply, Fault> {
@@ -94,29 +90,4 @@ async fn answer(webhooks: &dyn Webhooks, hook: &Hook, call: &Call<'_>, uid: &str
         };
         Fault::new(kind, error.to_string())
     })
-}
-
-/// What a hook said to one call.
-struct Answered {
-    id: PolicyId,
-    capabilities: [Capability; 1],
-    operation: Option<&'static str>,
-    answer: Result<Reply, Fault>,
-}
-
-impl Policy for Answered {
-    fn id(&self) -> &PolicyId {
-        &self.id
-    }
-
-    fn capabilities(&self) -> &[Capability] {
-        &self.capabilities
-    }
-
-    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        if operation_name(call) == self.operation {
-            return self.answer.clone();
-        }
-        Err(Fault::new(FaultKind::Unsupported, "the webhook was asked something else"))
-    }
 }

@@ -83,7 +83,7 @@ fn https() -> HttpsWebhooks {
     let nobody = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("there is no control plane"))
     });
-    HttpsWebhooks::new(Client::new(nobody, "default"), RootCertStore::empty())
+    HttpsWebhooks::new(Client::new(nobody, "default"), RootCertStore::empty(), WebhookTransport::Strict)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what a server says, or nothing")]

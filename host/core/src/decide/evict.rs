@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::failover::preserve::{self, PreserveError};
 use crate::combine::Because;
 use crate::model::{
-    Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint, TaintEffect, Toleration,
+    AggregatedStatusItem, Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint,
+    TaintEffect, Toleration,
 };
 use crate::names::keys;
 use crate::time::Time;
@@ -68,7 +70,8 @@ fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> To
 }
 
 /// Which taints evict, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EvictOptions {
     /// Whether `NoExecute` taints do. The taint of a drain always does: that is a person's word, not a cluster's
     /// health.
@@ -77,6 +80,8 @@ pub struct EvictOptions {
     pub prefer_no_execute: bool,
     /// What happens to old copies where the policy does not say.
     pub default_purge_mode: PurgeMode,
+    /// Gate `StatefulFailoverInjection`: labels are carried over as `failover.cluster.statePreservation` says.
+    pub preserve_state: bool,
 }
 
 /// Seconds that a `PreferNoExecute` taint is put up with where the policy does not say (the proposal's default).
@@ -85,10 +90,10 @@ const PREFERRED_TOLERATION_S: i32 = 300;
 impl EvictOptions {
     /// Whether a taint can evict anything at all.
     pub fn evicts(self, taint: &Taint) -> bool {
-        match taint.effect {
+        match &taint.effect {
             TaintEffect::NoExecute => self.no_execute || taint.key == keys::DRAIN_TAINT,
             TaintEffect::PreferNoExecute => self.prefer_no_execute,
-            TaintEffect::NoSchedule | TaintEffect::PreferNoSchedule => false,
+            TaintEffect::NoSchedule | TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => false,
         }
     }
 }
@@ -100,14 +105,16 @@ pub struct Evictable<'a> {
     pub spec: &'a BindingSpec,
     /// Its annotations, among them the applied placement.
     pub annotations: &'a BTreeMap<String, String>,
+    /// What the member clusters report of its workload.
+    pub observed: &'a [AggregatedStatusItem],
     /// Whether it is being deleted.
     pub is_terminating: bool,
 }
 
 impl<'a> From<&'a Binding> for Evictable<'a> {
     fn from(binding: &'a Binding) -> Self {
-        let Binding { spec, annotations, deletion_timestamp, .. } = binding;
-        Self { spec, annotations, is_terminating: deletion_timestamp.is_some() }
+        let Binding { spec, annotations, deletion_timestamp, status, .. } = binding;
+        Self { spec, annotations, observed: &status.aggregated_status, is_terminating: deletion_timestamp.is_some() }
     }
 }
 
@@ -226,6 +233,24 @@ pub struct NoAppliedPlacement {
     pub resource: String,
 }
 
+/// Why nothing is decided about a binding. It stays where it is, and is looked at again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvictError {
+    /// What it tolerates is not known.
+    #[error(transparent)]
+    NoAppliedPlacement(#[from] NoAppliedPlacement),
+    /// It has to leave, and the labels for the new copy could not be had.
+    #[error("binding of {resource} cannot leave {cluster}")]
+    Preserve {
+        /// The resource template of the binding.
+        resource: String,
+        /// The cluster that it should leave.
+        cluster: String,
+        /// What is missing.
+        source: Box<PreserveError>,
+    },
+}
+
 /// The placement that a binding was last scheduled with.
 pub fn applied_placement(binding: &Binding) -> Option<Placement> {
     placement_in(&binding.annotations)
@@ -260,16 +285,46 @@ pub fn decide(
     cluster: Option<&Cluster>,
     options: EvictOptions,
     now: Time,
-) -> Result<EvictPlan, NoAppliedPlacement> {
+) -> Result<EvictPlan, EvictError> {
     let Some(cluster) = cluster else { return Ok(EvictPlan::Keep) };
     let because = match due(binding, cluster, options, now)? {
         Due::Never => return Ok(EvictPlan::Keep),
         Due::In { remaining_ms } => return Ok(EvictPlan::KeepFor { remaining_ms }),
         Due::Now(because) => because,
     };
+    let state = preserved_state(binding, &cluster.name, options).map_err(|source| EvictError::Preserve {
+        resource: binding.spec.resource.to_string(),
+        cluster: cluster.name.clone(),
+        source: Box::new(source),
+    })?;
     let mut spec = binding.spec.clone();
-    let task = graceful_evict(&mut spec, &cluster.name, new_task(binding.spec, &because, options, now));
+    let task = GracefulEvictionTask {
+        // Karmada leaves this out here and sets it for applications; without it a copy that was elsewhere all the
+        // time would get the labels too.
+        clusters_before_failover: if state.is_empty() { Vec::new() } else { names(&spec) },
+        preserved_label_state: state,
+        ..new_task(binding.spec, &because, options, now)
+    };
+    let task = graceful_evict(&mut spec, &cluster.name, task);
     Ok(EvictPlan::Evict { spec: Box::new(spec), task: Box::new(task), because })
+}
+
+fn names(spec: &BindingSpec) -> Vec<String> {
+    spec.clusters.iter().map(|target| target.name.clone()).collect()
+}
+
+/// The labels that the new copy gets (Karmada: `taint_manager.go:extractStateForEviction`).
+fn preserved_state(
+    binding: Evictable<'_>,
+    cluster: &str,
+    options: EvictOptions,
+) -> Result<BTreeMap<String, String>, PreserveError> {
+    let failover = binding.spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
+    let rules = failover.and_then(|failover| failover.state_preservation.as_ref()).map(|state| state.rules.as_slice());
+    match rules.filter(|rules| options.preserve_state && !rules.is_empty()) {
+        Some(rules) => preserve::labels(binding.observed, cluster, rules),
+        None => Ok(BTreeMap::new()),
+    }
 }
 
 fn new_task(spec: &BindingSpec, because: &Because, options: EvictOptions, now: Time) -> GracefulEvictionTask {

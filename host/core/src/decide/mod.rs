@@ -1,11 +1,14 @@
 //! The decisions, one module each: snapshot in, plan out.
 
 pub mod affinity;
+pub mod depend;
 pub mod dispatch;
 pub mod evict;
 pub mod eviction;
+pub mod failback;
 pub mod failover;
 pub mod finish;
+pub mod health;
 pub mod ready;
 pub mod report;
 pub mod schedule;

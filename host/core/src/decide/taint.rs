@@ -13,7 +13,8 @@ use crate::time::Time;
 pub const CLUSTER_TAINT_POLICY: &str = "ClusterTaintPolicy/";
 
 /// How taints are looked after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TaintOptions {
     /// Whether a policy takes away only what it added, and whether that goes when the policy is deleted. Without it a
     /// policy removes whatever has the key and effect that it names, and nothing goes with it, as in Karmada.

@@ -6,8 +6,7 @@ use crate::names::keys::DRAIN_TAINT;
 use crate::time::Time;
 
 /// Effect of a taint on a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// Nothing new is scheduled there unless it tolerates the taint.
     NoSchedule,
@@ -18,17 +17,29 @@ pub enum TaintEffect {
     /// What runs there is evicted if its policy has `failover.cluster`, whatever it tolerates. In no release of
     /// Karmada; behind a gate.
     PreferNoExecute,
+    /// Anything else: another program's word, which does nothing here and is written back as it came.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl TaintEffect {
+    /// The effects that are not [`Self::Other`], as they are spelled.
+    pub const KNOWN: [&str; 4] = ["NoSchedule", "PreferNoSchedule", "NoExecute", "PreferNoExecute"];
+
     /// The wire spelling.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::NoSchedule => "NoSchedule",
             Self::PreferNoSchedule => "PreferNoSchedule",
             Self::NoExecute => "NoExecute",
             Self::PreferNoExecute => "PreferNoExecute",
+            Self::Other(text) => text,
         }
+    }
+
+    /// Whether it is another program's word.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Other(_))
     }
 }
 
@@ -98,7 +109,7 @@ impl Toleration {
     /// Whether this toleration tolerates `taint`, whatever its seconds say. A drain is tolerated only by name: whoever
     /// tolerates everything did not have a person in mind who empties the cluster.
     pub fn tolerates(&self, taint: &Taint) -> bool {
-        self.effect.is_none_or(|effect| effect == taint.effect)
+        self.effect.as_ref().is_none_or(|effect| *effect == taint.effect)
             && (self.key == taint.key || self.key.is_empty() && taint.key != DRAIN_TAINT)
             && match self.operator.as_str() {
                 "" | "Equal" => self.value == taint.value,

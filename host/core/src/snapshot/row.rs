@@ -86,13 +86,13 @@ fn remember<T>(known: &mut Vec<Arc<T>>, item: &Arc<T>) {
 
 impl Row {
     pub(super) fn parse(cluster: &Arc<Cluster>, interned: &mut Interned) -> Arc<Self> {
-        let blocks = |effect| effect != TaintEffect::PreferNoSchedule;
+        let blocks = |effect: &_| !matches!(effect, TaintEffect::PreferNoSchedule | TaintEffect::Other(_));
         let summary = cluster.status.resource_summary.as_ref();
         let grades = interned.grades(&cluster.spec.resource_models);
         let modelings = summary.map_or(&[][..], |summary| &summary.allocatable_modelings);
         Arc::new(Self {
             apis: interned.apis(cluster),
-            blocks_scheduling: cluster.spec.taints.iter().any(|taint| blocks(taint.effect)),
+            blocks_scheduling: cluster.spec.taints.iter().any(|taint| blocks(&taint.effect)),
             summary: summary.map(Summary::parse),
             counts: NodeCounts::new(&grades, modelings),
             grades,

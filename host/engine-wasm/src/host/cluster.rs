@@ -40,12 +40,12 @@ fn condition(condition: &Condition) -> cluster::Condition {
 }
 
 /// None for an effect that the contract has no word for; such a taint is in the cluster's document only.
-fn effect(effect: TaintEffect) -> Option<types::TaintEffect> {
+fn effect(effect: &TaintEffect) -> Option<types::TaintEffect> {
     match effect {
         TaintEffect::NoSchedule => Some(types::TaintEffect::NoSchedule),
         TaintEffect::PreferNoSchedule => Some(types::TaintEffect::PreferNoSchedule),
         TaintEffect::NoExecute => Some(types::TaintEffect::NoExecute),
-        TaintEffect::PreferNoExecute => None,
+        TaintEffect::PreferNoExecute | TaintEffect::Other(_) => None,
     }
 }
 
@@ -77,7 +77,7 @@ impl cluster::HostCluster for Host {
             Some(cluster::Taint {
                 key: taint.key.clone(),
                 value: taint.value.clone(),
-                effect: effect(taint.effect)?,
+                effect: effect(&taint.effect)?,
                 time_added_s: taint.time_added.map(seconds),
             })
         });

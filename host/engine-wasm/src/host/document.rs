@@ -8,7 +8,7 @@ use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use super::Host;
+use super::{Host, pointer};
 use crate::bindings::bulkhead::policy::object;
 
 /// A JSON document that a guest holds a handle of.
@@ -56,7 +56,7 @@ fn thousandths(quantity: Quantity) -> i64 {
 
 impl Host {
     fn at(&self, this: &Resource<Document>, pointer: &str) -> Result<Option<&Value>> {
-        Ok(self.table.get(this)?.0.pointer(pointer))
+        Ok(pointer::pointer(&self.table.get(this)?.0, pointer))
     }
 }
 
@@ -69,7 +69,7 @@ impl object::HostObject for Host {
 
     fn get_many(&mut self, this: Resource<Document>, pointers: Vec<String>) -> Result<Vec<Option<object::Value>>> {
         let document = &self.table.get(&this)?.0;
-        Ok(pointers.iter().map(|pointer| document.pointer(pointer).map(shown)).collect())
+        Ok(pointers.iter().map(|pointer| pointer::pointer(document, pointer).map(shown)).collect())
     }
 
     fn get_each(
@@ -79,7 +79,7 @@ impl object::HostObject for Host {
         pointer: String,
     ) -> Result<Vec<Option<object::Value>>> {
         let elements = self.at(&this, &in_list)?.and_then(Value::as_array);
-        Ok(elements.into_iter().flatten().map(|element| element.pointer(&pointer).map(shown)).collect())
+        Ok(elements.into_iter().flatten().map(|element| pointer::pointer(element, &pointer).map(shown)).collect())
     }
 
     fn get_string(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {

@@ -8,6 +8,7 @@ mod cluster;
 mod clusters;
 mod document;
 mod observations;
+pub(crate) mod pointer;
 
 use bulkhead_core::policy::PolicyId;
 use wasmtime::Result;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use super::{Document, Host};
+use super::{Document, Host, pointer};
 use crate::bindings::bulkhead::policy::{observations, types};
 
 /// Reports that a guest holds a handle of.
@@ -26,7 +26,7 @@ impl Reports {
 }
 
 fn at<'a>(item: &'a AggregatedStatusItem, pointer: &str) -> Option<&'a Value> {
-    item.status.as_ref()?.pointer(pointer)
+    pointer::pointer(item.status.as_ref()?, pointer)
 }
 
 fn health(health: Health) -> types::HealthState {

@@ -45,7 +45,9 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
             Ok(Interpretation::Components(components.collect::<Result<_, _>>()?))
         }
         Operation::Revise { object, replicas } => {
-            let edits = guest.call_revise_replicas(&mut session.store, template, *replicas);
+            let beyond = |_| Fault::new(FaultKind::HostBug, format!("{replicas} replicas are beyond 32 bits"));
+            let replicas = i32::try_from(*replicas).map_err(beyond)?;
+            let edits = guest.call_revise_replicas(&mut session.store, template, replicas);
             edited(object, session.answered(edits)?)
         }
         Operation::Retain { desired, observed } => {

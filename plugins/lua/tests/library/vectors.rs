@@ -37,10 +37,7 @@ fn ask(policy: &dyn Policy, case: &Value) -> Result<Reply, Fault> {
         "InterpretHealth" => return policy.call(&Call::Health(HealthCall { object: &object, now })),
         "InterpretReplica" => Operation::Replicas { object: &object },
         "InterpretComponent" => Operation::Components { object: &object },
-        "ReviseReplica" => {
-            let replicas = i32::try_from(case["inputs"]["replica"].as_i64().unwrap()).unwrap();
-            Operation::Revise { object: &object, replicas }
-        }
+        "ReviseReplica" => Operation::Revise { object: &object, replicas: case["inputs"]["replica"].as_i64().unwrap() },
         "Retain" => Operation::Retain { desired: &desired, observed: &observed },
         "InterpretStatus" => Operation::ReflectStatus { object: &object },
         "AggregateStatus" => Operation::AggregateStatus { object: &object, items: &items },

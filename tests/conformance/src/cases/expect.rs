@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bulkhead_core::call::CallKind;
+use bulkhead_core::model::TaintEffect;
 use serde_saphyr::Spanned;
 
 use super::build::{At, line_of};
@@ -124,13 +125,20 @@ impl At<'_> {
     fn change(&mut self, index: usize, spec: &Spanned<ChangeSpec>) -> Option<ExpectedChange> {
         let (line, spec) = (line_of(spec), &spec.value);
         let why = Why { code: spec.reason.clone(), message: spec.message.clone() };
+        let effect = spec.add.as_ref().map(|add| &add.effect).or(spec.remove.as_ref().map(|remove| &remove.effect));
+        if let Some(effect) = effect.filter(|effect| effect.is_foreign()) {
+            let known = TaintEffect::KNOWN.join(", ");
+            let problem = format!("effect {:?} is none of {known}", effect.as_str());
+            self.problem(line, &format!("expect.taints[{index}]"), &problem);
+            return None;
+        }
         match (&spec.add, &spec.remove) {
             (Some(add), None) => {
-                let (key, value, effect) = (add.key.clone(), add.value.clone(), add.effect);
+                let (key, value, effect) = (add.key.clone(), add.value.clone(), add.effect.clone());
                 Some(ExpectedChange { adds: true, key, value, effect, why })
             }
             (None, Some(remove)) => {
-                let (key, effect) = (remove.key.clone(), remove.effect);
+                let (key, effect) = (remove.key.clone(), remove.effect.clone());
                 Some(ExpectedChange { adds: false, key, value: None, effect, why })
             }
             _ => {

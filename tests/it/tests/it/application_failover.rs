@@ -85,6 +85,22 @@ fn issue_3736_the_old_copy_waits_until_the_new_one_is_healthy() {
 }
 
 #[test]
+fn a_pause_holds_an_application_back_that_should_leave() {
+    let pause = "apiVersion: bulkhead.dev/v1alpha1\nkind: EvictionPause\nmetadata: {name: freeze}\n\
+                 spec: {namespaces: [default], reason: quarter-end}\n";
+    Folder::new("app-paused", &[("freeze.yaml", pause)]);
+    check(
+        "app-paused",
+        "{decisionConditions: {tolerationSeconds: 30}}",
+        "- {at: 1m, apply: freeze.yaml}\n\
+         - {at: 5m, delete: {apiVersion: bulkhead.dev/v1alpha1, kind: EvictionPause, name: freeze}}\n",
+        "- {from: 1m, until: 4m59s, binding: default/nginx-deployment, clusters: {member1: 3}, evictingFrom: []}\n\
+         - {at: 4m, decision: {decision: EvictionsWait, object: default/nginx-deployment, reason: EvictionPaused}}\n\
+         - {at: 5m10s, binding: default/nginx-deployment, clusters: {member2: 3}}\n",
+    );
+}
+
+#[test]
 fn without_a_block_an_application_goes_back() {
     check(
         "no-block",

@@ -167,6 +167,22 @@ spec: {}
 }
 
 #[test]
+fn the_priority_class_that_the_policy_names_decides_who_leaves_first() {
+    let class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: vital}\nvalue: 1000\n";
+    let policy = "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n\
+        metadata: {name: app-6, namespace: default}\n\
+        spec:\n  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: app-6}]\n  \
+        schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: vital}\n";
+    let rest = "events:\n- {at: 10s, apply: policy.yaml}\n- {at: 20s, apply: class.yaml}\n\
+        - {at: 60s, cluster: member1, state: unreachable}\n\
+        expect:\n- {at: 110s, binding: default/app-6-deployment, clustersOneOf: [{member2: 1}, {member3: 1}]}\n\
+        - {at: 110s, bindingsOn: {cluster: member1, count: 5}}\n";
+    // The policy comes before its class: the binding waits for it, and keeps what it has meanwhile.
+    let files = [("class.yaml", class), ("policy.yaml", policy)];
+    check_with("priority-class", "  resource-eviction-rate: 0.02\n", 3, &files, rest);
+}
+
+#[test]
 fn a_pause_holds_what_it_covers_and_lets_go_when_it_is_deleted_or_ends() {
     let pause = "apiVersion: bulkhead.dev/v1alpha1\nkind: EvictionPause\nmetadata: {name: freeze}\n\
                  spec: {workloads: [{kind: Deployment, namespace: default, name: app-1}], reason: quarter-end}\n";

@@ -55,6 +55,11 @@ fn the_health_of_custom_resources_comes_from_a_customization_and_from_a_componen
 }
 
 #[test]
+fn what_a_workload_needs_follows_it_and_leaves_when_it_is_not_needed_any_more() {
+    check("dependencies", 0..5);
+}
+
+#[test]
 fn a_healthy_cluster_is_drained_and_nothing_is_ever_down() {
     check("drain", 0..3);
 }

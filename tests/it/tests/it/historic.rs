@@ -144,3 +144,97 @@ fn karmada_2769_the_task_ends_when_the_new_copies_are_healthy() {
         - {at: 140s, binding: default/app-1-deployment, evictingFrom: []}\n";
     check(&Case { name: "2769", clusters: 3, ready_after: "15s", apps: (1, apps(3, FIRST_MEMBER1)), rest });
 }
+
+/// A scale-up while a cluster was not ready took the replicas there away, although failover was off.
+#[test]
+fn karmada_1640_a_scale_up_while_a_cluster_is_not_ready_takes_nothing_away_from_it() {
+    let by_room = "\x20   clusterAffinity: {clusterNames: [member1, member2]}
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted
+      weightPreference: {dynamicWeight: AvailableReplicas}
+";
+    let (before, after) = (apps(4, by_room), apps(8, by_room).replace("{n}", "1"));
+    let scenario = "name: '1640'\nduration: 6m\nclusters: [{name: member1}, {name: member2}]\n\
+        manifests: [{file: apps.yaml, count: 1}]\nevents:\n- {at: 60s, cluster: member1, state: unreachable}\n\
+        - {at: 2m, apply: scaled.yaml}\n- {at: 4m, cluster: member1, state: recover}\nexpect:\n\
+        - {at: 55s, binding: default/app-1-deployment, clusters: {member1: 2, member2: 2}}\n\
+        - {at: 110s, cluster: member1, ready: 'False', taints: ['cluster.karmada.io/not-ready:NoSchedule']}\n\
+        - {from: 20s, workload: Deployment default/app-1, readyReplicasMin: 2}\n\
+        - {at: 3m, binding: default/app-1-deployment, clustersOneOf: [{member1: 2, member2: 6}, \
+        {member1: 3, member2: 5}, {member1: 4, member2: 4}, {member1: 5, member2: 3}], evictingFrom: [], \
+        worksIn: [member1, member2]}\n\
+        - {decision: {decision: Withdrawn, absent: true}}\n- {decision: {decision: Removed, absent: true}}\n\
+        - {workload: Deployment default/app-1, readyReplicasMin: 8}\n";
+    let files = [("scenario.yaml", scenario), ("apps.yaml", &before), ("scaled.yaml", &after)];
+    assert_held(&run(&Folder::new("historic-1640", &files).load().unwrap(), Some(1)));
+}
+
+/// Bindings that tolerate a taint for ever were put into the queue and took the slots of those that have to leave.
+#[test]
+fn karmada_7612_what_tolerates_a_taint_for_ever_takes_nobodys_slot() {
+    const TOLERANT: u32 = 40;
+    let tolerant =
+        format!("{FIRST_MEMBER1}    clusterTolerations: [{{key: cluster.karmada.io/not-ready, operator: Exists}}]\n");
+    let (tolerant, other) = (apps(1, &tolerant), apps(1, FIRST_MEMBER1).replace("app-{n}", "zz-{n}"));
+    let scenario = format!(
+        "name: '7612'\nduration: 3m\nflags:\n  feature-gates: {{Failover: true}}\n  \
+         enable-no-execute-taint-eviction: true\n  allow-no-execute-taint-policy: true\n  \
+         resource-eviction-rate: 0.02\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [taint-policy.yaml, {{file: apps.yaml, count: {TOLERANT}}}, {{file: other.yaml, count: 1}}]\n\
+         events:\n- {{at: 60s, cluster: member1, state: unreachable}}\nexpect:\n\
+         - {{at: 55s, bindingsOn: {{cluster: member1, count: {}}}}}\n\
+         - {{at: 110s, binding: default/zz-1-deployment, clusters: {{member2: 1}}}}\n\
+         - {{from: 110s, bindingsOn: {{cluster: member1, count: {TOLERANT}}}}}\n\
+         - {{decision: {{decision: Evicted, object: default/app-1-deployment, absent: true}}}}\n",
+        TOLERANT + 1,
+    );
+    let files = [
+        ("scenario.yaml", scenario.as_str()),
+        ("taint-policy.yaml", TAINT_POLICY),
+        ("apps.yaml", &tolerant),
+        ("other.yaml", &other),
+    ];
+    assert_held(&run(&Folder::new("historic-7612", &files).load().unwrap(), Some(1)));
+}
+
+/// Karmada's pull request 7129: the health of the destination was that of before the move, and the old copy went before
+/// the new replicas were ready.
+#[test]
+fn karmada_7129_a_destination_that_grows_counts_only_with_all_its_replicas() {
+    let halves = "\x20   clusterAffinity: {clusterNames: [member1, member2]}
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted
+      weightPreference: {dynamicWeight: AvailableReplicas}
+";
+    // The cluster is well: what is taken away too early is missed.
+    let taint = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: member1}\n\
+                 spec: {taints: [{key: mine, effect: NoExecute}]}\n";
+    let always_well = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\n\
+        metadata: {name: any-replica-will-do}\nspec:\n  target: {apiVersion: apps/v1, kind: Deployment}\n  \
+        customizations:\n    healthInterpretation:\n      luaScript: |\n        function InterpretHealth(observed)\n          \
+        return (observed.status.availableReplicas or 0) > 0\n        end\n";
+    let check = |name: &str, flag: &str, fewest: i64| {
+        let scenario = format!(
+            "name: {name}\nduration: 4m\nflags:\n  feature-gates: {{Failover: true}}\n  \
+             enable-no-execute-taint-eviction: true\n{flag}clusters: [{{name: member1, replicaReadyAfter: 40s}}, \
+             {{name: member2, replicaReadyAfter: 40s}}]\nmanifests: [health.yaml, {{file: apps.yaml, count: 1}}]\n\
+             events:\n- {{at: 90s, apply: taint.yaml}}\nexpect:\n\
+             - {{at: 85s, binding: default/app-1-deployment, clusters: {{member1: 2, member2: 2}}}}\n\
+             - {{from: 85s, workload: Deployment default/app-1, readyReplicasMin: {fewest}}}\n\
+             - {{binding: default/app-1-deployment, clusters: {{member2: 4}}, evictingFrom: []}}\n"
+        );
+        let files = [
+            ("scenario.yaml", scenario.as_str()),
+            ("apps.yaml", &apps(4, halves)),
+            ("taint.yaml", taint),
+            ("health.yaml", always_well),
+        ];
+        run(&Folder::new(&format!("historic-{name}"), &files).load().unwrap(), Some(1))
+    };
+    assert_held(&check("7129", "", 4));
+    // As in Karmada two of four replicas are gone until the new ones are ready: the test would notice.
+    let report = check("7129-karmada", "  replacement-health: reported\n", 4);
+    assert_eq!(report.expectations.iter().filter(|row| !row.held).count(), 1, "{:?}", report.expectations);
+}

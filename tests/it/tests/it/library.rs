@@ -1,15 +1,22 @@
 //! Where the interpreters that come with the program stand among the others.
 
+use std::fs;
 use std::sync::Arc;
 
-use bulkhead_core::call::{HealthCall, InterpretCall, Interpretation, Operation};
+use bulkhead_conformance::cases::one;
+use bulkhead_conformance::{Case, Subject, read_cases};
+use bulkhead_core::call::{Call, CallKind, HealthCall, HealthVerdict, InterpretCall, Interpretation, Operation, Reply};
 use bulkhead_core::combine;
 use bulkhead_core::model::Health;
+use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
-use bulkhead_plugin::{Engine, Layer, Registry};
-use bulkhead_plugins_lua::customization;
+use bulkhead_engine_wasm::WasmEngine;
+use bulkhead_plugin::{Budget, Engine, Layer, Module, PluginSource, Registry};
+use bulkhead_plugins_lua::{KINDS, customization};
 use serde_json::{Value, json};
+
+use crate::support::root;
 
 fn now() -> Time {
     Time::from_millis(0)
@@ -59,4 +66,107 @@ fn kinds_of_kubernetes_are_left_to_the_native_rules() {
     let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}));
     let health = combine::health(&registry().policies(), HealthCall { object: &deployment, now: now() });
     assert_eq!(health.because.policy.unwrap().name, "NativeHealth");
+}
+
+/// All interpreters of a registry as one: what a controller would be told.
+struct Together {
+    id: PolicyId,
+    capabilities: [Capability; 2],
+    policies: PolicySet,
+}
+
+impl Together {
+    fn new(registry: &Registry) -> Self {
+        Self {
+            id: PolicyId::builtin("Together"),
+            capabilities: [Capability::any(CallKind::Health), Capability::any(CallKind::Interpret)],
+            policies: PolicySet::clone(&registry.policies()),
+        }
+    }
+}
+
+impl Policy for Together {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        match call {
+            Call::Health(call) => {
+                let outcome = combine::health(&self.policies, call.clone());
+                match outcome.remarks.faults.into_iter().next() {
+                    Some(fault) => Err(fault.fault),
+                    None => Ok(Reply::Health(HealthVerdict { health: outcome.health, reason: outcome.because.reason })),
+                }
+            }
+            Call::Interpret(call) => match combine::interpret(&self.policies, call.clone()) {
+                Ok(outcome) => Ok(Reply::Interpret(outcome.interpretation)),
+                Err(fault) => Err(fault.fault),
+            },
+            _ => Err(Fault::new(FaultKind::Unsupported, "interpreters only")),
+        }
+    }
+}
+
+/// The component of an example that interprets Games, in the place of plugins, which come first.
+fn install_component(registry: &Registry) {
+    let file = root().join("target/guests/game-interpreter.wasm");
+    let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
+    let module = Module { origin: "game-interpreter.wasm".to_owned(), code, entries: Vec::new() };
+    let source = PluginSource::new("game-interpreter", EngineKind::Wasm, vec![module]);
+    let engine = WasmEngine::new(Default::default()).unwrap();
+    registry.replace(Layer::Plugins, vec![engine.load(&source).unwrap().policy]);
+}
+
+/// The cases of every kind of the library, each with what came of it.
+fn outcomes(registry: &Registry) -> Vec<(String, String, bool)> {
+    let together = Together::new(registry);
+    let subject = Subject::new(&together, Budget::default());
+    let of_kind = |kind: &bulkhead_plugins_lua::Kind| {
+        let file = root().join("plugins/lua").join(kind.folder()).join("cases_test.yaml");
+        let cases: Vec<Case> = read_cases(&file).unwrap_or_else(|error| panic!("{error}"));
+        let outcome = |case: &Case| {
+            let check = one(&subject, case);
+            (format!("{}: {}", kind.folder(), check.name), format!("{:?}", check.outcome), check.failed())
+        };
+        cases.iter().map(outcome).collect::<Vec<_>>()
+    };
+    KINDS.iter().flat_map(of_kind).collect()
+}
+
+#[test]
+fn the_library_answers_the_same_with_a_component_beside_it() {
+    let alone = registry();
+    let outcomes_alone = outcomes(&alone);
+    let failed: Vec<_> = outcomes_alone.iter().filter(|(.., failed)| *failed).collect();
+    assert!(failed.is_empty() && outcomes_alone.len() > 350, "{} cases: {failed:?}", outcomes_alone.len());
+    let beside = registry();
+    install_component(&beside);
+    assert_eq!(outcomes(&beside), outcomes_alone);
+}
+
+#[test]
+fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answer() {
+    let registry = registry();
+    let game = Arc::new(json!({
+        "apiVersion": "example.io/v1", "kind": "Game", "spec": {"rooms": 2}, "status": {"phase": "Running", "openRooms": 2},
+    }));
+    let text = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: mine}\n\
+                spec:\n  target: {apiVersion: example.io/v1, kind: Game}\n  customizations:\n    \
+                healthInterpretation:\n      luaScript: function InterpretHealth(obj) return false end\n";
+    let mine = customization::source(&customization::parse("mine.yaml", text).unwrap(), "mine.yaml");
+    registry.replace(Layer::Customizations, vec![registry.load(&mine).unwrap().policy]);
+    let health = || {
+        let outcome = combine::health(&registry.policies(), HealthCall { object: &game, now: now() });
+        (outcome.health, outcome.because.policy.map(|policy| policy.engine))
+    };
+    assert_eq!(health(), (Health::Unhealthy, Some(EngineKind::Lua)));
+    install_component(&registry);
+    assert_eq!(health(), (Health::Healthy, Some(EngineKind::Wasm)));
+    // Of a CloneSet the component knows nothing, and the library goes on answering.
+    let clone_set = clone_set();
+    let outcome = combine::health(&registry.policies(), HealthCall { object: &clone_set, now: now() });
+    assert_eq!(outcome.because.policy.map(|policy| policy.engine), Some(EngineKind::Lua));
 }

@@ -4,13 +4,21 @@
 
 mod application_failover;
 mod bad_input;
+mod bad_interpreters;
 mod conformance;
+mod dependencies;
+mod diff;
 mod eviction;
 mod examples;
+mod explain;
+mod failback;
 mod faults;
 mod historic;
 mod library;
 mod reload;
+mod replay;
 mod runs;
 mod support;
 mod taints;
+mod trials;
+mod what_if;

@@ -35,17 +35,26 @@ impl Folder {
         Self(folder)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Loads `scenario.yaml`; an error is its text.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         scenario::load(&self.0.join("scenario.yaml")).map_err(|error| error.to_string())
     }
 }
 
+/// Everything that runs plugins.
+pub(crate) fn engines() -> Vec<Arc<dyn Engine>> {
+    vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())]
+}
+
 /// Runs a scenario; an error is its text.
 pub(crate) fn try_run(scenario: &Loaded, seed: Option<u64>) -> Result<Report, String> {
-    let engines: Vec<Arc<dyn Engine>> =
-        vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())];
-    let options = RunOptions { seed, engines, detail: Detail::Everything, explain: None, progress: None };
+    let options =
+        RunOptions { seed, engines: engines(), detail: Detail::Everything, explain: None, sink: None, progress: None };
     simulation::run(scenario, options).map(|finished| finished.report).map_err(|error| format!("{error:#}"))
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Case {
     #[serde(default)]
     pub(super) other_engines: Map<String, Value>,
     #[serde(default)]
+    pub(super) took_at_least_millis: u64,
+    #[serde(default)]
     pub(super) source: Map<String, Value>,
 }
 
@@ -66,12 +68,6 @@ pub(super) struct ExpectedError {
 }
 
 impl Case {
-    /// Whether it writes in a number of replicas that no binding can hold. Karmada takes 64 bits there.
-    pub(super) fn beyond_bindings(&self) -> bool {
-        let replicas = self.inputs.get("replica").and_then(Value::as_i64);
-        replicas.is_some_and(|replicas| i32::try_from(replicas).is_err())
-    }
-
     /// Whether a feature gate is on in this case.
     pub(super) fn gate(&self, name: &str) -> bool {
         let gates = self.setup.get("featureGates");
@@ -109,17 +105,7 @@ pub(super) fn customization(object: &ResourceInterpreterCustomization) -> Custom
 
 /// The function that answers an operation.
 pub(super) fn entry_point(operation: &str) -> Option<EntryPoint> {
-    Some(match operation {
-        "InterpretHealth" => EntryPoint::Health,
-        "InterpretReplica" => EntryPoint::Replicas,
-        "InterpretComponent" => EntryPoint::Components,
-        "ReviseReplica" => EntryPoint::Revise,
-        "Retain" => EntryPoint::Retain,
-        "InterpretStatus" => EntryPoint::ReflectStatus,
-        "AggregateStatus" => EntryPoint::AggregateStatus,
-        "InterpretDependency" => EntryPoint::Dependencies,
-        _ => return None,
-    })
+    EntryPoint::ALL.into_iter().find(|point| point.operation() == Some(operation))
 }
 
 /// A value of a certain type; null and absent are its default.
@@ -137,8 +123,8 @@ pub(super) struct Arguments {
     pub(super) object: Arc<Value>,
     /// The observed one, for `Retain`.
     pub(super) observed: Arc<Value>,
-    /// For `ReviseReplica`; wraps around beyond 32 bits, as in Karmada.
-    pub(super) replicas: i32,
+    /// For `ReviseReplica`.
+    pub(super) replicas: i64,
     /// For `AggregateStatus`.
     pub(super) items: Vec<AggregatedStatusItem>,
 }
@@ -154,7 +140,7 @@ impl Arguments {
         Ok(Self {
             object: Arc::new(object),
             observed: Arc::new(given("observed")),
-            replicas: given("replica").as_i64().unwrap_or_default() as i32,
+            replicas: given("replica").as_i64().unwrap_or_default(),
             items: read(&given("statusItems"), "statusItems")?,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::call::{Call, HealthCall};
+use bulkhead_core::call::{Call, HealthCall, OPERATION_NAMES};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::time::Time;
@@ -12,17 +12,6 @@ use serde_json::{Map, Value, json};
 use super::case::{Arguments, Case};
 use super::compare::same_values;
 use super::outcome::{Outcome, ask};
-
-const OPERATIONS: [&str; 8] = [
-    "AggregateStatus",
-    "InterpretComponent",
-    "InterpretDependency",
-    "InterpretHealth",
-    "InterpretReplica",
-    "InterpretStatus",
-    "Retain",
-    "ReviseReplica",
-];
 
 /// The native rules, as much detail about pods as the case wants.
 pub(super) fn policies(case: &Case) -> Vec<Arc<dyn Policy>> {
@@ -53,7 +42,7 @@ fn pruned(object: &Value) -> Outcome {
 fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
     let object = Arc::new(json!({"apiVersion": case.kind.api_version(), "kind": case.kind.kind}));
     let mut enabled = Map::new();
-    for operation in OPERATIONS {
+    for operation in OPERATION_NAMES {
         let has_rule = if operation == "InterpretHealth" {
             let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
             policies.answering(&call).next().is_some()

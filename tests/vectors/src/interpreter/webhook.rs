@@ -1,21 +1,21 @@
 //! Cases of webhooks: which one is asked, what it is sent, and what becomes of its answer.
 //!
-//! Nothing is sent. Cases about the transport do not record what the server did and are not run; the tests of the
-//! controllers have servers for them.
+//! Nothing is sent here; the cases about the transport are in `transport`.
 
 use std::sync::Arc;
 
-use bulkhead_api::webhook::context::{BadAnswer, operation_name, reply, request};
+use bulkhead_api::webhook::context::{BadAnswer, reply, request};
 use bulkhead_api::webhook::{Hook, ResourceInterpreterWebhookConfiguration, choose};
 use bulkhead_core::call::{Call, Reply};
-use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
+use bulkhead_plugin::Answered;
 use serde_json::{Value, json};
 
-use super::Ran;
 use super::case::{Arguments, Case};
 use super::compare::same_values;
 use super::outcome::{Outcome, ask, question};
+use super::{Ran, transport};
 
 const UID: &str = "the-uid";
 
@@ -28,7 +28,7 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
         return Ok(Ran::Outcome(Outcome::Told(json!({"enabled": enabled}))));
     }
     let Some(response) = case.setup.get("webhookResponse") else {
-        return Ok(Ran::Skipped("they are about the transport, and what the server did is not recorded".to_owned()));
+        return transport::run(case);
     };
     let arguments = Arguments::read(&case.inputs)?;
     let call = question(&case.operation, &arguments, Time::from_millis(0))?;
@@ -37,8 +37,8 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
         return Err(format!("the request is {sent}, expected {expected}"));
     }
     let body = if response == "" { String::new() } else { response.to_string().replace("{{UID}}", UID) };
-    let policy = Hooked::new(&call, "c/h.example.io", reply(&call, UID, body.as_bytes()));
-    ask(&PolicySet::new(vec![Arc::new(policy)]), &case.operation, &arguments).map(Ran::Outcome)
+    let policy = answered(&call, "c/h.example.io", reply(&call, UID, body.as_bytes()));
+    ask(&PolicySet::new(vec![policy]), &case.operation, &arguments).map(Ran::Outcome)
 }
 
 /// The hooks of a case of all levels, of which the right one answers; none if none of them matches.
@@ -68,38 +68,12 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
         Some("/hookF") => answer(false, 51),
         _ => Err(BadAnswer::Invalid("an error on the server".to_owned())),
     };
-    Ok(Some(Arc::new(Hooked::new(&call, &name, answer))))
+    Ok(Some(answered(&call, &name, answer)))
 }
 
-/// A hook that has answered.
-struct Hooked {
-    id: PolicyId,
-    capabilities: [Capability; 1],
-    operation: Option<&'static str>,
-    answer: Result<Reply, Fault>,
-}
-
-impl Hooked {
-    fn new(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Self {
-        let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
-        let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };
-        Self { id, capabilities: [Capability::any(call.kind())], operation: operation_name(call), answer }
-    }
-}
-
-impl Policy for Hooked {
-    fn id(&self) -> &PolicyId {
-        &self.id
-    }
-
-    fn capabilities(&self) -> &[Capability] {
-        &self.capabilities
-    }
-
-    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-        if operation_name(call) == self.operation {
-            return self.answer.clone();
-        }
-        Err(Fault::new(FaultKind::Unsupported, "the hook was asked something else"))
-    }
+/// The policy of a hook that has answered.
+fn answered(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Arc<dyn Policy> {
+    let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
+    let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };
+    Arc::new(Answered::new(id, call, answer))
 }

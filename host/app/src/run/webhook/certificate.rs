@@ -1,34 +1,47 @@
-//! The certificate of the endpoint: from files, or made by ourselves for one process.
+//! A certificate with its key.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use k8s_openapi::jiff::civil::Date;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate with its key, and what clients check it against.
+/// A certificate with its key, and what clients check it against, all in PEM.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
-    chain_pem: String,
-    key_pem: String,
-    ca_pem: String,
+    /// The certificate, and those between it and the authority.
+    pub(super) chain_pem: String,
+    /// Its key.
+    pub(super) key_pem: String,
+    /// The authorities that clients may trust.
+    pub(super) ca_pem: String,
 }
 
 impl Certificate {
-    /// A new certificate for a host name or address, from an authority of its own whose key is forgotten at once.
-    pub(crate) fn self_made(host: &str) -> anyhow::Result<Self> {
+    /// A new certificate for a host name or address, from an authority of its own whose key is forgotten at once. It
+    /// is good until the end of the day `until`. Clients that still see the one before trust both, if `before` has its
+    /// authorities.
+    pub(super) fn self_made(host: &str, until: Date, before: Option<&str>) -> anyhow::Result<Self> {
+        let last_day = until.tomorrow().unwrap_or(until);
+        let month = u8::try_from(last_day.month()).unwrap_or(1);
+        let end = rcgen::date_time_ymd(last_day.year().into(), month, u8::try_from(last_day.day()).unwrap_or(1));
         let authority_key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "bulkhead webhook authority");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        authority.not_after = end;
         let ca_pem = authority.self_signed(&authority_key)?.pem();
         let key = KeyPair::generate()?;
-        let params = CertificateParams::new(vec![host.to_owned()])?;
+        let mut params = CertificateParams::new(vec![host.to_owned()])?;
+        params.not_after = end;
         let certificate = params.signed_by(&key, &Issuer::new(authority, authority_key))?;
+        let ca_pem = format!("{ca_pem}{}", before.unwrap_or_default());
         Ok(Self { chain_pem: certificate.pem(), key_pem: key.serialize_pem(), ca_pem })
     }
 
@@ -41,9 +54,10 @@ impl Certificate {
         Ok(Self { chain_pem: read("tls.crt")?, key_pem: read("tls.key")?, ca_pem: read("ca.crt")? })
     }
 
-    /// What a `caBundle` has to be.
-    pub(crate) fn authority(&self) -> &str {
-        &self.ca_pem
+    /// The first of the authorities: that of this certificate.
+    pub(super) fn own_authority(&self) -> &str {
+        const END: &str = "-----END CERTIFICATE-----\n";
+        self.ca_pem.find(END).map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
     }
 
     /// The TLS side of a server with this certificate.
@@ -67,11 +81,18 @@ impl Certificate {
 mod tests {
     use super::*;
 
+    fn made(host: &str, before: Option<&str>) -> Certificate {
+        Certificate::self_made(host, k8s_openapi::jiff::civil::date(2099, 12, 31), before).unwrap()
+    }
+
     #[test]
     fn a_self_made_certificate_serves() {
-        let certificate = Certificate::self_made("127.0.0.1").unwrap();
-        certificate.server_config().unwrap();
-        assert!(certificate.authority().starts_with("-----BEGIN CERTIFICATE-----"));
+        let first = made("127.0.0.1", None);
+        first.server_config().unwrap();
+        assert!(first.ca_pem.starts_with("-----BEGIN CERTIFICATE-----"));
+        let second = made("127.0.0.1", Some(first.own_authority()));
+        assert!(second.ca_pem.ends_with(&first.ca_pem) && second.ca_pem != first.ca_pem);
+        assert_eq!(format!("{}{}", second.own_authority(), first.own_authority()), second.ca_pem);
     }
 
     #[test]
@@ -79,7 +100,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = Certificate::from_directory(directory.path()).map(drop).unwrap_err();
         assert!(format!("{missing:#}").contains("tls.crt"), "{missing:#}");
-        let (one, other) = (Certificate::self_made("a").unwrap(), Certificate::self_made("b").unwrap());
+        let (one, other) = (made("a", None), made("b", None));
         for (name, text) in [("tls.crt", &one.chain_pem), ("tls.key", &other.key_pem), ("ca.crt", &one.ca_pem)] {
             fs::write(directory.path().join(name), text).unwrap();
         }

@@ -1,61 +1,133 @@
-//! Tells the API server about the endpoint.
+//! Tells the API server and Karmada about the endpoint.
 
 use anyhow::Context as _;
-use bulkhead_api::REGISTERED;
+use bulkhead_api::webhook::Rule;
+use bulkhead_api::{KindInfo, REGISTERED, ResourceInterpreterWebhookConfiguration};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::{Certificate, review};
+use super::{interpreter, review};
 
-const NAME: &str = "bulkhead";
-/// As Karmada's. A review takes well under a millisecond; the rest is for a busy machine.
+/// The group of the kinds that are ours and not Karmada's.
+const OURS: &str = "bulkhead.dev";
+/// As Karmada's. An answer takes well under a millisecond; the rest is for a busy machine.
 const TIMEOUT_S: u32 = 3;
 
-/// Registers the endpoint for the kinds that we own, in place of what was registered before.
-///
-/// The endpoint is asked by `url`, which API servers outside of a cluster can reach too.
-pub(in crate::run) async fn register(client: &Client, url: &str, certificate: &Certificate) -> anyhow::Result<()> {
-    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-    let desired = configuration(url, certificate.authority());
-    let parameters = PatchParams::apply("bulkhead").force();
-    let written = api.patch(NAME, &parameters, &Patch::Apply(&desired)).await;
-    written.with_context(|| format!("registering the webhook {url}"))?;
-    Ok(())
+/// What is registered.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Registration {
+    /// Name of the objects that it is written to.
+    pub(super) name: String,
+    /// Address of the endpoint, without a path.
+    pub(super) url: String,
+    /// Certificates that API servers are to trust, in PEM.
+    pub(super) authorities: String,
+    /// Whether Karmada's kinds are completed and checked too.
+    pub(super) karmada_kinds: bool,
+    /// What plugins interpret for Karmada; none if it is not to ask.
+    pub(super) interprets: Option<Vec<Rule>>,
 }
 
-fn configuration(url: &str, authority: &str) -> Value {
-    let rules: Vec<_> = REGISTERED
-        .iter()
-        .map(|info| {
+impl Registration {
+    /// Writes it in place of what was registered before. The endpoint is asked by URL, which API servers outside of a
+    /// cluster can reach too.
+    pub(super) async fn write(&self, client: &Client) -> anyhow::Result<()> {
+        let parameters = PatchParams::apply("bulkhead").force();
+        let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+        let written = api.patch(&self.name, &parameters, &Patch::Apply(self.admission())).await;
+        written.with_context(|| format!("registering the webhook {}", self.url))?;
+        if let Some(rules) = &self.interprets {
+            let api: Api<ResourceInterpreterWebhookConfiguration> = Api::all(client.clone());
+            let written = api.patch(&self.name, &parameters, &Patch::Apply(self.interpreter(rules))).await;
+            written.with_context(|| format!("registering the interpreter webhook {}", self.url))?;
+        }
+        Ok(())
+    }
+
+    fn client_config(&self, path: &str) -> Value {
+        json!({"url": format!("{}{path}", self.url), "caBundle": ByteString(self.authorities.as_bytes().to_vec())})
+    }
+
+    fn admission(&self) -> Value {
+        let (ours, theirs): (Vec<_>, Vec<_>) = REGISTERED.iter().partition(|info| info.group == OURS);
+        let hook = |name: &str, kinds: &[&KindInfo], failure_policy: &str| {
             json!({
-                "apiGroups": [info.group],
-                "apiVersions": [info.version],
-                "resources": [info.plural],
-                "operations": ["CREATE", "UPDATE"],
-                "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
+                "name": name,
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "timeoutSeconds": TIMEOUT_S,
+                "failurePolicy": failure_policy,
+                "matchPolicy": "Equivalent",
+                "reinvocationPolicy": "IfNeeded",
+                "rules": kinds.iter().map(|info| rule(info)).collect::<Vec<_>>(),
+                "clientConfig": self.client_config(review::PATH),
             })
-        })
-        .collect();
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": NAME},
-        "webhooks": [{
-            "name": "admit.bulkhead.dev",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "timeoutSeconds": TIMEOUT_S,
+        };
+        // A pause must be possible while this process is away; nothing is evicted then, and it is checked again when read.
+        let mut hooks = vec![hook("admit.bulkhead.dev", &ours, "Ignore")];
+        if self.karmada_kinds {
             // Objects of these kinds that were not completed, without permanent ids, would be of no use to anybody.
-            "failurePolicy": "Fail",
-            "matchPolicy": "Equivalent",
-            "reinvocationPolicy": "IfNeeded",
+            hooks.push(hook("admit-karmada.bulkhead.dev", &theirs, "Fail"));
+        }
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": self.name},
+            "webhooks": hooks,
+        })
+    }
+
+    fn interpreter(&self, rules: &[Rule]) -> Value {
+        let hook = json!({
+            "name": "interpret.bulkhead.dev",
+            "interpreterContextVersions": [bulkhead_api::webhook::context::VERSION],
+            "timeoutSeconds": TIMEOUT_S,
             "rules": rules,
-            "clientConfig": {
-                "url": format!("{url}{}", review::PATH),
-                "caBundle": k8s_openapi::ByteString(authority.as_bytes().to_vec()),
-            },
-        }],
+            "clientConfig": self.client_config(interpreter::PATH),
+        });
+        json!({
+            "apiVersion": "config.karmada.io/v1alpha1",
+            "kind": "ResourceInterpreterWebhookConfiguration",
+            "metadata": {"name": self.name},
+            "webhooks": if rules.is_empty() { json!([]) } else { json!([hook]) },
+        })
+    }
+}
+
+fn rule(info: &KindInfo) -> Value {
+    json!({
+        "apiGroups": [info.group],
+        "apiVersions": [info.version],
+        "resources": [info.plural],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": if info.namespaced { "Namespaced" } else { "Cluster" },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration(karmada_kinds: bool) -> Registration {
+        Registration {
+            name: "bulkhead".to_owned(),
+            url: "https://bulkhead".to_owned(),
+            authorities: "PEM".to_owned(),
+            karmada_kinds,
+            interprets: None,
+        }
+    }
+
+    #[test]
+    fn beside_karmada_its_kinds_are_left_to_it() {
+        let hooks = registration(false).admission()["webhooks"].clone();
+        assert_eq!(hooks.as_array().unwrap().len(), 1);
+        assert_eq!(hooks[0]["failurePolicy"], "Ignore");
+        let groups: Vec<_> = hooks[0]["rules"].as_array().unwrap().iter().map(|rule| &rule["apiGroups"]).collect();
+        assert!(!groups.is_empty() && groups.iter().all(|groups| **groups == json!([OURS])), "{groups:?}");
+        assert_eq!(registration(true).admission()["webhooks"].as_array().unwrap().len(), 2);
+    }
 }

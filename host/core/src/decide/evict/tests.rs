@@ -60,8 +60,12 @@ fn the_entry_goes_even_if_a_task_is_there() {
     assert_eq!(spec.graceful_eviction_tasks.len(), 1);
 }
 
-const ALL: EvictOptions =
-    EvictOptions { no_execute: true, prefer_no_execute: true, default_purge_mode: PurgeMode::Gracefully };
+const ALL: EvictOptions = EvictOptions {
+    no_execute: true,
+    prefer_no_execute: true,
+    default_purge_mode: PurgeMode::Gracefully,
+    preserve_state: true,
+};
 
 /// A binding on member1 with these tolerations and this `failover.cluster`; member1 has these taints; it is 100 s.
 fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: EvictOptions) -> EvictPlan {
@@ -203,4 +207,49 @@ fn the_task_says_what_the_policy_says() {
     check(json!({"purgeMode": "Graciously", "gracePeriodSeconds": 100}), PurgeMode::Gracefully, Some(100), None);
     check(json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 100}), PurgeMode::Gracefully, Some(100), None);
     check(json!({"purgeMode": "Never"}), PurgeMode::Never, None, Some(true));
+}
+
+#[test]
+fn state_is_carried_over_or_the_workload_stays() {
+    let check = |status: Value, options: EvictOptions, expected: Result<(&[&str], &[&str]), &str>| {
+        let cluster =
+            json!({"name": "m1", "spec": {"syncMode": "Push", "taints": [{"key": "k", "effect": "NoExecute"}]}});
+        let cluster: Cluster = serde_json::from_value(cluster).unwrap();
+        let rules = json!([{"aliasLabelName": "job", "jsonPath": "{.job.id}"}]);
+        let binding: Binding = serde_json::from_value(json!({
+            "namespace": "default", "name": "a",
+            "annotations": {"policy.karmada.io/applied-placement": "{}"},
+            "spec": {
+                "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a"},
+                "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}],
+                "failover": {"cluster": {"purgeMode": "Directly", "statePreservation": {"rules": rules}}},
+            },
+            "status": {"aggregatedStatus": [{"clusterName": "m1", "status": status}]},
+        }))
+        .unwrap();
+        let plan = decide((&binding).into(), Some(&cluster), options, Time::from_millis(0));
+        let told = plan.map(|plan| match plan {
+            EvictPlan::Evict { task, .. } => {
+                (task.preserved_label_state.into_values().collect::<Vec<_>>(), task.clusters_before_failover)
+            }
+            other => panic!("{other:?}"),
+        });
+        let told = told.map_err(|error| match error {
+            EvictError::Preserve { source, .. } => source.to_string(),
+            EvictError::NoAppliedPlacement(error) => panic!("{error}"),
+        });
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let expected = expected.map(|(labels, before)| (owned(labels), owned(before))).map_err(str::to_owned);
+        assert_eq!(told, expected, "{status}");
+    };
+    check(json!({"job": {"id": "f00"}}), ALL, Ok((&["f00"], &["m1", "m2"])));
+    let missing = "the application status has not yet been collected from Cluster(m1)";
+    check(json!(null), ALL, Err(missing));
+    check(json!(null), EvictOptions { preserve_state: false, ..ALL }, Ok((&[], &[])));
+}
+
+#[test]
+fn an_effect_that_nobody_knows_evicts_nothing() {
+    let taints = json!([{"key": "k", "effect": "NoExecuteEver", "timeAdded": at(0)}]);
+    assert_eq!(decided(&taints, &json!([]), &json!({}), ALL), EvictPlan::Keep);
 }

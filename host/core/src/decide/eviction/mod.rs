@@ -4,6 +4,7 @@
 //! * [`brake`]: how much of that rate is left when many clusters fail at once.
 //! * [`target`]: whether there is a cluster to go to.
 //! * [`pause`]: whether a person stopped evictions.
+//! * [`judge`](mod@judge): all of that together, for one binding.
 //! * [`queue`]: the order, and the one place where a slot is charged.
 //!
 //! Everything here is given the time. Rates go by a clock that only moves forward ([`Duration`](std::time::Duration)
@@ -11,12 +12,14 @@
 
 pub mod brake;
 pub mod bucket;
+pub mod judge;
 pub mod pause;
 pub mod queue;
 pub mod target;
 
 pub use brake::{Brake, BrakeBy, BrakeSettings, BrakeState};
 pub use bucket::{Bucket, Rate};
+pub use judge::{JudgeSnapshot, Judgement, judge};
 pub use pause::{EvictionPause, PauseScope, Paused, paused};
 pub use queue::{EvictionQueue, Finished, Limit, Next, Slot, Waiting};
 pub use target::{PreCheck, has_target};

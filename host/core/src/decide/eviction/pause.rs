@@ -5,7 +5,8 @@ use crate::model::{EvictionPauseSpec, ObjectReference};
 use crate::time::Time;
 
 /// A pause with its name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EvictionPause {
     /// Name of the object.
     pub name: String,

@@ -7,6 +7,7 @@
 use std::borrow::Borrow;
 
 use crate::decide::affinity;
+use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
 
 /// What must be true before a binding is evicted.
@@ -75,17 +76,24 @@ fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
 /// As the scheduler's filters see it: a cluster that is a target already keeps what it has unless it must be left.
 fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bool {
     let stays = spec.targets(&cluster.name);
-    let blocks = |effect: TaintEffect| match effect {
+    let blocks = |effect: &TaintEffect| match effect {
         TaintEffect::NoExecute => true,
         TaintEffect::NoSchedule | TaintEffect::PreferNoExecute => !stays,
-        TaintEffect::PreferNoSchedule => false,
+        TaintEffect::PreferNoSchedule | TaintEffect::Other(_) => false,
     };
-    let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(taint.effect));
+    let mut blocking = cluster.spec.taints.iter().filter(|taint| blocks(&taint.effect));
     cluster.is_ready()
         && !cluster.is_terminating()
-        && !spec.is_evicting(&cluster.name)
+        && !is_barred(spec, &cluster.name)
         && is_selected(cluster, placement)
         && blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+}
+
+/// A cluster that is being left is no place to go to, unless the workload is on its way home from it: what is wrong
+/// with its home now sends it back.
+fn is_barred(spec: &BindingSpec, cluster: &str) -> bool {
+    let mut tasks = spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == cluster);
+    tasks.any(|task| task.reason != REASON_FAILBACK)
 }
 
 #[cfg(test)]
@@ -171,6 +179,8 @@ mod tests {
     fn a_cluster_that_the_binding_is_leaving_is_no_target() {
         let mut spec = on(&["member1"]);
         spec["gracefulEvictionTasks"] = json!([{"fromCluster": "member2", "reason": "r", "producer": "p"}]);
-        check(json!({}), spec, divided(&["member1", "member2"]), false, true);
+        check(json!({}), spec.clone(), divided(&["member1", "member2"]), false, true);
+        spec["gracefulEvictionTasks"][0]["reason"] = json!("Failback");
+        check(json!({}), spec, divided(&["member1", "member2"]), true, true);
     }
 }

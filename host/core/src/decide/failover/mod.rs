@@ -30,7 +30,8 @@ pub const REASON_APPLICATION_FAILURE: &str = "ApplicationFailure";
 const TOLERATION_S: i64 = 300;
 
 /// Gates that concern application failover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FailoverOptions {
     /// Gate `GracefulEviction`: without it no application leaves in mode `Gracefully`.
     pub graceful_eviction: bool,

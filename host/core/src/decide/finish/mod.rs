@@ -5,18 +5,21 @@
 //! the options, a person or an eviction check say otherwise, and the reason of the decision names who did.
 //!
 //! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port.
-//! Start reading at [`decide`]; what the scheduler has made of the binding is in [`result`], the way back in
-//! [`restore`].
+//! Start reading at [`decide`]; what the scheduler has made of the binding is in [`result`], whether a healthy report
+//! covers it in [`coverage`], the way back in [`restore`].
 
+pub mod coverage;
 pub mod restore;
 pub mod result;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::coverage::ReplacementHealth;
 pub use self::restore::RestoreSource;
 pub use self::result::ScheduleResult;
 use crate::call::EvictionCheckCall;
 use crate::combine::{self, Because, Remarks};
+use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
 use crate::policy::PolicySet;
 use crate::time::Time;
@@ -39,7 +42,8 @@ pub enum PurgeWithoutReplacement {
 }
 
 /// Choices of the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FinishOptions {
     /// Grace period of tasks that have none of their own, in seconds; 0 is over at once.
     pub timeout_s: i64,
@@ -47,6 +51,8 @@ pub struct FinishOptions {
     pub purge_without_replacement: PurgeWithoutReplacement,
     /// Whether an eviction is called off when its cluster is well again first.
     pub restore_source: RestoreSource,
+    /// When a healthy report counts as one of a replacement.
+    pub replacement_health: ReplacementHealth,
 }
 
 impl Default for FinishOptions {
@@ -55,6 +61,7 @@ impl Default for FinishOptions {
             timeout_s: 600,
             purge_without_replacement: PurgeWithoutReplacement::default(),
             restore_source: RestoreSource::default(),
+            replacement_health: ReplacementHealth::default(),
         }
     }
 }
@@ -151,6 +158,10 @@ impl Round<'_> {
             self.clusters.push(target);
             return End::CalledOff(because);
         }
+        // The copy that stands in is well, and time alone is no reason to give it up for one that is not.
+        if task.reason == REASON_FAILBACK {
+            return self.ask(task, i64::MAX);
+        }
         let left_ms = created.plus_seconds(timeout_s).millis_since(now);
         if left_ms >= 0 {
             return self.ask(task, left_ms);
@@ -177,9 +188,21 @@ impl Round<'_> {
     }
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
-        let FinishSnapshot { binding, now, .. } = self.snapshot;
-        let call = EvictionCheckCall { binding, task, observed: &binding.status.aggregated_status, now };
-        let outcome = combine::eviction_check(self.policies, call);
+        let FinishSnapshot { binding, now, options, .. } = self.snapshot;
+        let observed = &binding.status.aggregated_status;
+        let call = |observed| EvictionCheckCall { binding, task, observed, now };
+        let mut outcome = combine::eviction_check(self.policies, call(observed));
+        // Only a release can rest on a report that is too old, so only a release is worth a second question.
+        let short =
+            if outcome.released { coverage::shortfalls(binding, options.replacement_health) } else { Vec::new() };
+        if !short.is_empty() {
+            outcome = combine::eviction_check(self.policies, call(&coverage::masked(observed, &short)));
+            if !outcome.released {
+                let short: Vec<_> = short.iter().map(ToString::to_string).collect();
+                let message = &mut outcome.because.reason.message;
+                *message = format!("{message} ({})", short.join(", "));
+            }
+        }
         self.plan.remarks.extend(outcome.remarks);
         if outcome.released {
             return End::Released(outcome.because);

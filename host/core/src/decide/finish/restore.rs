@@ -12,6 +12,7 @@ use super::result::{self, ScheduleResult, schedule_result};
 use crate::combine::Because;
 use crate::decide::affinity;
 use crate::decide::evict::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
+use crate::decide::failback::REASON_FAILBACK;
 use crate::decide::failover::REASON_APPLICATION_FAILURE;
 use crate::decide::schedule::blocked_until;
 use crate::model::{
@@ -56,8 +57,8 @@ pub(super) fn target(
     Some((TargetCluster::new(&task.from_cluster, replicas), Because::rule("SourceRecovered", message)))
 }
 
-/// Whether the scheduler could choose the cluster, were it not for the task.
-fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
+/// Whether the scheduler could choose the cluster for the workload, were it not for tasks.
+pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
     let Some(placement) = &binding.spec.placement else { return false };
     let tolerations = &placement.cluster_tolerations;
     let scheduling = cluster.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::NoSchedule);
@@ -73,19 +74,20 @@ fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
         && !blocked_until(binding, now).iter().any(|(name, _)| *name == cluster.name)
 }
 
-fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
+/// Whether some group of affinities selects the cluster, or the one affinity does.
+pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
     match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
         None => placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster)),
     }
 }
 
-/// A taint is seen on the cluster; a failed application has to be healthy again. Why another program evicts, only
-/// that program knows.
+/// A taint is seen on the cluster; a failed application has to be healthy again; nothing was ever wrong with a cluster
+/// that only stood in. Why another program evicts, only that program knows.
 fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
     match task.reason.as_str() {
-        REASON_TAINT_UNTOLERATED | REASON_DRAINED => true,
+        REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK => true,
         REASON_APPLICATION_FAILURE => reported().is_some_and(|item| item.health == Some(Health::Healthy)),
         _ => false,
     }

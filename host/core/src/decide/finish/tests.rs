@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
+use crate::model::Health;
 use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use std::sync::Arc;
 
-/// An eviction check that always says the same.
-struct Says(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
+/// An eviction check that always says the same, or looks at the call first.
+struct Says<F>(PolicyId, Vec<Capability>, F);
 
-impl Policy for Says {
+impl<F: Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync> Policy for Says<F> {
     fn id(&self) -> &PolicyId {
         &self.0
     }
@@ -19,12 +20,16 @@ impl Policy for Says {
         &self.1
     }
 
-    fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
-        self.2()
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        self.2(call)
     }
 }
 
 fn policies(say: fn() -> Result<Reply, Fault>) -> PolicySet {
+    asking(move |_| say())
+}
+
+fn asking(say: impl Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync + 'static) -> PolicySet {
     let says = Says(PolicyId::builtin("Says"), vec![Capability::any(CallKind::EvictionCheck)], say);
     PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>])
 }
@@ -38,6 +43,17 @@ fn hold() -> Result<Reply, Fault> {
 #[expect(clippy::unnecessary_wraps, reason = "what a policy says")]
 fn release() -> Result<Reply, Fault> {
     Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Well", "the new copy is well"))))
+}
+
+/// Believes the health that it is told of `m2`.
+fn trusting(call: &Call<'_>) -> Result<Reply, Fault> {
+    let Call::EvictionCheck(call) = call else { return fault() };
+    let health = call.observed[0].health.unwrap();
+    let message = format!("m2 is {}", health.as_str());
+    Ok(Reply::EvictionCheck(match health {
+        Health::Healthy => EvictionVerdict::Release(Reason::new("Well", message)),
+        _ => EvictionVerdict::Hold { reason: Reason::new("Ill", message), recheck_after_s: None },
+    }))
 }
 
 fn fault() -> Result<Reply, Fault> {
@@ -278,4 +294,23 @@ fn it_looks_again_when_a_grace_period_ends() {
     check(json!({"gracePeriodSeconds": 30}), 10, Some(20_001));
     check(json!({"creationTimestamp": null}), 10, Some(600_001));
     check(json!({"suppressDeletion": true}), 10, None);
+}
+
+/// Karmada pull request 7129: two of three replicas were there, the third moved in from `m1`, and the report is still
+/// the one about the two.
+#[test]
+fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
+    let check = |available: i64, rule, expected: &str| {
+        let mut binding = binding(elsewhere(), true, "True", &json!({}));
+        let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": available}}]);
+        binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
+        let options = FinishOptions { replacement_health: rule, ..FinishOptions::default() };
+        let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(1) }, &asking(trusting));
+        let (_, because) = plan.held.iter().chain(&plan.released).next().unwrap();
+        assert_eq!(because.reason.to_string(), expected, "{available} {rule:?}");
+    };
+    let stale = "Ill: m2 is Unknown (m2 reports Healthy with 2 of 3 replicas)";
+    check(2, ReplacementHealth::Covering, stale);
+    check(3, ReplacementHealth::Covering, "Well: m2 is Healthy");
+    check(2, ReplacementHealth::Reported, "Well: m2 is Healthy");
 }

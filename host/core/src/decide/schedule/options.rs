@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 /// Settings of the scheduler with Karmada's defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SchedulerOptions {
     /// Feature gate MultiplePodTemplatesScheduling, off: workloads of several components are sized as sets.
     pub multiple_pod_templates: bool,

@@ -8,7 +8,7 @@ use crate::model::{BindingSpec, Component, Placement};
 use crate::snapshot::ClusterSnapshot;
 
 /// The answers of accurate estimators, by cluster; an error is the text of a failed call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AccurateEstimates(pub BTreeMap<String, Result<i32, String>>);
 
 /// What accurate estimators are to be asked.

@@ -1,0 +1,80 @@
+//! `bulkhead diff`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use bulkhead::journal::diff::{Change, Comparison, compare};
+use clap::Args;
+
+use super::Common;
+use crate::engines::EngineArguments;
+use crate::plugin::load;
+
+/// Say what a plugin would have decided over the recorded history.
+///
+/// Every recorded decision that the plugin has a say in is made again with it, in place of the plugin of the same name,
+/// or before all others if there was none. Nobody else is asked anything new. Ends with exit code 0 if no verdict
+/// changes, with 1 if one does, and with 2 if the journal or the plugin is bad.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The plugin: a component (.wasm), a script (.lua), or a directory with a plugin.yaml.
+    #[arg(long, value_name = "PLUGIN")]
+    plugin: PathBuf,
+
+    /// Configuration of the plugin in JSON or YAML, or @FILE.
+    #[arg(long, value_name = "CONFIG")]
+    config: Option<String>,
+
+    /// Name of the recorded plugin that it replaces; the default is its own.
+    #[arg(long, value_name = "NAME")]
+    replaces: Option<String>,
+
+    #[command(flatten)]
+    engines: EngineArguments,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let contents = arguments.common.load()?;
+    let (name, plugin) = load(&arguments.plugin, arguments.config.as_deref(), &arguments.engines)?;
+    let name = arguments.replaces.clone().unwrap_or(name);
+    let known = |stored: &bulkhead_journal::Stored| {
+        let case = stored.case.as_ref()?;
+        case.case.policies.iter().find(|seat| seat.policy.name == name).map(|_| ())
+    };
+    if arguments.replaces.is_some() && contents.records.iter().find_map(known).is_none() {
+        anyhow::bail!("--replaces {name}: no recorded decision had a plugin of that name");
+    }
+    let comparison = compare(&contents.records, &plugin, &name);
+    arguments.common.print(|| text(&comparison, &name), &comparison)?;
+    Ok(!comparison.changes_verdicts())
+}
+
+fn text(comparison: &Comparison, name: &str) -> String {
+    let mut out = String::new();
+    for Change { id, class, subject, cluster, before, after } in &comparison.changes {
+        if !class.changes_verdict() {
+            continue;
+        }
+        let on = cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let _ = writeln!(out, "#{id}  {subject}{on}\n  - {before}\n  + {after}");
+    }
+    let Comparison { compared, unchanged, replaced, redacted, .. } = comparison;
+    let _ = writeln!(out, "{compared} decisions that {name} has a say in, {unchanged} unchanged");
+    for (class, count) in &comparison.classes {
+        let _ = writeln!(out, "{count:>6}  {}", class.describe());
+    }
+    if *compared > *replaced {
+        let _ = writeln!(
+            out,
+            "{} of them were made without a plugin of that name; it was asked first",
+            compared - replaced
+        );
+    }
+    if *redacted > 0 {
+        let _ = writeln!(out, "in {redacted} of them values are redacted, so the plugin saw less than it would have");
+    }
+    out
+}

@@ -1,0 +1,58 @@
+//! `bulkhead explain`.
+
+use bulkhead::journal::explain::explain;
+use bulkhead::journal::select;
+use bulkhead_core::journal::Decision;
+use bulkhead_journal::Stored;
+use clap::Args;
+
+use super::Common;
+
+/// Say why a decision came out as it did: each gate, what it saw, what it was measured by, and what would have changed
+/// it.
+///
+/// With a binding it explains the decisions that changed where it runs, and those that hold it up. Ends with exit code
+/// 2 if there is no such decision.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Id of a decision (41 or #41), or a binding, object or member cluster.
+    #[arg(value_name = "ID|BINDING|CLUSTER")]
+    about: String,
+
+    /// Explain everything that is recorded about a binding, bookkeeping included.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let contents = arguments.common.load()?;
+    let found = select::about(&contents.records, &arguments.about)?;
+    let everything = arguments.all || select::id(&arguments.about).is_some();
+    let explanations: Vec<_> = found.into_iter().filter(|stored| everything || matters(stored)).map(explain).collect();
+    let text = || explanations.iter().map(|explanation| explanation.text(None)).collect::<Vec<_>>().join("\n");
+    arguments.common.print(text, &explanations)?;
+    Ok(true)
+}
+
+/// What moves a workload, or keeps it from moving.
+fn matters(stored: &Stored) -> bool {
+    use Decision as D;
+    matches!(
+        stored.record.entry.decision,
+        D::Scheduled
+            | D::NotScheduled
+            | D::Tainted
+            | D::Untainted
+            | D::Tolerated
+            | D::Evicted
+            | D::EvictionsWait
+            | D::EvictionsResumed
+            | D::Held
+            | D::Released
+            | D::CalledOff
+            | D::PluginFault
+    )
+}

@@ -1,0 +1,81 @@
+//! `bulkhead history`.
+
+use std::fmt::Write;
+
+use bulkhead::journal::select;
+use bulkhead_core::journal::{Decision, Outcome};
+use bulkhead_journal::Stored;
+use clap::Args;
+use serde_json::json;
+
+use super::Common;
+
+/// List recorded decisions, oldest first.
+///
+/// Ends with exit code 0, or with 2 if the journal cannot be read or nothing has that name. What is damaged is said on
+/// standard error, and the rest is listed.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only decisions about this binding, object or member cluster, for example default/nginx-deployment.
+    #[arg(value_name = "BINDING|CLUSTER")]
+    about: Option<String>,
+
+    /// Only decisions of these sorts, for example Evicted,Released.
+    #[arg(long, value_delimiter = ',', value_parser = select::decision, value_name = "NAMES")]
+    decision: Vec<Decision>,
+
+    /// Only the last so many.
+    #[arg(long, value_name = "NUMBER")]
+    last: Option<usize>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let contents = arguments.common.load()?;
+    let mut found: Vec<&Stored> = match &arguments.about {
+        Some(word) => select::about(&contents.records, word)?,
+        None => contents.records.iter().collect(),
+    };
+    let wanted = &arguments.decision;
+    found.retain(|stored| wanted.is_empty() || wanted.contains(&stored.record.entry.decision));
+    if let Some(last) = arguments.last {
+        found.drain(..found.len().saturating_sub(last));
+    }
+    let data: Vec<_> = found
+        .iter()
+        .map(|stored| {
+            json!({
+                "record": stored.record,
+                "atMs": stored.record.entry.at.as_millis(),
+                "snapshot": stored.case.as_ref().map(|kept| &kept.snapshot),
+                "replayable": stored.case.is_some(),
+            })
+        })
+        .collect();
+    arguments.common.print(|| text(&found), &data)?;
+    Ok(true)
+}
+
+fn text(found: &[&Stored]) -> String {
+    let mut out = String::new();
+    let width = found.last().map_or(1, |stored| stored.record.id.to_string().len());
+    for stored in found {
+        let entry = &stored.record.entry;
+        let on = entry.cluster.as_ref().filter(|cluster| **cluster != entry.subject.name);
+        let on = on.map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let effect = if entry.effect.is_empty() { String::new() } else { format!(": {}", entry.effect) };
+        let abandoned = if stored.record.outcome == Outcome::Abandoned { " [abandoned]" } else { "" };
+        let decision = format!("{:?}", entry.decision);
+        let _ = writeln!(
+            out,
+            "#{:<width$}  {}  {decision:<16}  {}{on}{effect} — {}{abandoned}",
+            stored.record.id, entry.at, entry.subject, entry.because.reason.code
+        );
+    }
+    if found.is_empty() {
+        out.push_str("no such decisions\n");
+    }
+    out
+}

@@ -1,0 +1,87 @@
+//! The commands that read a journal.
+
+mod diff;
+mod explain;
+mod history;
+mod replay;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bulkhead_journal::Contents;
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::exit;
+
+/// Which journal, and how to answer.
+#[derive(Args)]
+struct Common {
+    /// The directory of the journal, as `bulkhead run` and `bulkhead simulate` write it.
+    #[arg(long, value_name = "DIR")]
+    journal: PathBuf,
+
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// As data.
+    Json,
+}
+
+impl Common {
+    /// Reads the journal; what is wrong with parts of it is said on standard error.
+    fn load(&self) -> anyhow::Result<Contents> {
+        let contents = bulkhead::journal::load(&self.journal)?;
+        for problem in &contents.problems {
+            let word = if problem.is_harmless() { "note" } else { "warning" };
+            writeln!(anstream::stderr(), "{word}: {problem}")?;
+        }
+        Ok(contents)
+    }
+
+    fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
+        let mut out = anstream::stdout().lock();
+        match self.output {
+            Output::Text => write!(out, "{}", text())?,
+            Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(data)?)?,
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// A command that reads a journal.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    History(history::Arguments),
+    Explain(explain::Arguments),
+    Replay(replay::Arguments),
+    Diff(diff::Arguments),
+}
+
+/// Runs the command: no is a replay that differs or a plugin that changes verdicts, an error a bad journal, name or
+/// plugin.
+pub(crate) fn run(command: &Command) -> ExitCode {
+    let done = match command {
+        Command::History(arguments) => history::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
+    };
+    match done {
+        // Whoever reads our output has had enough, as `head` does.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        done => exit::code(done),
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<std::io::Error>();
+    cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,98 @@
+//! `bulkhead replay`.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+use bulkhead::journal::replay::{Replay, Replayer, Summary};
+use bulkhead::journal::select;
+use bulkhead_journal::Stored;
+use clap::Args;
+
+use super::Common;
+
+/// Most differences of one decision that are printed.
+const SHOWN_MAX: usize = 10;
+
+/// Make recorded decisions again, offline, and compare the plans byte for byte.
+///
+/// Policies that are compiled in are asked again if this program has the version that decided; all others answer as
+/// they are recorded. Ends with exit code 0 if every plan is the same, with 1 and the differences if not, and with 2 if
+/// the journal cannot be read whole.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Id of a decision: 41 or #41.
+    #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    id: Option<String>,
+
+    /// Make all of them again.
+    #[arg(long)]
+    all: bool,
+
+    /// Believe the record about policies that are compiled in, too: only the decision code runs again.
+    #[arg(long)]
+    recorded_answers: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let contents = arguments.common.load()?;
+    let replayer = if arguments.recorded_answers { Replayer::believing() } else { Replayer::default() };
+    let records: &[Stored] = match &arguments.id {
+        None => &contents.records,
+        Some(word) => {
+            let Some(id) = select::id(word) else { bail!("{word:?} is no id of a decision, such as 41") };
+            let stored = select::one(&contents.records, id)?;
+            if stored.case.is_none() {
+                bail!(
+                    "decision {id} ({:?}) follows from others and has nothing to make it again from; \
+                     `bulkhead explain {id}` says what is recorded",
+                    stored.record.entry.decision
+                );
+            }
+            std::slice::from_ref(stored)
+        }
+    };
+    let summary = replayer.replay_all(records);
+    arguments.common.print(|| text(&summary), &summary)?;
+    let damaged = contents.problems.iter().find(|problem| !problem.is_harmless());
+    match damaged {
+        Some(problem) if summary.different.is_empty() => bail!("not every decision could be read: {problem}"),
+        _ => Ok(summary.different.is_empty()),
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    let mut out = String::new();
+    for replay in &summary.different {
+        difference(&mut out, replay);
+    }
+    let decisions = |count: usize| format!("{count} decision{}", if count == 1 { "" } else { "s" });
+    let total = summary.exact + summary.different.len();
+    let _ = writeln!(out, "{} made again, {} exactly", decisions(total), summary.exact);
+    if summary.without_case > 0 {
+        let _ = writeln!(out, "{} records only tell what followed", summary.without_case);
+    }
+    if !summary.recorded.is_empty() {
+        let names: Vec<_> = summary.recorded.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "answered as recorded: {}", names.join(", "));
+    }
+    out
+}
+
+fn difference(out: &mut String, replay: &Replay) {
+    let _ = writeln!(out, "decision {} comes out differently:", replay.id);
+    for difference in replay.differences.iter().take(SHOWN_MAX) {
+        let side = |value: &Option<serde_json::Value>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+        let _ = writeln!(out, "  {}", if difference.path.is_empty() { "(the whole plan)" } else { &difference.path });
+        let _ = writeln!(out, "  - {}", side(&difference.recorded));
+        let _ = writeln!(out, "  + {}", side(&difference.again));
+    }
+    if replay.differences.len() > SHOWN_MAX {
+        let _ = writeln!(out, "  … and {} more", replay.differences.len() - SHOWN_MAX);
+    }
+    if replay.redacted > 0 {
+        let _ = writeln!(out, "  {} values of the record are redacted, which may be why", replay.redacted);
+    }
+}

@@ -1,0 +1,66 @@
+//! Service accounts with a token that does not run out.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Who writes these objects.
+const MANAGER: &str = "bulkhead-join";
+/// How long a cluster may take to make the token.
+const TOKEN_WAIT: Duration = Duration::from_secs(30);
+
+/// What somebody needs to reach an API server.
+pub(super) struct Account {
+    /// The token.
+    pub(super) token: String,
+    /// What its certificate is checked against, in PEM.
+    pub(super) ca_bundle: Vec<u8>,
+}
+
+impl Account {
+    /// Makes an account of that name, and waits for its token.
+    pub(super) async fn make(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Self> {
+        apply::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": namespace}})).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        apply(&accounts, json!({"metadata": {"name": name, "namespace": namespace}})).await?;
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let annotations = json!({"kubernetes.io/service-account.name": name});
+        let secret = json!({
+            "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+            "type": "kubernetes.io/service-account-token",
+        });
+        apply(&secrets, secret).await?;
+        let started = tokio::time::Instant::now();
+        loop {
+            let data = secrets.get(name).await?.data.unwrap_or_default();
+            if let Some(token) = data.get("token").filter(|token| !token.0.is_empty()) {
+                let token = String::from_utf8(token.0.clone()).context("the token is not text")?;
+                let ca_bundle = data.get("ca.crt").map(|ca| ca.0.clone()).unwrap_or_default();
+                return Ok(Self { token, ca_bundle });
+            }
+            if started.elapsed() > TOKEN_WAIT {
+                bail!("the token of {namespace}/{name} was not made; is the token controller running there?");
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// Applies an object on the server side.
+pub(super) async fn apply<K>(api: &Api<K>, mut object: Value) -> anyhow::Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,
+{
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let patched = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
+    patched.with_context(|| format!("applying {} {name}", K::kind(&())))?;
+    Ok(())
+}

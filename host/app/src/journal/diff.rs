@@ -1,0 +1,324 @@
+//! What another version of a plugin would have decided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_core::composition::Mode;
+use bulkhead_core::journal::redact::redact;
+use bulkhead_core::journal::{Case, Question, differences};
+use bulkhead_core::policy::{Capability, Member, Policy, PolicySet};
+use bulkhead_journal::{Stored, StoredCase};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::replay::Replayer;
+
+/// What a recorded policy says when it is asked what it was not asked then.
+const NO_ANSWER: &str = "the record has no answer about";
+
+/// In which way a decision comes out differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// An old copy that was held would go. The one to look at first.
+    HeldToReleased,
+    /// An old copy that went would be held.
+    ReleasedToHeld,
+    /// The health of an object is another one.
+    Health,
+    /// A taint would be added that was not.
+    TaintAdded,
+    /// A taint would not be added that was.
+    TaintNotAdded,
+    /// Taints would be removed that were not, or the other way round.
+    TaintRemoval,
+    /// A workload that found no place would be placed.
+    Placed,
+    /// A workload that was placed would find no place.
+    NotPlaced,
+    /// A workload would be placed elsewhere.
+    PlacedElsewhere,
+    /// The plugin would not have answered, and its fail-static rule would have applied.
+    Fault,
+    /// The verdict is the same, and its reasons are others.
+    ReasonOnly,
+    /// Others would have been asked what they were not asked then.
+    CannotTell,
+}
+
+impl Class {
+    /// A line for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::HeldToReleased => "old copies that were held would go",
+            Self::ReleasedToHeld => "old copies that went would be held",
+            Self::Health => "another health",
+            Self::TaintAdded => "taints that were not added would be",
+            Self::TaintNotAdded => "taints that were added would not be",
+            Self::TaintRemoval => "other taints would be removed",
+            Self::Placed => "workloads without a place would have one",
+            Self::NotPlaced => "workloads with a place would have none",
+            Self::PlacedElsewhere => "workloads would be placed elsewhere",
+            Self::Fault => "the plugin would not have answered",
+            Self::ReasonOnly => "the same verdict for another reason",
+            Self::CannotTell => "cannot be told, because others would have been asked something else",
+        }
+    }
+
+    /// Whether what happens would have been different, as far as can be told.
+    pub fn changes_verdict(self) -> bool {
+        self != Self::ReasonOnly
+    }
+}
+
+/// One decision that would have come out differently.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Id of the decision.
+    pub id: u64,
+    /// In which way.
+    pub class: Class,
+    /// What it is about, as `Kind namespace/name`.
+    pub subject: String,
+    /// The member cluster, if it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// What was decided.
+    pub before: String,
+    /// What would have been.
+    pub after: String,
+}
+
+/// What a plugin changes about recorded decisions.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// Decisions that the plugin has a say in.
+    pub compared: usize,
+    /// Those of them that come out the same byte for byte.
+    pub unchanged: usize,
+    /// Decisions in which a version of the plugin was asked already.
+    pub replaced: usize,
+    /// How many changes there are of each class.
+    pub classes: BTreeMap<Class, usize>,
+    /// The changes, in order of id.
+    pub changes: Vec<Change>,
+    /// Decisions whose plugin saw values that were redacted.
+    pub redacted: usize,
+}
+
+impl Comparison {
+    /// Whether any verdict would have been another one.
+    pub fn changes_verdicts(&self) -> bool {
+        self.classes.keys().any(|class| class.changes_verdict())
+    }
+}
+
+/// Decides again with a plugin in place of the one of the same name, or before all others if there was none.
+pub fn compare(records: &[Stored], plugin: &Arc<dyn Policy>, name: &str) -> Comparison {
+    let (mut comparison, replayer) = (Comparison::default(), Replayer::default());
+    let mut last: Option<&Arc<StoredCase>> = None;
+    for stored in records {
+        let Some(kept) = &stored.case else { continue };
+        if last.is_some_and(|last| Arc::ptr_eq(last, kept)) || !has_a_say(plugin.as_ref(), &kept.case) {
+            continue;
+        }
+        last = Some(kept);
+        comparison.compared += 1;
+        comparison.redacted += usize::from(kept.redacted > 0);
+        let replaces = kept.case.policies.iter().any(|seat| seat.policy.name == name);
+        comparison.replaced += usize::from(replaces);
+        let mut after = kept.case.decide(&with(&replayer, &kept.case, plugin, name));
+        redact(&mut after);
+        if differences(&kept.case.plan, &after).is_empty() {
+            comparison.unchanged += 1;
+            continue;
+        }
+        for change in changes(stored, &kept.case, &after) {
+            *comparison.classes.entry(change.class).or_default() += 1;
+            comparison.changes.push(change);
+        }
+    }
+    comparison
+}
+
+fn has_a_say(plugin: &dyn Policy, case: &Case) -> bool {
+    let object = match &case.question {
+        Question::Health { object, .. } => Some(object),
+        _ => None,
+    };
+    let text = |name: &str| object.and_then(|object| object.get(name)?.as_str()).unwrap_or_default();
+    let covers = |capability: &Capability| {
+        let kind = capability.object_kind.as_ref();
+        let fits = kind.is_none_or(|(version, kind)| (text("apiVersion"), text("kind")) == (version, kind));
+        case.kinds().contains(&capability.kind) && fits
+    };
+    plugin.capabilities().iter().any(covers)
+}
+
+/// The policies of a case with the plugin among them.
+fn with(replayer: &Replayer, case: &Case, plugin: &Arc<dyn Policy>, name: &str) -> PolicySet {
+    let own = |seat: &bulkhead_core::journal::Seat| (seat.policy.name == name).then(|| Arc::clone(plugin));
+    let policies = case.policies(|seat| own(seat).or_else(|| replayer.same(seat)));
+    if case.policies.iter().any(|seat| seat.policy.name == name) {
+        return policies;
+    }
+    let first = Member { policy: Arc::clone(plugin), mode: Mode::Enforce, weight: 1 };
+    let members = std::iter::once(first).chain(policies.members().iter().cloned());
+    PolicySet::composed(members.collect(), policies.composition())
+}
+
+fn changes(stored: &Stored, case: &Case, after: &Value) -> Vec<Change> {
+    let before = &case.plan;
+    let entry = &stored.record.entry;
+    let change = |class, cluster: Option<&str>, before: String, after: String| Change {
+        id: stored.record.id,
+        class,
+        subject: entry.subject.to_string(),
+        cluster: cluster.map(str::to_owned).or_else(|| entry.cluster.clone()),
+        before,
+        after,
+    };
+    if after.to_string().contains(NO_ANSWER) {
+        return vec![change(Class::CannotTell, None, verdict(case, before), verdict(case, after))];
+    }
+    let mut found = match &case.question {
+        Question::Finish { .. } => ends(before, after, &change),
+        Question::Taint { .. } => taints(before, after, &change),
+        Question::Schedule { .. } => {
+            placement(before, after).map(|class| change(class, None, place(before), place(after))).into_iter().collect()
+        }
+        Question::Health { .. } if before["health"] != after["health"] => {
+            vec![change(Class::Health, None, text(&before["health"]), reasoned(&after["health"], after))]
+        }
+        Question::Health { .. } | Question::Evict { .. } | Question::Failover { .. } => Vec::new(),
+    };
+    let faults = |plan: &Value| plan["remarks"]["faults"].as_array().map_or(0, Vec::len);
+    if faults(after) > faults(before) {
+        let fault = after["remarks"]["faults"].as_array().and_then(|faults| faults.last()).cloned().unwrap_or_default();
+        let told = format!("{}: {}", text(&fault["kind"]), text(&fault["message"]));
+        found.push(change(Class::Fault, None, verdict(case, before), told));
+    }
+    if found.is_empty() {
+        let (before, after) = (because(before), because(after));
+        found.push(change(Class::ReasonOnly, None, before, after));
+    }
+    found
+}
+
+/// How each task ends: `released`, `held` or `calledOff`.
+fn ends_of(plan: &Value) -> BTreeMap<String, (&'static str, Value)> {
+    let mut ends = BTreeMap::new();
+    for end in ["released", "held", "calledOff"] {
+        for item in plan[end].as_array().into_iter().flatten() {
+            ends.insert(text(&item["task"]["fromCluster"]), (end, item["because"].clone()));
+        }
+    }
+    ends
+}
+
+fn ends(before: &Value, after: &Value, change: &impl Fn(Class, Option<&str>, String, String) -> Change) -> Vec<Change> {
+    let (before, after) = (ends_of(before), ends_of(after));
+    let mut found = Vec::new();
+    for (cluster, (end, because)) in &after {
+        let Some((was, why)) = before.get(cluster).filter(|(was, _)| was != end) else { continue };
+        let class = if *end == "held" { Class::ReleasedToHeld } else { Class::HeldToReleased };
+        let told = |end: &str, because: &Value| format!("{end} ({})", reason(because));
+        found.push(change(class, Some(cluster), told(was, why), told(end, because)));
+    }
+    found
+}
+
+fn taints(
+    before: &Value,
+    after: &Value,
+    change: &impl Fn(Class, Option<&str>, String, String) -> Change,
+) -> Vec<Change> {
+    let named = |plan: &Value, list: &str| -> Vec<String> {
+        let items = plan[list].as_array().into_iter().flatten();
+        items.map(|item| format!("{}:{}", text(&item["taint"]["key"]), text(&item["taint"]["effect"]))).collect()
+    };
+    let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+    let (was, is) = (named(before, "added"), named(after, "added"));
+    let mut found = Vec::new();
+    if is.iter().any(|taint| !was.contains(taint)) {
+        found.push(change(Class::TaintAdded, None, told(&was), told(&is)));
+    }
+    if was.iter().any(|taint| !is.contains(taint)) {
+        found.push(change(Class::TaintNotAdded, None, told(&was), told(&is)));
+    }
+    let (was, is) = (named(before, "removed"), named(after, "removed"));
+    if was != is {
+        found.push(change(Class::TaintRemoval, None, told(&was), told(&is)));
+    }
+    found
+}
+
+fn placement(before: &Value, after: &Value) -> Option<Class> {
+    let (was, is) = (before["outcome"].get("place"), after["outcome"].get("place"));
+    match (was, is) {
+        (Some(was), Some(is)) => (was != is).then_some(Class::PlacedElsewhere),
+        (None, Some(_)) => Some(Class::Placed),
+        (Some(_), None) => Some(Class::NotPlaced),
+        (None, None) => None,
+    }
+}
+
+/// Where a plan of the scheduler places a workload, or why nowhere.
+pub(super) fn place(plan: &Value) -> String {
+    let outcome = &plan["outcome"];
+    match outcome.get("place").and_then(Value::as_array) {
+        Some(targets) if targets.is_empty() => "nowhere".to_owned(),
+        Some(targets) => {
+            let one =
+                |target: &Value| format!("{}:{}", text(&target["name"]), target["replicas"].as_i64().unwrap_or(0));
+            targets.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        None => ["clear", "keep"]
+            .iter()
+            .find_map(|kind| outcome.get(*kind)?.get("message")?.as_str())
+            .map_or_else(|| "nothing".to_owned(), str::to_owned),
+    }
+}
+
+/// What a plan comes to, in one line.
+fn verdict(case: &Case, plan: &Value) -> String {
+    match &case.question {
+        Question::Schedule { .. } => place(plan),
+        Question::Health { .. } => text(&plan["health"]),
+        Question::Finish { .. } => {
+            ends_of(plan).iter().map(|(cluster, (end, _))| format!("{cluster} {end}")).collect::<Vec<_>>().join(", ")
+        }
+        Question::Taint { .. } => {
+            let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
+            format!("{} taints added, {} removed", count("added"), count("removed"))
+        }
+        Question::Evict { .. } | Question::Failover { .. } => plan.to_string(),
+    }
+}
+
+fn because(plan: &Value) -> String {
+    let first = |list: &str| plan[list].as_array().and_then(|items| items.first()).map(|item| item["because"].clone());
+    let found =
+        plan.get("because").cloned().or_else(|| ["held", "released", "added", "removed"].into_iter().find_map(first));
+    found.map_or_else(String::new, |because| reason(&because))
+}
+
+fn reasoned(verdict: &Value, plan: &Value) -> String {
+    format!("{} ({})", text(verdict), reason(&plan["because"]))
+}
+
+/// A reason of a plan with who gave it.
+pub(super) fn reason(because: &Value) -> String {
+    let (code, message) = (text(&because["reason"]["code"]), text(&because["reason"]["message"]));
+    let said = if message.is_empty() { code } else { format!("{code}: {message}") };
+    match because["policy"]["name"].as_str() {
+        Some(policy) => format!("{policy}: {said}"),
+        None => said,
+    }
+}
+
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

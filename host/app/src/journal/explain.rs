@@ -1,0 +1,136 @@
+//! Why a decision came out as it did: a tree of what was looked at.
+
+use bulkhead_core::decide::schedule::ScheduleExplanation;
+use bulkhead_core::journal::Outcome;
+use bulkhead_core::time::Time;
+use bulkhead_journal::Stored;
+use serde::Serialize;
+
+use super::findings;
+use super::replay::Replayer;
+use crate::render;
+
+/// Something that was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// What looked: a gate, a rule or a policy.
+    pub gate: String,
+    /// What it came to, in a word or two.
+    pub verdict: String,
+    /// What was seen.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub observed: String,
+    /// What it was measured by.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub threshold: String,
+    /// What would have changed it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub would_change: String,
+    /// What it is made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<Finding>,
+}
+
+/// One decision, explained.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The record.
+    #[serde(flatten)]
+    pub record: bulkhead_core::journal::Record,
+    /// Its time in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Why it was decided at that moment; empty without a case.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trigger: String,
+    /// Digest of the snapshot; empty without a case.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
+    /// What was looked at, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// How a scheduling result came about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<ScheduleExplanation>,
+}
+
+/// Explains a record from what is kept of it.
+pub fn explain(stored: &Stored) -> Explanation {
+    let mut explanation = Explanation {
+        record: stored.record.clone(),
+        at_ms: stored.record.entry.at.as_millis(),
+        trigger: String::new(),
+        snapshot: String::new(),
+        findings: Vec::new(),
+        scheduling: None,
+    };
+    let Some(kept) = &stored.case else { return explanation };
+    let case = &kept.case;
+    explanation.trigger.clone_from(&case.trigger);
+    explanation.snapshot.clone_from(&kept.snapshot);
+    explanation.findings = findings::of(case, stored.record.entry.cluster.as_deref());
+    let replayer = Replayer::default();
+    let plan = case.reschedule(&case.policies(|seat| replayer.same(seat)), true);
+    explanation.scheduling = plan.and_then(|plan| plan.explanation);
+    explanation
+}
+
+impl Explanation {
+    /// The explanation for people. Times are those of the clock, or, if there is a `start`, from there on.
+    pub fn text(&self, start: Option<Time>) -> String {
+        let entry = &self.record.entry;
+        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let mut lines = vec![format!("#{} {:?} {}{on}", self.record.id, entry.decision, entry.subject)];
+        let by = entry.because.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
+        lines.push(format!("  at       {} by {}{by}", moment(entry.at, start), entry.controller));
+        lines.push(format!("  because  {}", entry.because.reason));
+        if !entry.effect.is_empty() {
+            lines.push(format!("  effect   {}", entry.effect));
+        }
+        if self.record.outcome == Outcome::Abandoned {
+            lines.push("  outcome  abandoned: it could not be put into effect and was decided again".to_owned());
+        }
+        if !self.trigger.is_empty() {
+            lines.push(format!("  trigger  {}", self.trigger));
+        }
+        let mut from: Vec<_> =
+            entry.inputs.iter().map(|input| format!("{}@{}", input.subject, input.resource_version)).collect();
+        from.extend((!self.snapshot.is_empty()).then(|| format!("snapshot {}", self.snapshot)));
+        if !from.is_empty() {
+            lines.push(format!("  from     {}", from.join(", ")));
+        }
+        tree(&self.findings, "  ", &mut lines);
+        let mut text = lines.join("\n") + "\n";
+        if let Some(scheduling) = &self.scheduling {
+            text.push_str(&render::schedule(scheduling));
+        }
+        text
+    }
+}
+
+fn moment(at: Time, start: Option<Time>) -> String {
+    match start {
+        Some(start) => render::duration(at.millis_since(start).max(0)),
+        None => format!("{at}"),
+    }
+}
+
+fn tree(findings: &[Finding], indent: &str, lines: &mut Vec<String>) {
+    for (index, finding) in findings.iter().enumerate() {
+        let is_last = index + 1 == findings.len();
+        let (branch, trunk) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        lines.push(format!("{indent}{branch}{}: {}", finding.gate, finding.verdict));
+        let below = if finding.within.is_empty() { "   " } else { "│  " };
+        for (word, text) in [
+            ("observed", &finding.observed),
+            ("against", &finding.threshold),
+            ("would change it", &finding.would_change),
+        ] {
+            if !text.is_empty() {
+                lines.push(format!("{indent}{trunk}{below}{word}: {text}"));
+            }
+        }
+        tree(&finding.within, &format!("{indent}{trunk}"), lines);
+    }
+}

@@ -1,0 +1,317 @@
+//! What each sort of decision looked at, as a tree.
+
+use bulkhead_core::decide::evict::{self, Tolerance};
+use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
+use bulkhead_core::decide::failover::HealthMemory;
+use bulkhead_core::decide::failover::memory;
+use bulkhead_core::decide::finish::result::{ScheduleResult, schedule_result};
+use bulkhead_core::journal::{Answer, Asked, Case, Question};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
+
+use super::diff::{place, reason, text};
+use super::explain::Finding;
+
+/// What a decision looked at. `cluster` narrows it to the part that a record is about.
+pub(super) fn of(case: &Case, cluster: Option<&str>) -> Vec<Finding> {
+    match &case.question {
+        Question::Taint { .. } => taint(case),
+        Question::Evict { .. } => evict(case),
+        Question::Schedule { binding, .. } => schedule(case, binding),
+        Question::Finish { binding, .. } => finish(case, binding, cluster),
+        Question::Failover { binding, .. } => failover(case, binding, cluster),
+        Question::Health { .. } => health(case),
+    }
+}
+
+fn finding(gate: impl Into<String>, verdict: impl Into<String>) -> Finding {
+    Finding { gate: gate.into(), verdict: verdict.into(), ..Finding::default() }
+}
+
+/// Every answer to calls about `about`, or all of them.
+fn answers(case: &Case, about: Option<&str>) -> Vec<Finding> {
+    let concerns = |asked: &&Asked| about.is_none_or(|about| asked.about == about);
+    case.calls.iter().filter(concerns).map(|asked| answer(case, asked)).collect()
+}
+
+fn answer(case: &Case, asked: &Asked) -> Finding {
+    let gate = case.policies.get(asked.seat).map_or_else(
+        || format!("policy {}", asked.seat),
+        |seat| {
+            let mode =
+                if seat.mode.as_str() == "enforce" { String::new() } else { format!(" [{}]", seat.mode.as_str()) };
+            let version =
+                if seat.build.is_some() { format!(", version {}", seat.policy.version) } else { String::new() };
+            format!("{}{version}{mode}", seat.policy)
+        },
+    );
+    let (verdict, observed) = told(&asked.answer);
+    Finding { observed, ..finding(gate, verdict) }
+}
+
+fn told(answer: &Answer) -> (String, String) {
+    use bulkhead_core::call::{EvictionVerdict, TaintChange};
+    match answer {
+        Answer::Health(verdict) => (verdict.health.as_str().to_owned(), verdict.reason.to_string()),
+        Answer::ClusterTaint(changes) if changes.is_empty() => ("no change".to_owned(), String::new()),
+        Answer::ClusterTaint(changes) => {
+            let one = |change: &TaintChange| match change {
+                TaintChange::Add { taint, reason } => (format!("+{taint}"), reason.to_string()),
+                TaintChange::Remove { key, effect, reason } => {
+                    (format!("-{key}:{}", effect.as_str()), reason.to_string())
+                }
+            };
+            let (changes, reasons): (Vec<_>, Vec<_>) = changes.iter().map(one).unzip();
+            (changes.join(", "), reasons.join("; "))
+        }
+        Answer::Filter(filtered) => {
+            let fit = filtered.clusters - filtered.unfit.len().min(filtered.clusters);
+            (format!("{fit} of {} clusters fit", filtered.clusters), String::new())
+        }
+        Answer::Score(runs) => {
+            let one = |(score, count): &(i64, usize)| {
+                if *count == 1 { score.to_string() } else { format!("{score} ×{count}") }
+            };
+            (format!("scores {}", runs.iter().map(one).collect::<Vec<_>>().join(", ")), String::new())
+        }
+        Answer::EvictionCheck(EvictionVerdict::Release(reason)) => ("release".to_owned(), reason.to_string()),
+        Answer::EvictionCheck(EvictionVerdict::Hold { reason, .. }) => ("hold".to_owned(), reason.to_string()),
+        Answer::EvictionCheck(EvictionVerdict::Abstain) => ("no opinion".to_owned(), String::new()),
+        Answer::Fault { kind, message } => (format!("no answer ({})", kind.code()), message.clone()),
+    }
+}
+
+fn ready_of(cluster: &Cluster, case: &Case) -> String {
+    cluster.ready().map_or_else(
+        || "no Ready condition".to_owned(),
+        |ready| {
+            let since = ready
+                .last_transition_time
+                .map_or_else(String::new, |since| format!(" for {} s", case.now.millis_since(since).max(0) / 1000));
+            format!("Ready is {}{since} ({})", ready.status.as_str(), ready.reason)
+        },
+    )
+}
+
+fn taint(case: &Case) -> Vec<Finding> {
+    let Some(cluster) = case.clusters.first() else { return Vec::new() };
+    let taints: Vec<_> = cluster.spec.taints.iter().map(ToString::to_string).collect();
+    let taints = if taints.is_empty() { "no taints".to_owned() } else { taints.join(", ") };
+    let said = answers(case, None).into_iter().filter(|finding| finding.verdict != "no change").collect();
+    vec![
+        Finding {
+            observed: format!("{}; {taints}", ready_of(cluster, case)),
+            ..finding("cluster", cluster.name.clone())
+        },
+        Finding {
+            would_change: "another Ready condition, or another rule".to_owned(),
+            within: said,
+            ..finding("taint rules", format!("{} were asked", case.policies.len()))
+        },
+    ]
+}
+
+fn evict(case: &Case) -> Vec<Finding> {
+    let Question::Evict { binding, cluster, options, pre_check, pauses, limits } = &case.question else {
+        return Vec::new();
+    };
+    let Some(source) = case.cluster(cluster) else { return vec![finding("cluster", format!("{cluster} is gone"))] };
+    let mut findings = vec![tolerations(case, binding, source, *options)];
+    let scope = PauseScope { cluster, workload: &binding.spec.resource };
+    findings.push(match paused(pauses, scope, case.now) {
+        Some(paused) => Finding {
+            would_change: format!("deleting EvictionPause {}", paused.by),
+            ..finding("pause", paused.because().reason.message)
+        },
+        None => Finding {
+            observed: format!("none of {} EvictionPauses in force covers it", pauses.len()),
+            ..finding("pause", "none")
+        },
+    });
+    let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
+    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &case.clusters);
+    let possible: Vec<_> = case
+        .clusters
+        .iter()
+        .filter(|other| other.name != *cluster)
+        .filter(|other| has_target(*pre_check, &binding.spec, &placement, cluster, &[std::sync::Arc::clone(other)]))
+        .map(|other| other.name.as_str())
+        .collect();
+    let possible = if possible.is_empty() { "none by itself".to_owned() } else { possible.join(", ") };
+    findings.push(Finding {
+        observed: format!("clusters that could take it: {possible}"),
+        threshold: format!("eviction-pre-check {}", canonical_word(pre_check)),
+        would_change: if open {
+            "no other cluster that is ready, selected and tolerated".to_owned()
+        } else {
+            "another cluster that is ready, selected by the placement and not tainted against it".to_owned()
+        },
+        ..finding("somewhere to go", if open { "yes" } else { "no" })
+    });
+    let rates =
+        [("all", Some(limits.per_second)), ("group", limits.group_per_second), ("cluster", limits.cluster_per_second)];
+    let rates = rates.iter().filter_map(|(of, rate)| Some(format!("{of} {}/s", (*rate)?)));
+    findings.push(Finding {
+        observed: limits.brake.clone(),
+        threshold: rates.collect::<Vec<_>>().join(", "),
+        ..finding("rate", "its slot was open")
+    });
+    findings
+}
+
+fn canonical_word<T: serde::Serialize>(value: &T) -> String {
+    text(&bulkhead_core::journal::canonical(value))
+}
+
+fn tolerations(case: &Case, binding: &Binding, source: &Cluster, options: evict::EvictOptions) -> Finding {
+    let evicting = source.spec.taints.iter().filter(|taint| options.evicts(taint));
+    let aged = |taint: &bulkhead_core::model::Taint| {
+        let age = taint.time_added.map(|since| case.now.millis_since(since).max(0) / 1000);
+        age.map_or_else(|| taint.to_string(), |age_s| format!("{taint} for {age_s} s"))
+    };
+    let taints: Vec<_> = evicting.map(aged).collect();
+    let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
+    let (verdict, would_change) = match evict::tolerance(&source.spec.taints, &placement.cluster_tolerations, case.now)
+    {
+        Tolerance::Not(taint) => {
+            ("not tolerated".to_owned(), format!("a toleration of {} in the placement, or the taint going", taint.key))
+        }
+        Tolerance::For { remaining_ms: 0 } => {
+            ("the toleration has run out".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
+        }
+        Tolerance::For { remaining_ms } => {
+            (format!("tolerated for {} s more", remaining_ms / 1000), "the time, or the taint going".to_owned())
+        }
+        Tolerance::Forever => ("tolerated for ever".to_owned(), "a placement without that toleration".to_owned()),
+        Tolerance::Untainted if taints.is_empty() => {
+            ("no taint that evicts".to_owned(), "a NoExecute taint on the cluster".to_owned())
+        }
+        Tolerance::Untainted => ("preferred to leave".to_owned(), "failover.cluster of the policy".to_owned()),
+    };
+    let hard =
+        placement.cluster_tolerations.iter().filter(|toleration| toleration.effect != Some(TaintEffect::NoSchedule));
+    Finding {
+        observed: if taints.is_empty() { String::new() } else { format!("{}: {}", source.name, taints.join(", ")) },
+        threshold: format!("{} tolerations in the applied placement", hard.count()),
+        would_change,
+        ..finding("taints", verdict)
+    }
+}
+
+fn schedule(case: &Case, binding: &Binding) -> Vec<Finding> {
+    let now: Vec<_> =
+        binding.spec.clusters.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect();
+    let before = if now.is_empty() { "nowhere".to_owned() } else { now.join(", ") };
+    vec![Finding {
+        observed: format!(
+            "{} clusters, {} replicas, placed {before} before",
+            case.clusters.len(),
+            binding.spec.replicas
+        ),
+        within: answers(case, None),
+        ..finding("scheduler", place(&case.plan))
+    }]
+}
+
+fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
+    let Question::Finish { options, .. } = &case.question else { return Vec::new() };
+    let tasks = binding.spec.graceful_eviction_tasks.iter();
+    let mut findings = Vec::new();
+    for task in tasks.filter(|task| cluster.is_none_or(|cluster| task.from_cluster == cluster)) {
+        findings.push(by_hand(task));
+        findings.push(source(case, binding, task));
+        let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+        let limit_s = own_s.unwrap_or(options.timeout_s);
+        let age_s = task.creation_timestamp.map(|created| case.now.millis_since(created).max(0) / 1000);
+        let over = task.creation_timestamp.is_some_and(|created| case.now > created.plus_seconds(limit_s));
+        let whose = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
+        findings.push(Finding {
+            observed: age_s.map_or_else(|| "the task has no time stamp yet".to_owned(), |age_s| format!("{age_s} s")),
+            threshold: format!("{limit_s} s ({whose}), then {}", canonical_word(&options.purge_without_replacement)),
+            would_change: if over { "a longer grace period".to_owned() } else { "waiting until it is over".to_owned() },
+            ..finding("grace period", if over { "over" } else { "not over" })
+        });
+        let checks = answers(case, Some(&task.from_cluster));
+        let asked = if checks.is_empty() { "not asked".to_owned() } else { format!("{} were asked", checks.len()) };
+        findings.push(Finding {
+            threshold: format!(
+                "rule {}",
+                bulkhead_core::journal::canonical(&case.composition.eviction_check).to_string().trim_matches('"')
+            ),
+            would_change: "another answer of one of them".to_owned(),
+            within: checks,
+            ..finding("eviction checks", asked)
+        });
+        findings.push(outcome(case, &task.from_cluster));
+    }
+    findings
+}
+
+fn by_hand(task: &GracefulEvictionTask) -> Finding {
+    let (verdict, would_change) = match task.suppress_deletion {
+        Some(true) => ("held by a person", "setting suppressDeletion to false"),
+        Some(false) => ("released by a person", ""),
+        None => ("nobody said anything", "setting suppressDeletion of the task"),
+    };
+    Finding { would_change: would_change.to_owned(), ..finding("suppressDeletion", verdict) }
+}
+
+fn source(case: &Case, binding: &Binding, task: &GracefulEvictionTask) -> Finding {
+    let placed = match schedule_result(binding) {
+        ScheduleResult::Present => "the workload is placed elsewhere",
+        ScheduleResult::Empty => "the workload found no other place",
+        ScheduleResult::NoneYet => "the scheduler has not placed the workload yet",
+    };
+    let ready = case.cluster(&task.from_cluster).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
+    Finding {
+        observed: format!("{ready}; {placed}"),
+        would_change: "the cluster being well again while the workload has no other place".to_owned(),
+        ..finding("old cluster", task.from_cluster.clone())
+    }
+}
+
+/// How a task ends, from the plan.
+fn outcome(case: &Case, cluster: &str) -> Finding {
+    for (list, verdict) in
+        [("released", "the old copy may go"), ("held", "the old copy stays"), ("calledOff", "called off")]
+    {
+        let mut items = case.plan[list].as_array().into_iter().flatten();
+        if let Some(item) = items.find(|item| item["task"]["fromCluster"] == cluster) {
+            return Finding { observed: reason(&item["because"]), ..finding("so", verdict) };
+        }
+    }
+    finding("so", "the task was stamped with the time")
+}
+
+fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
+    let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+    let toleration = application.and_then(|application| application.decision_conditions.toleration_seconds);
+    let remembered: HealthMemory = memory::read(binding);
+    let targets = binding.spec.clusters.iter().map(|target| target.name.as_str());
+    targets
+        .filter(|name| cluster.is_none_or(|cluster| cluster == *name))
+        .map(|name| {
+            let health = binding.status.aggregated_status.iter().find(|item| item.cluster_name == name);
+            let health = health.and_then(|item| item.health).map_or("not reported", |health| health.as_str());
+            let unhealthy_s = remembered.get(name).map_or(0, |seen| seen.unhealthy_ms(case.now) / 1000);
+            let evicted = case.plan["evicted"].as_array().into_iter().flatten();
+            let leaves = evicted.filter(|item| item["task"]["fromCluster"] == name).count() > 0;
+            Finding {
+                observed: format!("{health}, unhealthy for {unhealthy_s} s so far"),
+                threshold: format!("tolerationSeconds {}", toleration.unwrap_or(300)),
+                would_change: "a healthy report in time, a longer toleration, or an EvictionPause".to_owned(),
+                ..finding(format!("application on {name}"), if leaves { "leaves" } else { "stays for now" })
+            }
+        })
+        .collect()
+}
+
+fn health(case: &Case) -> Vec<Finding> {
+    let rule = bulkhead_core::journal::canonical(&case.composition.health);
+    vec![Finding {
+        threshold: format!("rule {}", text(&rule)),
+        observed: reason(&case.plan["because"]),
+        would_change: "another report of the member cluster, or another interpreter".to_owned(),
+        within: answers(case, None),
+        ..finding("health", text(&case.plan["health"]))
+    }]
+}

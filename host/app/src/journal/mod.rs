@@ -1,0 +1,78 @@
+//! What can be done with recorded decisions: made again, compared, told.
+//!
+//! [`Recording`] writes a journal, [`load`] reads one. [`replay`] makes decisions again, [`diff`] makes them with
+//! another plugin, [`explain`] says how they came about.
+
+pub mod diff;
+pub mod explain;
+mod findings;
+pub mod replay;
+pub mod select;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, bail};
+use bulkhead_core::journal::Sink;
+use bulkhead_journal::{Bounds, Contents, Opened, Writer};
+
+/// A journal that a command writes from its beginning to its end.
+pub struct Recording {
+    writer: Arc<Writer>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Recording {
+    /// Starts a journal in a directory that has none.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be written, or has a journal already.
+    pub fn start(directory: &Path) -> anyhow::Result<Self> {
+        let failure = Arc::new(Mutex::new(None));
+        let failed = Arc::clone(&failure);
+        let opened = Writer::open(directory, Bounds::default(), move |error| {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        });
+        let Opened { writer, records, .. } = opened.context("--journal")?;
+        if records > 0 {
+            bail!(
+                "--journal {}: there is a journal with {records} decisions already; name another directory or remove it",
+                directory.display()
+            );
+        }
+        Ok(Self { writer: Arc::new(writer), failure })
+    }
+
+    /// Where decisions go.
+    pub fn sink(&self) -> Box<dyn Sink> {
+        Box::new(Arc::clone(&self.writer))
+    }
+
+    /// Ends the journal.
+    ///
+    /// # Errors
+    ///
+    /// Something could not be written.
+    pub fn end(self) -> anyhow::Result<()> {
+        if let Some(failure) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            bail!("--journal: {failure}");
+        }
+        self.writer.sync().context("--journal")
+    }
+}
+
+/// Reads a journal. What is wrong with parts of it is in [`Contents::problems`].
+///
+/// # Errors
+///
+/// There is no journal, or none of it can be read.
+pub fn load(directory: &Path) -> anyhow::Result<Contents> {
+    let contents = bulkhead_journal::read(directory).context("--journal")?;
+    if contents.records.is_empty()
+        && let Some(problem) = contents.problems.first()
+    {
+        bail!("--journal: {problem}");
+    }
+    Ok(contents)
+}

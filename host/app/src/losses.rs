@@ -1,0 +1,154 @@
+//! `bulkhead what-if`.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bulkhead::render;
+use bulkhead::what_if::{self, Answer, Question};
+use bulkhead_controllers::flags::{Flags, GoDuration};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use crate::engines::EngineArguments;
+use crate::exit;
+use crate::run::settings::Settings;
+
+/// Most workloads that are listed one by one.
+const SHOWN_MAX: usize = 50;
+
+/// Say what would happen if member clusters were lost, from exported objects.
+///
+/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses from files, decides as the controllers would, in
+/// virtual time, and writes nothing. A workload counts as placed when it is scheduled. Ends with exit code 0 if
+/// everything that leaves finds a place, with 1 if not, and with 2 if the export is bad.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Directory of exported objects, as `kubectl get clusters,resourcebindings -A -o json` prints them.
+    #[arg(value_name = "DIR")]
+    export: PathBuf,
+
+    /// Clusters that are lost.
+    #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "CLUSTER")]
+    down: Vec<String>,
+
+    /// For how long they are lost; for good if it is left out.
+    #[arg(long = "for", value_name = "DURATION")]
+    lasts: Option<GoDuration>,
+
+    /// Evictions per second, in place of resource-eviction-rate.
+    #[arg(long, value_name = "NUMBER")]
+    rate: Option<f64>,
+
+    /// How far to look, at most.
+    #[arg(long, default_value = "24h", value_name = "DURATION")]
+    horizon: GoDuration,
+
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+
+    #[command(flatten)]
+    engines: EngineArguments,
+
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Tables for people.
+    Text,
+    /// As data.
+    Json,
+}
+
+/// Runs the command: no is something that is left without a place, an error a bad export or argument.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    exit::code(try_run(arguments))
+}
+
+fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let mut flags = arguments.settings.over(&Map::new())?;
+    if let Some(rate) = arguments.rate {
+        flags.resource_eviction_rate = rate;
+        flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;
+    }
+    let export = what_if::load(&arguments.export)?;
+    for note in export.notes.iter().cloned().chain(off(&flags)) {
+        writeln!(anstream::stderr(), "note: {note}")?;
+    }
+    let registry = bulkhead::standard::registry(&flags, arguments.engines.start(flags.pod_detail())?);
+    let (down, lasts, horizon) = (arguments.down.clone(), arguments.lasts, arguments.horizon);
+    let answer = what_if::play(export, &registry, &Question { down, lasts, horizon, flags })?;
+    let mut out = anstream::stdout().lock();
+    match arguments.output {
+        Output::Text => write!(out, "{}", text(&answer))?,
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&data(&answer))?)?,
+    }
+    out.flush()?;
+    Ok(answer.nowhere.is_empty())
+}
+
+/// What keeps everything where it is, whatever happens.
+fn off(flags: &Flags) -> Option<String> {
+    let message = "with these settings no taint evicts; --feature-gates Failover=true and \
+                   --enable-no-execute-taint-eviction=true switch failover on";
+    (!flags.evict_options().no_execute).then(|| message.to_owned())
+}
+
+fn data(answer: &Answer) -> Value {
+    json!(answer)
+}
+
+fn text(answer: &Answer) -> String {
+    let mut out = String::new();
+    let time = |ms: u64| render::duration(i64::try_from(ms).unwrap_or(i64::MAX));
+    let _ = writeln!(out, "TAINTS");
+    for taint in &answer.taints {
+        let _ = writeln!(out, "  {:>9}  {}  {}", time(taint.at_ms), taint.cluster, taint.change);
+    }
+    let _ = writeln!(out, "\nMOVES: {}", answer.moves.len());
+    for moved in answer.moves.iter().take(SHOWN_MAX) {
+        let to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster}:+{replicas}")).collect();
+        let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
+        let _ = writeln!(out, "  {:>9}  {}  {} → {to}", time(moved.at_ms), moved.binding, moved.from);
+    }
+    more(&mut out, answer.moves.len());
+    if let Some(last) = answer.last_move_ms {
+        let _ = writeln!(out, "  the last one moves {} after the loss", time(last));
+    }
+    let _ = writeln!(out, "\nSTAYS: {}", answer.stays.len());
+    for stay in answer.stays.iter().take(SHOWN_MAX) {
+        let _ = writeln!(out, "  {} on {}: {}: {}", stay.binding, stay.cluster, stay.gate, stay.why);
+    }
+    more(&mut out, answer.stays.len());
+    if answer.waiting > 0 {
+        let _ = writeln!(out, "  {} still wait for their turn at the end", answer.waiting);
+    }
+    let _ = writeln!(out, "\nNOWHERE TO GO: {}", answer.nowhere.len());
+    for unplaced in answer.nowhere.iter().take(SHOWN_MAX) {
+        let _ = writeln!(out, "  {}: {}", unplaced.binding, unplaced.why);
+    }
+    more(&mut out, answer.nowhere.len());
+    let _ = writeln!(out, "\nREPLICAS");
+    for load in &answer.load {
+        let down = if load.down { "  lost" } else { "" };
+        let _ = writeln!(
+            out,
+            "  {}  {} → {} ({:+}){down}",
+            load.cluster,
+            load.before,
+            load.after,
+            load.after - load.before
+        );
+    }
+    out
+}
+
+fn more(out: &mut String, count: usize) {
+    if count > SHOWN_MAX {
+        let _ = writeln!(out, "  … and {} more; -o json has all of them", count - SHOWN_MAX);
+    }
+}

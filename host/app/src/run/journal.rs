@@ -1,0 +1,144 @@
+//! `bulkhead run --journal`: decisions outlive the process, and nothing is done that cannot be recorded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_controllers::WritePermit;
+use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::journal::{Case, Decision, Record, Sink};
+use bulkhead_journal::{Bounds, Opened, Writer};
+use clap::Args;
+use tokio::sync::Notify;
+
+use super::say;
+
+/// How often what was recorded is made to outlive the machine. A process that dies loses nothing in between.
+const SYNC: Duration = Duration::from_secs(1);
+
+#[derive(Args)]
+#[command(next_help_heading = "Journal")]
+pub(super) struct JournalArguments {
+    /// Directory that every decision is recorded in before it is acted upon, for `bulkhead history`, `explain`, `replay`
+    /// and `diff`. Each process needs one of its own. When it cannot be written the process stops.
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+
+    /// Most bytes of the journal; the oldest decisions go first.
+    #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().bytes_max, requires = "journal")]
+    journal_bytes_max: u64,
+
+    /// How long decisions are kept.
+    #[arg(long, value_name = "DURATION", default_value = "720h", requires = "journal")]
+    journal_age_max: GoDuration,
+}
+
+/// A journal that is being written.
+pub(super) struct Running {
+    /// Id of the last record that was there before.
+    pub(super) last_id: u64,
+    /// Where records go.
+    writer: Arc<Writer>,
+    failed: Arc<Notify>,
+}
+
+impl JournalArguments {
+    /// Opens the journal that was asked for. If it cannot be written later, the permit ends before the write that was
+    /// to follow.
+    pub(super) fn open(&self, permit: &WritePermit) -> anyhow::Result<Option<Running>> {
+        let Some(directory) = &self.journal else { return Ok(None) };
+        let age_max_ms = i64::try_from(self.journal_age_max.0.as_millis()).unwrap_or(i64::MAX);
+        let bounds = Bounds { bytes_max: self.journal_bytes_max, age_max_ms, ..Bounds::default() };
+        open(directory, bounds, permit).map(Some)
+    }
+}
+
+fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Result<Running> {
+    let failed = Arc::new(Notify::new());
+    let (ended, told) = (permit.clone(), Arc::clone(&failed));
+    let on_failure = move |error: &bulkhead_journal::JournalError| {
+        ended.end();
+        say(&format!("the journal cannot be written, so nothing is done any more: {error}"));
+        told.notify_one();
+    };
+    let Opened { writer, last_id, records, cut } = Writer::open(directory, bounds, on_failure)?;
+    if let Some(cut) = cut {
+        say(&format!("journal {cut}"));
+    }
+    say(&format!("journal {} has {records} decisions", directory.display()));
+    Ok(Running { last_id, writer: Arc::new(writer), failed })
+}
+
+impl Running {
+    /// Where the controllers' records go: to the journal and, those that somebody would want to see, to the log.
+    pub(super) fn sink(&self) -> Box<dyn Sink> {
+        Box::new(Logged(Arc::clone(&self.writer)))
+    }
+
+    /// Makes what was recorded outlive the machine, over and over. Returns when the journal cannot be written.
+    pub(super) async fn keep_up(&self) -> String {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.failed.notified() => return "the journal cannot be written".to_owned(),
+                () = tokio::time::sleep(SYNC) => {}
+            }
+            let writer = Arc::clone(&self.writer);
+            match tokio::task::spawn_blocking(move || writer.sync()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return format!("the journal cannot be written: {error}"),
+                Err(error) => return format!("the journal cannot be written: {error}"),
+            }
+        }
+    }
+}
+
+/// A journal whose weighty records are in the log too.
+struct Logged(Arc<Writer>);
+
+impl Sink for Logged {
+    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
+        self.0.keep(record, case);
+        if is_weighty(record.entry.decision) {
+            let entry = &record.entry;
+            let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+            let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
+            let (decision, subject, reason) = (entry.decision, &entry.subject, &entry.because.reason);
+            say(&format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.id));
+        }
+    }
+
+    fn abandon(&self, id: u64) {
+        self.0.abandon(id);
+    }
+}
+
+/// What changes where something runs, or keeps it from changing.
+fn is_weighty(decision: Decision) -> bool {
+    use Decision as D;
+    match decision {
+        D::Scheduled
+        | D::NotScheduled
+        | D::Tainted
+        | D::Untainted
+        | D::Evicted
+        | D::EvictionsWait
+        | D::EvictionsResumed
+        | D::Held
+        | D::Released
+        | D::CalledOff
+        | D::PluginFault
+        | D::PluginsChanged => true,
+        D::Bound
+        | D::Unbound
+        | D::Dispatched
+        | D::Withdrawn
+        | D::Applied
+        | D::Removed
+        | D::RemovalWaits
+        | D::ReadyChanged
+        | D::Tolerated
+        | D::HealthChanged
+        | D::ShadowDiverged => false,
+    }
+}

@@ -1,0 +1,114 @@
+//! What a process owns beside Karmada.
+
+use anyhow::bail;
+use bulkhead_controllers::controller_names;
+use bulkhead_controllers::permissions::Mode;
+
+/// Reads the name of a mode.
+///
+/// # Errors
+///
+/// What there is, when there is no such mode.
+pub(super) fn parse(text: &str) -> Result<Mode, String> {
+    let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
+    found.ok_or_else(|| format!("there are {}", Mode::ALL.map(Mode::name).join(", ")))
+}
+
+/// The modes of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Modes(Vec<Mode>);
+
+impl Modes {
+    /// # Errors
+    ///
+    /// When modes contradict each other.
+    pub(super) fn new(modes: &[Mode]) -> anyhow::Result<Self> {
+        if modes.contains(&Mode::Report)
+            && let Some(other) = modes.iter().find(|mode| **mode != Mode::Report)
+        {
+            bail!("--mode report,{}: a process that only reports writes nothing; leave one of them out", other.name());
+        }
+        Ok(Self(modes.to_vec()))
+    }
+
+    /// Whether a mode is among them.
+    pub(super) fn has(&self, mode: Mode) -> bool {
+        self.0.contains(&mode)
+    }
+
+    /// Whether nothing may be written.
+    pub(super) fn only_reports(&self) -> bool {
+        self.has(Mode::Report)
+    }
+
+    /// Whether a controller belongs to one of them. To report is to decide like `evict`.
+    fn runs(&self, controller: &str) -> bool {
+        let deciding = |mode: &Mode| if *mode == Mode::Report { Mode::Evict } else { *mode };
+        self.0.iter().map(deciding).any(|mode| mode.duties().iter().any(|duty| duty.name == controller))
+    }
+
+    /// The controllers of the modes that a list in Karmada's syntax names: the first entry that speaks of a controller
+    /// decides.
+    ///
+    /// # Errors
+    ///
+    /// The name of a controller that does not exist, or that is named and belongs to none of the modes.
+    pub(super) fn controllers(&self, list: &[String]) -> anyhow::Result<Vec<&'static str>> {
+        for entry in list {
+            let name = entry.strip_prefix('-').unwrap_or(entry);
+            if name != "*" && !controller_names().any(|known| known == name) {
+                let known: Vec<_> = controller_names().collect();
+                bail!("--controllers: there is no controller {name}; there are {}", known.join(", "));
+            }
+            if name != "*" && entry == name && !self.runs(name) {
+                bail!("--controllers: {name} does not run in this --mode; it does in mode all");
+            }
+        }
+        let decides = |name: &str| {
+            let exact = list.iter().find_map(|entry| match entry.strip_prefix('-') {
+                Some(off) => (off == name).then_some(false),
+                None => (entry == name).then_some(true),
+            });
+            exact.unwrap_or_else(|| list.iter().any(|entry| entry == "*"))
+        };
+        Ok(controller_names().filter(|name| self.runs(name) && decides(name)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(modes: &[Mode], list: &[&str]) -> anyhow::Result<Vec<&'static str>> {
+        Modes::new(modes)?.controllers(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn controllers_are_chosen_in_karmadas_syntax() {
+        let all = |list: &[&str]| chosen(&[Mode::All], list);
+        assert_eq!(all(&["*"]).unwrap().len(), controller_names().count());
+        assert_eq!(all(&["scheduler", "binding"]).unwrap(), ["scheduler", "binding"]);
+        let most = all(&["*", "-taintManager"]).unwrap();
+        assert!(most.len() + 1 == controller_names().count() && !most.contains(&"taintManager"));
+        let error = all(&["sheduler"]).unwrap_err().to_string();
+        assert!(error.contains("no controller sheduler") && error.contains("scheduler"), "{error}");
+    }
+
+    #[test]
+    fn a_mode_runs_what_it_owns() {
+        assert_eq!(chosen(&[Mode::Finish], &["*"]).unwrap(), ["gracefulEviction"]);
+        assert_eq!(chosen(&[Mode::Interpret], &["*"]).unwrap(), [""; 0]);
+        let evict = chosen(&[Mode::Evict, Mode::Interpret], &["*"]).unwrap();
+        assert!(evict.contains(&"taintManager") && !evict.contains(&"scheduler"), "{evict:?}");
+        assert_eq!(evict, chosen(&[Mode::Report], &["*"]).unwrap());
+        let error = chosen(&[Mode::Evict], &["scheduler"]).unwrap_err().to_string();
+        assert!(error.contains("scheduler does not run in this --mode"), "{error}");
+    }
+
+    #[test]
+    fn reporting_goes_with_nothing_that_writes() {
+        let error = Modes::new(&[Mode::Report, Mode::Evict]).unwrap_err().to_string();
+        assert!(error.contains("report,evict"), "{error}");
+        assert!(Modes::new(&[Mode::Report]).unwrap().only_reports());
+    }
+}

@@ -1,0 +1,129 @@
+//! What records must and must not say.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bulkhead_core::decide::finish::FinishOptions;
+use bulkhead_core::journal::{Case, Decision, Question, Record, differences};
+use bulkhead_core::model::{Binding, GracefulEvictionTask, Health};
+
+use crate::simulation::inject::SABOTEUR;
+
+/// What is known of the records so far.
+#[derive(Default)]
+pub(super) struct Recorded {
+    /// Evictions that were recorded, as binding and cluster.
+    evicted: BTreeSet<(String, String)>,
+    /// Tasks that may end, as binding and cluster.
+    ended: BTreeSet<(String, String)>,
+    last_case: Option<Arc<Case>>,
+}
+
+type Broken = (&'static str, String);
+
+impl Recorded {
+    /// Whether an eviction was recorded.
+    pub(super) fn has_eviction(&self, binding: &str, cluster: &str) -> bool {
+        self.evicted.contains(&(binding.to_owned(), cluster.to_owned()))
+    }
+
+    /// Whether it was recorded that a task ends.
+    pub(super) fn has_end(&self, binding: &str, cluster: &str) -> bool {
+        self.ended.contains(&(binding.to_owned(), cluster.to_owned()))
+    }
+
+    /// What is wrong with a record.
+    pub(super) fn look(&mut self, record: &Record, case: Option<&Arc<Case>>) -> Vec<Broken> {
+        let entry = &record.entry;
+        let key = || (entry.subject.key(), entry.cluster.clone().unwrap_or_default());
+        let mut broken = Vec::new();
+        match entry.decision {
+            Decision::Evicted => {
+                self.evicted.insert(key());
+            }
+            Decision::Released | Decision::CalledOff => {
+                self.ended.insert(key());
+            }
+            _ => {}
+        }
+        broken.extend(sabotage(record));
+        let Some(case) = case else {
+            let needs = matches!(entry.decision, Decision::Evicted | Decision::Released | Decision::Scheduled);
+            broken.extend(needs.then(|| ("S7", format!("record {} has nothing to replay it from", record.id))));
+            return broken;
+        };
+        if !self.last_case.as_ref().is_some_and(|last| Arc::ptr_eq(last, case)) {
+            self.last_case = Some(Arc::clone(case));
+            broken.extend(replay(record, case));
+        }
+        match (&case.question, entry.decision) {
+            (Question::Finish { binding, options }, Decision::Released) => {
+                broken.extend(released(record, case, binding, *options));
+            }
+            (Question::Evict { .. }, Decision::Evicted) => broken.extend(all_dead(record, case)),
+            _ => {}
+        }
+        broken
+    }
+}
+
+fn replay(record: &Record, case: &Case) -> Option<Broken> {
+    let again = case.decide(&case.policies(|_| None));
+    let difference = differences(&case.plan, &again).into_iter().next()?;
+    Some(("S7", format!("record {} does not replay: {difference:?}", record.id)))
+}
+
+/// A plugin that fails may delay things. What it is named for must not change anything.
+fn sabotage(record: &Record) -> Option<Broken> {
+    use Decision as D;
+    let entry = &record.entry;
+    let by_saboteur = entry.because.policy.as_ref().is_some_and(|policy| policy.name == SABOTEUR);
+    let acts =
+        matches!(entry.decision, D::Evicted | D::Released | D::Tainted | D::Untainted | D::Scheduled | D::Removed);
+    let says_sick = entry.decision == D::HealthChanged && entry.effect != Health::Unknown.as_str();
+    (by_saboteur && (acts || says_sick))
+        .then(|| ("S4", format!("record {}: {:?} because of a plugin that fails", record.id, entry.decision)))
+}
+
+/// What the binding itself says, whatever the decision says of it.
+fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOptions) -> Option<Broken> {
+    let cluster = record.entry.cluster.as_deref().unwrap_or_default();
+    let task = binding.spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster);
+    let Some(task) = task else { return Some(("S1", format!("record {}: there is no task for {cluster}", record.id))) };
+    if task.suppress_deletion == Some(false) {
+        return None;
+    }
+    let is_healthy = |name: &str| {
+        let reported = binding.status.aggregated_status.iter().find(|item| item.cluster_name == name);
+        reported.and_then(|item| item.health) == Some(Health::Healthy)
+    };
+    let targets = &binding.spec.clusters;
+    let replaced = !targets.is_empty() && targets.iter().all(|target| is_healthy(&target.name));
+    let waited = is_over(task, case, options) && !targets.is_empty();
+    (!replaced && !waited).then(|| {
+        let reason = &record.entry.because.reason;
+        let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
+        (
+            "S1",
+            format!(
+                "record {}: {} is left for [{}] which is not healthy ({reason})",
+                record.id,
+                cluster,
+                names.join(", ")
+            ),
+        )
+    })
+}
+
+fn is_over(task: &GracefulEvictionTask, case: &Case, options: FinishOptions) -> bool {
+    let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+    let limit_s = own_s.unwrap_or(options.timeout_s);
+    task.creation_timestamp.is_some_and(|created| case.now > created.plus_seconds(limit_s))
+}
+
+fn all_dead(record: &Record, case: &Case) -> Option<Broken> {
+    let clusters = &case.clusters;
+    let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
+    let drained = record.entry.because.reason.code == bulkhead_core::decide::evict::REASON_DRAINED;
+    (dead && !drained).then(|| ("S3", format!("record {}: evicted while every cluster looks dead", record.id)))
+}

@@ -1,0 +1,158 @@
+//! `--journal` and the commands that read it: what they print, how they end, what they say of bad input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::bulkhead;
+
+fn example() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    root.join("examples/nginx-duplicated/scenario.yaml")
+}
+
+/// A directory of its own for a test, with nothing in it.
+fn directory(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("journal").join(name);
+    let _ = fs::remove_dir_all(&directory);
+    directory
+}
+
+/// A journal of the example.
+fn journal(name: &str) -> PathBuf {
+    let directory = directory(name);
+    let output = record(&directory);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    directory
+}
+
+fn record(directory: &Path) -> Output {
+    bulkhead().arg("simulate").arg(example()).arg("--journal").arg(directory).output().unwrap()
+}
+
+/// Runs a command on a journal; returns its exit code, what it printed, and what it complained of.
+fn ask(journal: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = bulkhead().args(arguments).arg("--journal").arg(journal).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[track_caller]
+fn check(journal: &Path, arguments: &[&str], code: i32, parts: &[&str]) -> String {
+    let (got, told, complaint) = ask(journal, arguments);
+    assert_eq!(got, Some(code), "{arguments:?}: {told}{complaint}");
+    for part in parts {
+        assert!(told.contains(part) || complaint.contains(part), "{arguments:?}: no {part:?} in: {told}{complaint}");
+    }
+    told
+}
+
+#[test]
+fn a_recorded_run_is_listed_explained_and_made_again() {
+    let journal = journal("whole");
+    let told =
+        check(&journal, &["history"], 0, &["Evicted", "ResourceBinding default/nginx-deployment", "TaintUntolerated"]);
+    let evicted = told.lines().find(|line| line.contains("  Evicted ")).unwrap();
+    let id = evicted.split_whitespace().next().unwrap().trim_start_matches('#');
+    check(
+        &journal,
+        &["explain", id],
+        0,
+        &["taints: not tolerated", "somewhere to go: yes", "would change it:", "snapshot "],
+    );
+    check(&journal, &["explain", "default/nginx-deployment"], 0, &["Scheduled", "Evicted", "Released"]);
+    check(&journal, &["replay", id], 0, &["1 decision made again, 1 exactly"]);
+    let all = check(&journal, &["replay", "--all"], 0, &["exactly"]);
+    assert!(!all.contains("differently"), "{all}");
+    let only = check(&journal, &["history", "member1", "--decision", "tainted", "--last", "1"], 0, &["Tainted"]);
+    assert_eq!(only.lines().count(), 1, "{only}");
+}
+
+#[test]
+fn data_is_json() {
+    let journal = journal("json");
+    let data = |arguments: &[&str]| -> serde_json::Value {
+        let (code, told, complaint) = ask(&journal, arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {complaint}");
+        serde_json::from_str(&told).unwrap()
+    };
+    let history = data(&["history", "-o", "json"]);
+    assert_eq!(history[0]["record"]["id"], 1);
+    assert!(history[0]["atMs"].is_i64());
+    let explained = data(&["explain", "default/nginx-deployment", "-o", "json"]);
+    assert!(explained[0]["findings"][0]["gate"].is_string());
+    let replayed = data(&["replay", "--all", "-o", "json"]);
+    assert!(replayed["exact"].as_u64().unwrap() > 5 && replayed["different"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_plugin_that_changes_verdicts_ends_with_1() {
+    let journal = journal("plugin");
+    let folder = directory("scripts");
+    fs::create_dir_all(&folder).unwrap();
+    let script = |name: &str, verdict: &str| {
+        let path = folder.join(name);
+        fs::write(&path, format!("function EvictionCheck(binding, task, observed, now)\n  return '{verdict}'\nend\n"))
+            .unwrap();
+        path.display().to_string()
+    };
+    let (holds, silent) = (script("holds.lua", "hold"), script("silent.lua", "abstain"));
+    check(
+        &journal,
+        &["diff", "--plugin", &holds],
+        1,
+        &["old copies that went would be held", "- released", "+ held (holds: "],
+    );
+    check(&journal, &["diff", "--plugin", &silent], 0, &["unchanged"]);
+    check(
+        &journal,
+        &["diff", "--plugin", &holds, "--replaces", "nobody"],
+        2,
+        &["no recorded decision had a plugin of that name"],
+    );
+    check(&journal, &["diff", "--plugin", "missing.lua"], 2, &["missing.lua"]);
+}
+
+#[test]
+fn bad_names_say_what_there_is() {
+    let journal = journal("names");
+    check(&journal, &["explain", "100000"], 2, &["there is no decision 100000; the journal has 1 to "]);
+    check(&journal, &["history", "default/nginx"], 2, &["did you mean default/nginx-deployment?"]);
+    check(&journal, &["history", "--decision", "evict"], 2, &["there is no decision evict; there are Bound, "]);
+    check(&journal, &["replay"], 2, &["<ID>"]);
+    check(&journal, &["replay", "nginx"], 2, &["is no id of a decision"]);
+}
+
+#[test]
+fn bad_journals_say_what_is_wrong() {
+    let nothing = directory("nothing");
+    check(&nothing, &["history"], 2, &["reading the directory", "nothing"]);
+    fs::create_dir_all(&nothing).unwrap();
+    check(&nothing, &["replay", "--all"], 2, &["there is no journal in this directory"]);
+    let journal = journal("damaged");
+    assert_eq!(record(&journal).status.code(), Some(2), "a second run must not be added to the first");
+    let segment = journal.join("segment-0000000001.journal");
+    let mut bytes = fs::read(&segment).unwrap();
+    let whole = bytes.clone();
+    bytes.truncate(whole.len() - 3);
+    fs::write(&segment, &bytes).unwrap();
+    check(&journal, &["replay", "--all"], 0, &["note: ", "bytes are torn"]);
+    let mut bytes = whole;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    check(&journal, &["replay", "--all"], 2, &["damaged or changed at byte", "not every decision could be read"]);
+    check(&journal, &["history"], 0, &["warning: ", "Bound"]);
+}
+
+#[test]
+fn faults_are_named_and_promises_hold() {
+    let trials = |arguments: &[&str]| bulkhead().arg("simulate").arg(example()).args(arguments).output().unwrap();
+    let output = trials(&["--seeds", "2", "--faults", "flap,crash-after-write,late-watches"]);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("2 seeds") && told.contains("every promise held"), "{told}");
+    let output = trials(&["--seeds", "2", "--faults", "earthquake"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
+}

@@ -1,0 +1,248 @@
+//! The taints of Cluster objects (Karmada: `pkg/controllers/cluster/cluster_controller.go`, `pkg/controllers/taint`).
+//!
+//! Unlike in Karmada one controller writes all taints, from all cluster-taint policies at once: the Ready
+//! condition's, ClusterTaintPolicies', plugins'. So a taint that a policy wants is put back when somebody removed
+//! it by hand, and no two writers compete for the list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_api::Cluster;
+use bulkhead_core::call::CallKind;
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
+use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::model;
+use bulkhead_core::model::{ConditionHistory, Taint};
+use bulkhead_core::names::keys;
+use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_core::time::Time;
+use bulkhead_plugin::Layer;
+use bulkhead_plugins_builtin::{ClusterDrains, ClusterTaintPolicyRule, TaintPolicyOptions};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{self, Action, Error};
+use crate::deliberation::Basis;
+use crate::events::EventType;
+use crate::flags::FeatureGate;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::patch_if_unchanged;
+
+const NAME: &str = "cluster-taint-controller";
+const WORKERS: usize = 5;
+
+/// Runs the controller, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let (clusters, telling) = (Arc::clone(&queue), context.clone());
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        tell_foreign_effects(&telling, change);
+        if !matches!(change, Change::Deleted(_)) {
+            clusters.add(Key::of(change.object()));
+        }
+    });
+    let failover = context.flags.gate(FeatureGate::Failover);
+    let policies = failover.then(|| {
+        let context = context.clone();
+        let taint_policies = Arc::clone(&context.stores.taint_policies);
+        taint_policies.subscribe(move |_| load_taint_policies(&context))
+    });
+    let draining = context.clone();
+    let _drains = context.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
+    // What a policy left behind that was deleted while nobody looked goes only once all policies are known.
+    let (listing, rechecked) = (context.clone(), Arc::clone(&queue));
+    let complete = async move {
+        listing.stores.cluster_drains.listed().await;
+        listing.stores.taint_policies.listed().await;
+        load_taint_policies(&listing);
+        for cluster in listing.stores.clusters.list() {
+            rechecked.add(Key::of(&*cluster));
+        }
+    };
+    let (rules, all) = (Arc::clone(&queue), Arc::clone(&context.stores.clusters));
+    let _rules = context.registry.subscribe(move || {
+        for cluster in all.list() {
+            rules.add(Key::of(&*cluster));
+        }
+    });
+    let recheck = recheck(context.clone(), Arc::clone(&queue));
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    let reconciling = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
+    futures::join!(recheck, reconciling, complete);
+    drop(policies);
+}
+
+/// Says when a cluster gets a taint whose effect means nothing here. It is left where it is and does nothing.
+fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
+    let (before, cluster) = match change {
+        Change::Added(cluster) => (&[][..], cluster),
+        Change::Updated { old, new } => (&*old.spec.taints, new),
+        Change::Deleted(_) => return,
+    };
+    for taint in cluster.spec.taints.iter().filter(|taint| taint.effect.is_foreign()) {
+        if !before.iter().any(|known| known.same_identity(taint)) {
+            let message = format!("The effect of the taint {taint} means nothing here: it is ignored and left alone.");
+            context.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
+        }
+    }
+}
+
+async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+    let cluster = context.stores.clusters.get(&key).filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
+    let Some(cluster) = cluster else { return Ok(Action::Wait) };
+    let model = cluster.to_model();
+    let asking = context.asking(context.policies(), &[CallKind::ClusterTaint]);
+    let (options, now) = (taint_options(&context), context.clock.now());
+    let plan = taint::decide(&model, asking.policies(), options, now);
+    let case = || Basis {
+        trigger: "the cluster, a policy or a condition of the cluster changed, or its time came",
+        now,
+        question: Question::Taint { options },
+        clusters: vec![Arc::new(model.clone())],
+        plan: plan::taint(&plan),
+    };
+    let case = if plan.is_empty() { None } else { asking.case(case) };
+    write_taints(&context, &cluster, plan, case).await?;
+    Ok(Action::Wait)
+}
+
+/// Looks at clusters again whose taints depend on how long something has been so.
+async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
+    let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
+    loop {
+        ticks.tick().await;
+        for cluster in context.stores.clusters.list() {
+            if needs_a_look(&context, &cluster.to_model()) {
+                queue.add(Key::of(&*cluster));
+            }
+        }
+    }
+}
+
+/// A cluster that is not ready, or whose taints time alone would change.
+fn needs_a_look(context: &Context, cluster: &model::Cluster) -> bool {
+    if !cluster.is_ready() {
+        return true;
+    }
+    let policies = context.policies();
+    let has_plugins = policies.iter().any(|policy| {
+        let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
+        taints && policy.id().engine != EngineKind::Builtin
+    });
+    let windowed = || context.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
+    let damped = !context.flags.cluster_taint_policy_damping_window.0.is_zero();
+    (has_plugins || damped || windowed())
+        && !taint::decide(cluster, &policies, taint_options(context), context.clock.now()).is_empty()
+}
+
+fn load_taint_policies(context: &Context) {
+    let failover = context.flags.gate(FeatureGate::Failover);
+    let policies = if failover { context.stores.taint_policies.list() } else { Vec::new() };
+    let created = |created: Option<&_>| created.map_or(Time::from_millis(0), bulkhead_api::time::from_meta);
+    let policies: Vec<_> = policies
+        .iter()
+        .map(|policy| (policy.name_any(), created(policy.metadata.creation_timestamp.as_ref()), policy.spec.clone()))
+        .collect();
+    let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(context));
+    let mut policies: Vec<Arc<dyn Policy>> =
+        rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
+    // Before all drains are known, a taint whose drain has not been seen yet would be taken away for a moment.
+    let drains = &context.stores.cluster_drains;
+    if drains.is_listed() {
+        let drains = drains.list();
+        let named = drains.iter().map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
+        policies.push(Arc::new(ClusterDrains::new(named.collect())));
+    }
+    context.registry.replace(Layer::TaintPolicies, policies);
+}
+
+fn taint_policy_options(context: &Context) -> TaintPolicyOptions {
+    TaintPolicyOptions {
+        cleans_up: context.flags.cluster_taint_policy_clean_up,
+        damping_window_s: context.flags.cluster_taint_policy_damping_window.as_secs(),
+    }
+}
+
+/// Without the gate the policies are not loaded, and their taints are left as they are.
+fn taint_options(context: &Context) -> TaintOptions {
+    let failover = context.flags.gate(FeatureGate::Failover);
+    TaintOptions {
+        cleans_up: context.flags.cluster_taint_policy_clean_up,
+        policies_are_complete: failover && context.stores.taint_policies.is_listed(),
+    }
+}
+
+async fn write_taints(
+    context: &Context,
+    cluster: &Cluster,
+    plan: TaintPlan,
+    case: Option<Arc<Case>>,
+) -> Result<(), Error> {
+    context.record_remarks(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.remarks);
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let record = |decision, (taint, because): (bulkhead_core::model::Taint, Because)| {
+        let record = Record {
+            controller: NAME,
+            subject: subject(cluster),
+            cluster: Some(cluster.name_any()),
+            decision,
+            because,
+            effect: taint.to_string(),
+            inputs: vec![input(cluster)],
+        };
+        context.record_decided(record, case.as_ref(), None)
+    };
+    let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
+    records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
+    let api: Api<Cluster> = Api::all(context.hub.clone());
+    let mut patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
+    context.sign(&mut patch, &records);
+    let patched = patch_if_unchanged(&api, cluster, patch).await;
+    let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
+    match context.settle(&records, patched) {
+        Ok(_) => {
+            let Some(taints) = plan.taints else { return Ok(()) };
+            let message = format!("Taint cluster succeed: {}.", taint::taints_message(&taints));
+            let events = context.events_of(&records);
+            events.emit(NAME, about(cluster), EventType::Normal, "TaintClusterSucceed", message);
+            Ok(())
+        }
+        Err(error) => {
+            if !error.is_conflict() {
+                let message = format!("Taint cluster failed: {error}");
+                context.events.emit(NAME, about(cluster), EventType::Warning, "TaintClusterFailed", message);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Taints, their owners and the history in one write: neither a taint without an owner nor the other way round.
+fn taint_patch(
+    taints: Option<&[Taint]>,
+    owners: Option<&BTreeMap<String, String>>,
+    history: Option<&ConditionHistory>,
+) -> Value {
+    let mut patch = json!({});
+    if let Some(taints) = taints {
+        // A merge patch leaves a list that is absent as it was, so an empty one is null.
+        patch["spec"]["taints"] = if taints.is_empty() { json!(null) } else { json!(taints) };
+    }
+    // An annotation is a text; what is not there any more is null.
+    let text = |is_empty: bool, value: Value| if is_empty { Value::Null } else { Value::String(value.to_string()) };
+    if let Some(owners) = owners {
+        patch["metadata"]["annotations"][keys::TAINT_OWNERS] = text(owners.is_empty(), json!(owners));
+    }
+    if let Some(history) = history {
+        patch["metadata"]["annotations"][keys::CONDITION_HISTORY] = text(history.is_empty(), json!(history));
+    }
+    patch
+}

@@ -1,0 +1,206 @@
+//! Attached bindings: those of objects that workloads depend on.
+
+use std::sync::Arc;
+
+use bulkhead_api::{AnyBinding, ResourceBinding};
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::depend::{self, Snapshot, Strategies};
+use bulkhead_core::journal::{Decision, Subject};
+use bulkhead_core::model::ObjectReference;
+use bulkhead_core::names::{self, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
+use kube::{Api, Resource, ResourceExt};
+
+use super::NAME;
+use crate::context::{Context, Record, about, input, subject};
+use crate::controller::{Error, is_not_found};
+use crate::events::EventType;
+use crate::kinds::ObjectKind;
+use crate::store::Key;
+
+/// Makes sure that an object that `independent` needs has a binding with a snapshot of it. Returns whether there was
+/// anything to write.
+pub(super) async fn ensure(
+    context: &Context,
+    independent: &ResourceBinding,
+    key: &Key,
+    (kind, object): (&ObjectKind, &Arc<DynamicObject>),
+) -> Result<bool, Error> {
+    let id = independent.permanent_id();
+    let id = id.ok_or_else(|| {
+        Error::NotYet(format!("ResourceBinding {} has no label {}", Key::of(independent), ResourceBinding::ID_LABEL))
+    })?;
+    let existing = context.stores.bindings.get(key);
+    if let Some(existing) = &existing {
+        usable(existing, kind, object)?;
+    }
+    let mut desired = existing.as_deref().cloned().unwrap_or_else(|| fresh(key, kind, object));
+    let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
+    desired.labels_mut().insert(names::depended_by_label(&namespace, &name), id.to_owned());
+    let clusters = depend::clusters(&independent.spec);
+    depend::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
+    desired.spec.resource = reference(kind, object);
+    let disagreements = settle_strategies(context, &mut desired, Some(independent));
+    if existing.as_deref() == Some(&desired) {
+        return Ok(false);
+    }
+    write(context, independent, existing.as_deref(), &desired).await?;
+    if !disagreements.is_empty() {
+        let message = format!("Dependency policy conflict detected: {disagreements}.");
+        context.events.emit(NAME, about(&desired), EventType::Warning, "DependencyPolicyConflict", message);
+    }
+    Ok(true)
+}
+
+/// Takes `independent` out of an attached binding. One that nobody needs any more goes, unless somebody else made it.
+pub(super) async fn remove(
+    context: &Context,
+    independent: &ResourceBinding,
+    attached: &ResourceBinding,
+) -> Result<(), Error> {
+    if attached.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let mut desired = attached.clone();
+    let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
+    desired.labels_mut().remove(&names::depended_by_label(&namespace, &name));
+    depend::detach(&mut desired.spec, &namespace, &name);
+    if desired.spec.required_by.is_empty() && is_ours(&desired) {
+        return delete(context, independent, attached).await;
+    }
+    settle_strategies(context, &mut desired, None);
+    match write(context, independent, Some(attached), &desired).await {
+        Err(Error::Api { source, .. }) if is_not_found(&source) => Ok(()),
+        written => written,
+    }
+}
+
+/// Whether a binding is there for dependants alone: no policy claims its object, and no other manager made it.
+fn is_ours(binding: &ResourceBinding) -> bool {
+    let claims = [keys::PROPAGATION_POLICY_ID, keys::CLUSTER_PROPAGATION_POLICY_ID, keys::BINDING_MANAGED_BY];
+    binding.spec.placement.is_none() && !claims.iter().any(|label| binding.labels().contains_key(*label))
+}
+
+/// Whether the binding that is there is one for that very object.
+fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &DynamicObject) -> Result<(), Error> {
+    let key = Key::of(existing);
+    if existing.metadata.deletion_timestamp.is_some() {
+        return Err(Error::NotYet(format!("ResourceBinding {key} is still being deleted")));
+    }
+    // Issue 6034: what belongs to an earlier object of that name goes with it, and a new one is made then.
+    let owner = existing.owner_references().iter().find(|owner| owner.controller == Some(true));
+    if owner.is_some_and(|owner| Some(&owner.uid) != object.metadata.uid.as_ref()) {
+        return Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")));
+    }
+    let (there, wanted) = (&existing.spec.resource, reference(kind, object));
+    let same = (&there.api_version, &there.kind, &there.namespace, &there.name)
+        == (&wanted.api_version, &wanted.kind, &wanted.namespace, &wanted.name);
+    if same { Ok(()) } else { Err(Error::Undecided(format!("ResourceBinding {key} is for {there}, not for {wanted}"))) }
+}
+
+fn fresh(key: &Key, kind: &ObjectKind, object: &DynamicObject) -> ResourceBinding {
+    let owner = OwnerReference {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    };
+    // An owner in another namespace would count as gone, and its binding with it.
+    let reachable = object.namespace().is_none_or(|namespace| namespace == key.namespace);
+    ResourceBinding {
+        metadata: ObjectMeta {
+            name: Some(key.name.clone()),
+            namespace: Some(key.namespace.clone()),
+            finalizers: Some(vec![ResourceBinding::FINALIZER.to_owned()]),
+            owner_references: reachable.then(|| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        ..ResourceBinding::default()
+    }
+}
+
+fn reference(kind: &ObjectKind, object: &DynamicObject) -> ObjectReference {
+    ObjectReference {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        resource_version: object.resource_version().unwrap_or_default(),
+    }
+}
+
+/// What holds for all dependants, where no policy says it. Returns what they do not agree on. `newer` is one of them that
+/// may be newer than what is known.
+fn settle_strategies(context: &Context, attached: &mut ResourceBinding, newer: Option<&ResourceBinding>) -> String {
+    if attached.spec.placement.is_some() {
+        return String::new();
+    }
+    let keys = depend::dependants(&attached.spec).into_iter().map(|(namespace, name)| Key::new(namespace, name));
+    let known: Vec<_> = keys.filter_map(|key| context.stores.bindings.get(&key)).collect();
+    let newest =
+        known.iter().map(|binding| newer.filter(|newer| Key::of(*newer) == Key::of(&**binding)).unwrap_or(binding));
+    let strategies = Strategies::of(newest.map(|binding| &binding.spec));
+    strategies.apply(&mut attached.spec);
+    strategies.disagreements()
+}
+
+async fn write(
+    context: &Context,
+    independent: &ResourceBinding,
+    existing: Option<&ResourceBinding>,
+    desired: &ResourceBinding,
+) -> Result<(), Error> {
+    let key = Key::of(desired);
+    let record = context.record(Record {
+        controller: NAME,
+        subject: Subject::new(&ResourceBinding::kind(&()), &key.namespace, &key.name),
+        cluster: None,
+        decision: Decision::Bound,
+        because: Because::rule("Dependency", format!("{} depends on it", independent.spec.resource)),
+        effect: effect(desired),
+        inputs: std::iter::once(independent).chain(existing).map(input).collect(),
+    });
+    let api: Api<ResourceBinding> = Api::namespaced(context.hub.clone(), &key.namespace);
+    let written = match existing {
+        None => api.create(&PostParams::default(), desired).await,
+        Some(_) => api.replace(&key.name, &PostParams::default(), desired).await,
+    };
+    context.settle(&[record], written.map_err(Error::api(format!("writing ResourceBinding {key}")))).map(|_| ())
+}
+
+/// Where the object goes from now on.
+fn effect(binding: &ResourceBinding) -> String {
+    let clusters = bulkhead_core::decide::dispatch::decide(&binding.spec).kept;
+    let clusters: Vec<_> = clusters.iter().map(String::as_str).collect();
+    format!(
+        "{} goes to {}",
+        binding.spec.resource,
+        if clusters.is_empty() { "no cluster".to_owned() } else { clusters.join(", ") }
+    )
+}
+
+async fn delete(context: &Context, independent: &ResourceBinding, attached: &ResourceBinding) -> Result<(), Error> {
+    let key = Key::of(attached);
+    let record = context.record(Record {
+        controller: NAME,
+        subject: subject(attached),
+        cluster: None,
+        decision: Decision::Unbound,
+        because: Because::rule("NotDependedOn", format!("{} was the last to depend on it", independent.spec.resource)),
+        effect: format!("ResourceBinding {key} is deleted"),
+        inputs: vec![input(independent), input(attached)],
+    });
+    // Somebody who begins to need it at this moment writes to it, and then it stays.
+    let preconditions = Preconditions { resource_version: attached.resource_version(), uid: attached.uid() };
+    let parameters = DeleteParams::background().preconditions(preconditions);
+    let api: Api<ResourceBinding> = Api::namespaced(context.hub.clone(), &key.namespace);
+    let deleted = match api.delete(&key.name, &parameters).await {
+        Err(error) if is_not_found(&error) => Ok(()),
+        deleted => deleted.map(|_| ()).map_err(Error::api(format!("deleting ResourceBinding {key}"))),
+    };
+    context.settle(&[record], deleted)
+}

@@ -1,0 +1,276 @@
+//! What a workload depends on goes where the workload goes (Karmada: `pkg/dependenciesdistributor`).
+//!
+//! The binding of a workload whose policy says `propagateDeps` is independent. The interpreters tell what its template
+//! needs; each of those objects gets an attached binding, which holds where the independent one runs in
+//! `spec.requiredBy`, and a label that leads back. An object may be needed by many, and be claimed by a policy of its own.
+//!
+//! Start reading at [`reconcile`]; `attach` writes attached bindings, [`decide::depend`](bulkhead_core::decide::depend)
+//! holds the rules.
+//!
+//! Differences from Karmada, all on purpose: a dependency stays beside an old copy that is still kept; an attached binding
+//! that nobody needs any more is deleted if no policy claims it, instead of staying empty; and what a switched-off feature
+//! gate has distributed is cleaned up.
+
+mod attach;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_api::ResourceBinding;
+use bulkhead_core::call::{Interpretation, Operation};
+use bulkhead_core::decide::depend;
+use bulkhead_core::model::DependentObjectReference;
+use bulkhead_core::names::{self, keys};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::json;
+
+use crate::context::{Context, HUB, about, subject};
+use crate::controller::{self, Action, Error};
+use crate::dynamic;
+use crate::events::EventType;
+use crate::flags::FeatureGate;
+use crate::kinds::ObjectKind;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::patch_if_unchanged;
+
+const NAME: &str = "dependencies-distributor";
+const WORKERS: usize = 5;
+
+/// Objects that are needed, by the key of their attached binding.
+type Needed = BTreeMap<Key, (ObjectKind, Arc<DynamicObject>)>;
+
+/// Runs the distributor, for ever.
+pub(crate) async fn run(context: Context) {
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let changed = Arc::clone(&queue);
+    let _bindings = context.stores.bindings.subscribe(move |change| {
+        if matters(change) {
+            changed.add(Key::of(change.object()));
+        }
+    });
+    let (changed, stores) = (Arc::clone(&queue), Arc::clone(&context.stores));
+    let _objects = context.templates.subscribe(move |origin, change| {
+        for (kind, object) in versions(&origin.kind, change) {
+            for binding in stores.bindings.by_index(&need(kind, &object.namespace().unwrap_or_default())) {
+                if references(&binding).iter().any(|reference| refers_to(reference, kind, object)) {
+                    changed.add(Key::of(&*binding));
+                }
+            }
+        }
+    });
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), key)
+    };
+    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+}
+
+/// What bindings can be found by: what they need, and who needs their object. No cluster has such a name.
+pub(crate) fn index(binding: &ResourceBinding) -> impl Iterator<Item = String> {
+    let needs = references(binding).into_iter();
+    let needs = needs.map(|it| need(&ObjectKind::new(it.api_version, it.kind), &it.namespace));
+    let dependants = depend::dependants(&binding.spec).into_iter();
+    needs.chain(dependants.map(|(namespace, name)| names::depended_by_label(&namespace, &name)))
+}
+
+fn need(kind: &ObjectKind, namespace: &str) -> String {
+    format!("needs {kind} {namespace}")
+}
+
+/// What a binding is recorded to need.
+fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
+    let text = binding.annotations().get(keys::DEPENDENCIES);
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &DynamicObject) -> bool {
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    depend::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), object.labels())
+}
+
+fn is_marked(binding: &ResourceBinding) -> bool {
+    binding.finalizers().iter().any(|finalizer| finalizer == keys::DEPENDENCIES_FINALIZER)
+}
+
+/// Whether a binding distributes dependencies, or did and has to clean up.
+fn matters(change: &Change<'_, ResourceBinding>) -> bool {
+    let concerns = |binding: &ResourceBinding| binding.spec.propagate_deps || is_marked(binding);
+    match change {
+        Change::Added(binding) => concerns(binding),
+        Change::Updated { old, new } => change.is_generation_change() && (concerns(old) || concerns(new)),
+        // Nothing goes before it has cleaned up.
+        Change::Deleted(_) => false,
+    }
+}
+
+/// The versions of an object that somebody may need; what changed in its status alone is none.
+fn versions<'a>(
+    kind: &'a ObjectKind,
+    change: &'a Change<'_, DynamicObject>,
+) -> Vec<(&'a ObjectKind, &'a DynamicObject)> {
+    let objects: Vec<&DynamicObject> = match change {
+        Change::Added(object) | Change::Deleted(object) => vec![object],
+        Change::Updated { old, new } if dynamic::is_template_change(change) => vec![old, new],
+        Change::Updated { .. } => Vec::new(),
+    };
+    objects.into_iter().map(|object| (kind, object)).collect()
+}
+
+async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+    let Some(binding) = context.stores.bindings.get(&key) else { return Ok(Action::Wait) };
+    let on = context.flags.gate(FeatureGate::PropagateDeps) && binding.spec.propagate_deps;
+    if !on || binding.metadata.deletion_timestamp.is_some() {
+        return release(&context, &binding).await;
+    }
+    if binding.spec.clusters.is_empty() && !is_marked(&binding) {
+        return Ok(Action::Wait);
+    }
+    let Some(references) = interpreted(&context, &binding).await? else { return Ok(Action::Wait) };
+    let binding = record(&context, &binding, &references).await?;
+    let synced = sync(&context, &binding, &references).await;
+    let (type_, reason, message) = match &synced {
+        Ok(0) => return Ok(Action::Wait),
+        Ok(_) => (
+            EventType::Normal,
+            "SyncScheduleResultToDependenciesSucceed",
+            "Sync schedule results to dependencies succeed.".to_owned(),
+        ),
+        Err(error) => (EventType::Warning, "SyncScheduleResultToDependenciesFailed", error.describe()),
+    };
+    context.events.emit(NAME, about(&*binding), type_, reason, message);
+    synced.map(|_| Action::Wait)
+}
+
+/// What the interpreters say that the template needs; none if nobody can tell, or if there is no template.
+async fn interpreted(
+    context: &Context,
+    binding: &ResourceBinding,
+) -> Result<Option<Vec<DependentObjectReference>>, Error> {
+    let resource = &binding.spec.resource;
+    let kind = ObjectKind::new(&resource.api_version, &resource.kind);
+    let template = dynamic::hub_object(context, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
+    let Some(template) = template else { return Ok(None) };
+    let object = Arc::new(dynamic::to_value(&kind, &template));
+    match context.interpret(NAME, &subject(binding), Operation::Dependencies { object: &object }).await {
+        Ok(Some(Interpretation::Dependencies(references))) => Ok(Some(references)),
+        Ok(_) => Ok(None),
+        Err(fault) => {
+            let message = format!("dependencies of {resource}: {}", fault.reason());
+            context.events.emit(NAME, about(binding), EventType::Warning, "GetDependenciesFailed", message.clone());
+            Err(Error::Undecided(message))
+        }
+    }
+}
+
+/// Writes down what a binding needs, and that it does not go before that is cleaned up. Returns it as it is then.
+async fn record(
+    context: &Context,
+    binding: &Arc<ResourceBinding>,
+    references: &[DependentObjectReference],
+) -> Result<Arc<ResourceBinding>, Error> {
+    let text = serde_json::to_string(references).unwrap_or_default();
+    if is_marked(binding) && binding.annotations().get(keys::DEPENDENCIES) == Some(&text) {
+        return Ok(Arc::clone(binding));
+    }
+    let mut finalizers = binding.finalizers().to_vec();
+    if !is_marked(binding) {
+        finalizers.push(keys::DEPENDENCIES_FINALIZER.to_owned());
+    }
+    let patch = json!({"metadata": {"finalizers": finalizers, "annotations": {keys::DEPENDENCIES: text}}});
+    let api = api(context, binding);
+    let recorded = patch_if_unchanged(&api, &**binding, patch).await;
+    let operation = format!("recording the dependencies of ResourceBinding {}", Key::of(&**binding));
+    recorded.map(Arc::new).map_err(Error::api(operation))
+}
+
+fn api(context: &Context, binding: &ResourceBinding) -> Api<ResourceBinding> {
+    Api::namespaced(context.hub.clone(), &binding.namespace().unwrap_or_default())
+}
+
+/// Attaches everything that is needed, detaches what is not any more. Returns how many bindings were written. One object
+/// does not stop the others; the first error is passed on.
+async fn sync(
+    context: &Context,
+    binding: &ResourceBinding,
+    references: &[DependentObjectReference],
+) -> Result<usize, Error> {
+    let (mut needed, mut error) = (Needed::new(), None);
+    for reference in references {
+        match objects(context, reference).await {
+            Ok(found) => needed.extend(found.into_iter().map(|(kind, object)| {
+                let name = names::binding_name(&kind.kind, &object.name_any());
+                (Key::new(binding.namespace().unwrap_or_default(), name), (kind, object))
+            })),
+            Err(failed) => drop(error.get_or_insert(failed)),
+        }
+    }
+    // Nobody brings itself along.
+    needed.remove(&Key::of(binding));
+    let mut written = 0;
+    // What could not be read may well be needed, so that nothing is taken away as long as something could not.
+    if error.is_none() {
+        for attached in attached_to(context, binding) {
+            if !needed.contains_key(&Key::of(&*attached)) {
+                attach::remove(context, binding, &attached).await?;
+                written += 1;
+            }
+        }
+    }
+    for (key, (kind, object)) in &needed {
+        match attach::ensure(context, binding, key, (kind, object)).await {
+            Ok(wrote) => written += usize::from(wrote),
+            Err(failed) => drop(error.get_or_insert(failed)),
+        }
+    }
+    error.map_or(Ok(written), Err)
+}
+
+/// The objects that a reference names or selects. One that is not there is none; it is looked for again when it comes.
+async fn objects(
+    context: &Context,
+    reference: &DependentObjectReference,
+) -> Result<Vec<(ObjectKind, Arc<DynamicObject>)>, Error> {
+    let kind = ObjectKind::new(&reference.api_version, &reference.kind);
+    context.templates.ensure(HUB, &kind, &context.kinds, || Ok(context.hub.clone())).await?;
+    if !reference.name.is_empty() {
+        let found = dynamic::hub_object(context, &kind, &Key::new(&reference.namespace, &reference.name)).await?;
+        return Ok(found.into_iter().map(|object| (kind.clone(), object)).collect());
+    }
+    let store = context.templates.store(HUB, &kind).filter(|store| store.is_listed());
+    let all = if let Some(store) = store {
+        store.list_namespace(&reference.namespace)
+    } else {
+        let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &reference.namespace);
+        let listed = api.list(&ListParams::default()).await.map_err(Error::api(format!("listing {kind}")))?;
+        listed.items.into_iter().map(Arc::new).collect()
+    };
+    let selected = all.into_iter().filter(|object| refers_to(reference, &kind, object));
+    Ok(selected.map(|object| (kind.clone(), object)).collect())
+}
+
+/// The bindings of objects that a binding is known to need.
+fn attached_to(context: &Context, binding: &ResourceBinding) -> Vec<Arc<ResourceBinding>> {
+    let label = names::depended_by_label(&binding.namespace().unwrap_or_default(), &binding.name_any());
+    context.stores.bindings.by_index(&label)
+}
+
+/// Takes a binding out of all that it needed, and lets it go.
+async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Action, Error> {
+    for attached in attached_to(context, binding) {
+        attach::remove(context, binding, &attached).await?;
+    }
+    if is_marked(binding) {
+        let others = binding.finalizers().iter().filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
+        let patch = json!({"metadata": {"finalizers": others.collect::<Vec<_>>()}});
+        let released = patch_if_unchanged(&api(context, binding), &**binding, patch).await;
+        match released {
+            Err(error) if controller::is_not_found(&error) => {}
+            released => {
+                released.map_err(Error::api(format!("releasing ResourceBinding {}", Key::of(&**binding))))?;
+            }
+        }
+    }
+    Ok(Action::Wait)
+}

@@ -1,0 +1,368 @@
+//! What each mode and each controller may do on the control plane, as data.
+//!
+//! The manifests in `host/deploy/chart/rbac` are made from it; `tests/tidy` fails when they differ, and when a
+//! controller or a kind is missing here. A request that a controller begins to make needs a line in this file.
+//!
+//! Left out on purpose: what controllers do in member clusters, which goes by the account that `bulkhead join` makes
+//! there, and discovery, which Kubernetes allows to everybody who is authenticated.
+//!
+//! Start reading at [`Mode::duties`].
+
+/// A set of rights on one kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// API group; empty for Kubernetes' core, `*` for all.
+    pub group: &'static str,
+    /// Plural, with `/status` for the subresource; `*` for all.
+    pub resource: &'static str,
+    /// Verbs as RBAC has them. The `update` of a status goes with a `get` of the object, after a conflict.
+    pub verbs: &'static [&'static str],
+    /// Where it holds.
+    pub place: Place,
+    /// The one object that it is about, if it is about one.
+    pub object: Option<&'static str>,
+    /// What it is needed for.
+    pub why: &'static str,
+}
+
+/// Where a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In all namespaces, or for objects without one.
+    Everywhere,
+    /// In the namespace of the Lease, `--leader-elect-resource-namespace`.
+    LeaseNamespace,
+    /// In one namespace.
+    Namespace(&'static str),
+}
+
+/// The rights that one controller, or one part of the program, needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duty {
+    /// The controller's name in `--controllers`, or what the part is called in messages.
+    pub name: &'static str,
+    /// Its rights.
+    pub rules: &'static [Rule],
+}
+
+/// How much of the work is Bulkhead's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Everything.
+    All,
+    /// Taints, evictions and their end.
+    Evict,
+    /// Only when evictions end.
+    Finish,
+    /// Nothing: it decides and writes nothing.
+    Report,
+    /// Nothing: it answers Karmada's questions about resources.
+    Interpret,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 5] = [Self::All, Self::Evict, Self::Finish, Self::Report, Self::Interpret];
+
+    /// Its name on the command line and in file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Evict => "evict",
+            Self::Finish => "finish",
+            Self::Report => "report",
+            Self::Interpret => "interpret",
+        }
+    }
+
+    /// What the process may do in this mode. Two modes together need what each of them needs.
+    pub const fn duties(self) -> &'static [Duty] {
+        match self {
+            Self::All => &[
+                LEADER_ELECTION,
+                INFORMERS,
+                EVENTS,
+                ADMISSION,
+                WEBHOOK_CERTIFICATE,
+                MEMBER_CREDENTIALS,
+                INTERPRETER_CUSTOMIZATION,
+                DETECTOR,
+                SCHEDULER,
+                BINDING,
+                EXECUTION,
+                WORK_STATUS,
+                BINDING_STATUS,
+                CLUSTER_STATUS,
+                CLUSTER,
+                CLUSTER_TAINT_POLICY,
+                TAINT_MANAGER,
+                CLUSTER_DRAIN,
+                GRACEFUL_EVICTION,
+                APPLICATION_FAILOVER,
+                DEPENDENCIES_DISTRIBUTOR,
+            ],
+            Self::Evict => &[
+                LEADER_ELECTION,
+                INFORMERS,
+                EVENTS,
+                ADMISSION,
+                WEBHOOK_CERTIFICATE,
+                CLUSTER_TAINT_POLICY,
+                TAINT_MANAGER,
+                CLUSTER_DRAIN,
+                GRACEFUL_EVICTION,
+                APPLICATION_FAILOVER,
+            ],
+            Self::Finish => &[LEADER_ELECTION, INFORMERS, EVENTS, ADMISSION, WEBHOOK_CERTIFICATE, GRACEFUL_EVICTION],
+            Self::Report => &[INFORMERS],
+            Self::Interpret => &[LEADER_ELECTION, INFORMERS, ADMISSION, WEBHOOK_CERTIFICATE, INTERPRETER_WEBHOOK],
+        }
+    }
+}
+
+const READ: &[&str] = &["list", "watch"];
+const GET: &[&str] = &["get"];
+const PATCH: &[&str] = &["patch"];
+const UPDATE: &[&str] = &["update"];
+
+const CLUSTERS: &str = "cluster.karmada.io";
+const POLICY: &str = "policy.karmada.io";
+const WORK: &str = "work.karmada.io";
+const CONFIG: &str = "config.karmada.io";
+const OURS: &str = "bulkhead.dev";
+
+const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str], why: &'static str) -> Rule {
+    Rule { group, resource, verbs, place: Place::Everywhere, object: None, why }
+}
+
+const fn within(place: Place, rule: Rule) -> Rule {
+    Rule { place, ..rule }
+}
+
+const fn only(object: &'static str, rule: Rule) -> Rule {
+    Rule { object: Some(object), ..rule }
+}
+
+const LEASES: &str = "coordination.k8s.io";
+/// Namespace of the credentials and the leases of member clusters, as in Karmada.
+const MEMBERS: Place = Place::Namespace("karmada-cluster");
+
+const LEADER_ELECTION: Duty = Duty {
+    name: "leader election",
+    rules: &[
+        within(Place::LeaseNamespace, rule(LEASES, "leases", &["create"], "make the Lease; a create has no name yet")),
+        within(
+            Place::LeaseNamespace,
+            only("bulkhead", rule(LEASES, "leases", &["get", "update"], "take, renew and release the Lease")),
+        ),
+    ],
+};
+
+const INFORMERS: Duty = Duty {
+    name: "informers",
+    rules: &[
+        rule(CLUSTERS, "clusters", READ, "which clusters there are, and how they are"),
+        rule(POLICY, "propagationpolicies", READ, "what is to be placed, and what failover it asks for"),
+        rule(POLICY, "clusterpropagationpolicies", READ, "the same for the whole control plane"),
+        rule(POLICY, "clustertaintpolicies", READ, "which conditions taint a cluster"),
+        rule(WORK, "resourcebindings", READ, "what is placed where, and what leaves"),
+        rule(WORK, "clusterresourcebindings", READ, "the same for objects without a namespace"),
+        rule(WORK, "works", READ, "what each cluster was given"),
+        rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds"),
+        rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "hooks that interpret kinds"),
+        rule(OURS, "evictionpauses", READ, "what people stopped from being evicted"),
+        rule(OURS, "clusterdrains", READ, "clusters that people empty"),
+    ],
+};
+
+const EVENTS: Duty = Duty {
+    name: "events",
+    rules: &[rule("", "events", &["create", "patch"], "tell of what was done; a repeated event is counted up")],
+};
+
+const ADMISSION: Duty = Duty {
+    name: "admission",
+    rules: &[only(
+        "bulkhead",
+        rule(
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations",
+            &["create", "patch"],
+            "register the reviews by server-side apply; only with --webhook-bind-address",
+        ),
+    )],
+};
+
+const WEBHOOK_CERTIFICATE: Duty = Duty {
+    name: "webhook certificate",
+    rules: &[
+        within(Place::LeaseNamespace, rule("", "secrets", &["create"], "keep it; only without --webhook-cert-dir")),
+        within(
+            Place::LeaseNamespace,
+            only("bulkhead-webhook", rule("", "secrets", &["get", "update"], "share it, and renew it in time")),
+        ),
+    ],
+};
+
+const MEMBER_CREDENTIALS: Duty = Duty {
+    name: "member clients",
+    rules: &[within(
+        MEMBERS,
+        rule("", "secrets", GET, "token and CA of each Push member, where `bulkhead join` and karmadactl keep them"),
+    )],
+};
+
+const INTERPRETER_CUSTOMIZATION: Duty = Duty { name: "interpreterCustomization", rules: &[] };
+
+const HOOK_SERVICE: Rule = rule("", "services", GET, "where a webhook interpreter is that names a service");
+
+const DETECTOR: Duty = Duty {
+    name: "detector",
+    rules: &[
+        rule("*", "*", READ, "resource templates, of the kinds that policies select"),
+        rule("*", "*", PATCH, "labels and annotations of a template that a policy claims"),
+        rule("scheduling.k8s.io", "priorityclasses", GET, "the priority that a policy names"),
+        rule(WORK, "resourcebindings", &["create", "update"], "the binding of a template"),
+        rule(WORK, "clusterresourcebindings", &["create", "update"], "the binding of a template without a namespace"),
+        HOOK_SERVICE,
+    ],
+};
+
+const SCHEDULER: Duty = Duty {
+    name: "scheduler",
+    rules: &[
+        rule(WORK, "resourcebindings", PATCH, "the scheduling result and the applied placement"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "resourcebindings/status", UPDATE, "the condition Scheduled"),
+        rule(WORK, "clusterresourcebindings/status", UPDATE, "the same"),
+        within(
+            Place::Namespace("karmada-system"),
+            rule("", "services", GET, "where accurate estimators are; only with --enable-scheduler-estimator"),
+        ),
+    ],
+};
+
+const BINDING: Duty = Duty {
+    name: "binding",
+    rules: &[
+        rule(WORK, "works", &["create", "update", "delete"], "the Work of each target cluster"),
+        rule(WORK, "resourcebindings", PATCH, "let a deleted binding go"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule("*", "*", GET, "a template that no informer knows yet"),
+        HOOK_SERVICE,
+    ],
+};
+
+const EXECUTION: Duty = Duty {
+    name: "execution",
+    rules: &[
+        rule(WORK, "works", PATCH, "let a deleted Work go once its objects are gone"),
+        rule(WORK, "works", GET, "a fresh copy after a conflict"),
+        rule(WORK, "works/status", UPDATE, "the conditions Applied and Dispatching"),
+        HOOK_SERVICE,
+    ],
+};
+
+const WORK_STATUS: Duty = Duty {
+    name: "workStatus",
+    rules: &[
+        rule(WORK, "works", GET, "a fresh copy after a conflict"),
+        rule(WORK, "works/status", UPDATE, "status and health of the objects in the member"),
+        HOOK_SERVICE,
+    ],
+};
+
+const BINDING_STATUS: Duty = Duty {
+    name: "bindingStatus",
+    rules: &[
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "resourcebindings/status", UPDATE, "the aggregated status"),
+        rule(WORK, "clusterresourcebindings/status", UPDATE, "the same"),
+        rule("*", "*/status", PATCH, "the status of a template, put together from the members'"),
+        HOOK_SERVICE,
+    ],
+};
+
+const CLUSTER_STATUS: Duty = Duty {
+    name: "clusterStatus",
+    rules: &[
+        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
+        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready, versions, sums of nodes and pods"),
+    ],
+};
+
+const CLUSTER: Duty = Duty {
+    name: "cluster",
+    rules: &[
+        rule(CLUSTERS, "clusters", PATCH, "finalizer of a Cluster"),
+        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
+        rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready of a Pull cluster that stopped reporting"),
+        rule("", "namespaces", &["get", "create", "delete"], "the execution namespace karmada-es-NAME of a cluster"),
+        rule(WORK, "works", PATCH, "let the Works of a removed Pull cluster go"),
+        within(MEMBERS, rule(LEASES, "leases", GET, "heartbeats of Pull clusters")),
+    ],
+};
+
+const CLUSTER_TAINT_POLICY: Duty = Duty {
+    name: "clustertaintpolicy",
+    rules: &[rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that say whose they are")],
+};
+
+const TAINT_MANAGER: Duty = Duty {
+    name: "taintManager",
+    rules: &[
+        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+    ],
+};
+
+const CLUSTER_DRAIN: Duty = Duty {
+    name: "clusterDrain",
+    rules: &[
+        rule(OURS, "clusterdrains", GET, "a fresh copy after a conflict"),
+        rule(OURS, "clusterdrains/status", UPDATE, "what is left to drain"),
+    ],
+};
+
+const GRACEFUL_EVICTION: Duty = Duty {
+    name: "gracefulEviction",
+    rules: &[
+        rule(WORK, "resourcebindings", PATCH, "end an eviction task, or call it off"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+    ],
+};
+
+const APPLICATION_FAILOVER: Duty = Duty {
+    name: "applicationFailover",
+    rules: &[
+        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and remember its health"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+    ],
+};
+
+const DEPENDENCIES_DISTRIBUTOR: Duty = Duty {
+    name: "dependenciesDistributor",
+    rules: &[
+        rule("*", "*", READ, "objects that workloads depend on"),
+        rule("*", "*", GET, "one of them that no informer knows yet"),
+        rule(WORK, "resourcebindings", &["create", "patch", "update", "delete"], "the bindings of dependencies"),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        HOOK_SERVICE,
+    ],
+};
+
+const INTERPRETER_WEBHOOK: Duty = Duty {
+    name: "interpreter webhook",
+    rules: &[only(
+        "bulkhead",
+        rule(
+            CONFIG,
+            "resourceinterpreterwebhookconfigurations",
+            &["create", "patch"],
+            "register the interpreter by server-side apply",
+        ),
+    )],
+};

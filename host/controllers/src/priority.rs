@@ -1,0 +1,45 @@
+//! The priority of a binding, from the PriorityClass that its policy names
+//! (Karmada: `pkg/detector/detector.go:BuildResourceBinding`, `pkg/util/helper/priorityclass.go`).
+//!
+//! It orders the scheduler's queue, and of what waits for eviction the more important goes first. The class is looked
+//! up when the binding is written, as in Karmada: a value that changes later counts from the next change of the
+//! template or the policy on. Bindings of cluster-scoped templates have no priority.
+
+use bulkhead_api::policy::PropagationSpec;
+use bulkhead_core::model::BindingSpec;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::context::{Context, HUB};
+use crate::controller::Error;
+use crate::flags::FeatureGate;
+use crate::kinds::ObjectKind;
+
+const FIELD: &str = "schedulePriority";
+
+/// Writes the priority into the spec of a namespaced binding, or takes away the one that the policy no longer asks for.
+/// An error if there is no such class: without it nobody knows what comes first.
+pub(crate) async fn describe(context: &Context, policy: &PropagationSpec, spec: &mut BindingSpec) -> Result<(), Error> {
+    if !context.flags.gate(FeatureGate::PriorityBasedScheduling) {
+        return Ok(());
+    }
+    let Some(wanted) = &policy.schedule_priority else {
+        spec.rest.remove(FIELD);
+        return Ok(());
+    };
+    let name = &wanted.priority_class_name;
+    let kind = ObjectKind::new("scheduling.k8s.io/v1", "PriorityClass");
+    let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), HUB);
+    let class = api.get_opt(name).await.map_err(Error::api(format!("reading PriorityClass {name}")))?;
+    let Some(class) = class else {
+        let resource = &spec.resource;
+        return Err(Error::NotYet(format!(
+            "{resource} is not bound: there is no PriorityClass {name}, which its policy names"
+        )));
+    };
+    let value = class.data.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
+    let value =
+        value.ok_or_else(|| Error::Undecided(format!("PriorityClass {}: value is not a number", class.name_any())))?;
+    spec.rest.insert(FIELD.to_owned(), json!({"priority": value}));
+    Ok(())
+}

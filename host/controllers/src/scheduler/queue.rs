@@ -1,0 +1,439 @@
+//! Which binding is scheduled next (Karmada: `pkg/scheduler/internal/queue`).
+//!
+//! [`Lanes`] is the rule, without a clock: what is ready goes by priority and then by age, what failed backs off, what
+//! found no room is set aside until something changes or five minutes have passed. [`SchedulingQueue`] lets workers
+//! wait for it. A binding that is being worked on is never handed out a second time, so however many writes are in
+//! flight, the decisions about one binding follow each other.
+//!
+//! As in Karmada, and not what one might expect: a binding that is ready already keeps the priority that it came in
+//! with; a back-off counts from when the binding became ready, not from its failure; and what waits is looked at once a
+//! second, what is set aside every thirty seconds.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bulkhead_core::decide::schedule::backoff;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How often bindings that back off are looked at.
+const BACKOFF_TICK: Duration = Duration::from_secs(1);
+/// How often bindings that are set aside are looked at.
+const UNSCHEDULABLE_TICK: Duration = Duration::from_secs(30);
+/// How long a binding is set aside when nothing changes.
+const UNSCHEDULABLE_MAX: Duration = Duration::from_mins(5);
+
+/// A binding on its way through the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item<K> {
+    /// Which binding.
+    pub(super) key: K,
+    priority: i32,
+    /// How often it was taken since it came in.
+    attempts: u32,
+    /// When it became ready last.
+    ready_since: Instant,
+}
+
+impl<K> Item<K> {
+    fn retried_from(&self) -> Instant {
+        self.ready_since + backoff(self.attempts)
+    }
+}
+
+/// Higher priority, earlier, first come.
+type Rank = (Reverse<i32>, Instant, u64);
+
+/// The queue without a clock.
+#[derive(Debug)]
+pub(super) struct Lanes<K> {
+    start: Instant,
+    ready: BTreeMap<Rank, Item<K>>,
+    /// Keys in `ready`, or to be put there when they are no longer worked on.
+    dirty: BTreeSet<K>,
+    processing: BTreeSet<K>,
+    backing_off: BTreeMap<K, Item<K>>,
+    set_aside: BTreeMap<K, Item<K>>,
+    /// What is to be looked at again at a certain time.
+    delayed: BTreeMap<K, (Instant, Item<K>)>,
+    flushed_until: Instant,
+    arrivals: u64,
+}
+
+/// How many bindings wait, by the reason for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PendingBindings {
+    /// Ready to be scheduled.
+    pub(super) active: usize,
+    /// Failed, and to be tried again soon.
+    pub(super) backoff: usize,
+    /// Found no room.
+    pub(super) unschedulable: usize,
+}
+
+impl<K: Ord + Clone> Lanes<K> {
+    pub(super) fn new(start: Instant) -> Self {
+        Self {
+            start,
+            ready: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            processing: BTreeSet::new(),
+            backing_off: BTreeMap::new(),
+            set_aside: BTreeMap::new(),
+            delayed: BTreeMap::new(),
+            flushed_until: start,
+            arrivals: 0,
+        }
+    }
+
+    /// A binding has changed. One that is ready already keeps its place and its priority.
+    pub(super) fn push(&mut self, key: K, priority: i32, now: Instant) {
+        self.make_ready(Item { key, priority, attempts: 0, ready_since: now }, now);
+    }
+
+    fn make_ready(&mut self, mut item: Item<K>, now: Instant) {
+        item.ready_since = now;
+        self.backing_off.remove(&item.key);
+        self.set_aside.remove(&item.key);
+        self.delayed.remove(&item.key);
+        if self.dirty.insert(item.key.clone()) && !self.processing.contains(&item.key) {
+            self.enter(item);
+        }
+    }
+
+    fn enter(&mut self, item: Item<K>) {
+        self.arrivals += 1;
+        self.ready.insert((Reverse(item.priority), item.ready_since, self.arrivals), item);
+    }
+
+    /// The next binding. It must be given back with [`Lanes::done`].
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Item<K>> {
+        self.flush(now);
+        let (_, mut item) = self.ready.pop_first()?;
+        item.attempts = item.attempts.saturating_add(1);
+        self.dirty.remove(&item.key);
+        self.processing.insert(item.key.clone());
+        Some(item)
+    }
+
+    /// Tries a binding again after its back-off, unless it changed meanwhile. Called before [`Lanes::done`].
+    pub(super) fn back_off(&mut self, item: Item<K>) {
+        if !self.set_aside.contains_key(&item.key) && !self.dirty.contains(&item.key) {
+            self.backing_off.insert(item.key.clone(), item);
+        }
+    }
+
+    /// Tries a binding again when it changes, or after five minutes. Called before [`Lanes::done`].
+    pub(super) fn set_aside(&mut self, item: Item<K>) {
+        if !self.backing_off.contains_key(&item.key) && !self.dirty.contains(&item.key) {
+            self.set_aside.insert(item.key.clone(), item);
+        }
+    }
+
+    /// Tries a binding again at a certain time, or when it changes. Called before [`Lanes::done`].
+    pub(super) fn delay(&mut self, item: Item<K>, until: Instant) {
+        if !self.dirty.contains(&item.key) {
+            self.delayed.insert(item.key.clone(), (until, item));
+        }
+    }
+
+    /// Gives a binding back. If it changed meanwhile it is ready again, with its old priority and attempts.
+    pub(super) fn done(&mut self, mut item: Item<K>, now: Instant) {
+        self.processing.remove(&item.key);
+        if self.dirty.contains(&item.key) {
+            item.ready_since = now;
+            self.enter(item);
+        }
+    }
+
+    /// Lets in what was due at the ticks since the last time.
+    fn flush(&mut self, now: Instant) {
+        let (before, since) = (self.flushed_until - self.start, now - self.start);
+        self.flushed_until = now;
+        let due: Vec<Item<K>> =
+            self.delayed.values().filter(|(until, _)| *until <= now).map(|(_, item)| item.clone()).collect();
+        self.let_in(due, now);
+        if let Some(tick) = last_tick(before, since, BACKOFF_TICK) {
+            let (start, due) = (self.start, self.start + tick);
+            let ready = take(&mut self.backing_off, |item| item.retried_from() <= due);
+            self.let_in(ready, start + tick);
+        }
+        if let Some(tick) = last_tick(before, since, UNSCHEDULABLE_TICK) {
+            let due = self.start + tick;
+            let ready = take(&mut self.set_aside, |item| due - item.ready_since > UNSCHEDULABLE_MAX);
+            self.let_in(ready, due);
+        }
+    }
+
+    fn let_in(&mut self, mut items: Vec<Item<K>>, now: Instant) {
+        items.sort_by_key(|item| (Reverse(item.priority), item.ready_since));
+        for item in items {
+            self.make_ready(item, now);
+        }
+    }
+
+    /// When something that waits will be ready next.
+    pub(super) fn next_flush(&self) -> Option<Instant> {
+        let tick_from = |at: Instant, every: Duration| {
+            let ticks = (at - self.start).as_nanos().div_ceil(every.as_nanos());
+            self.start + every * u32::try_from(ticks).unwrap_or(u32::MAX)
+        };
+        let backing_off = self.backing_off.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
+        let just_after = UNSCHEDULABLE_MAX + Duration::from_nanos(1);
+        let set_aside =
+            self.set_aside.values().map(|item| tick_from(item.ready_since + just_after, UNSCHEDULABLE_TICK));
+        let delayed = self.delayed.values().map(|(until, _)| *until);
+        backing_off.chain(set_aside).chain(delayed).min()
+    }
+
+    pub(super) fn pending(&self) -> PendingBindings {
+        let (active, backoff, unschedulable) = (self.ready.len(), self.backing_off.len(), self.set_aside.len());
+        PendingBindings { active, backoff, unschedulable }
+    }
+}
+
+/// The last tick that is after `before` and not after `now`.
+fn last_tick(before: Duration, now: Duration, every: Duration) -> Option<Duration> {
+    let ticks = |at: Duration| u32::try_from(at.as_nanos() / every.as_nanos()).unwrap_or(u32::MAX);
+    (ticks(now) > ticks(before)).then(|| every * ticks(now))
+}
+
+fn take<K: Ord + Clone>(items: &mut BTreeMap<K, Item<K>>, is_due: impl Fn(&Item<K>) -> bool) -> Vec<Item<K>> {
+    let keys: Vec<K> = items.iter().filter(|(_, item)| is_due(item)).map(|(key, _)| key.clone()).collect();
+    keys.iter().filter_map(|key| items.remove(key)).collect()
+}
+
+/// The queue that workers wait for.
+pub(super) struct SchedulingQueue<K> {
+    lanes: Mutex<Lanes<K>>,
+    changed: Notify,
+}
+
+/// What becomes of a binding that was worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing to do before it changes.
+    Forget,
+    /// It failed.
+    BackOff,
+    /// There is no room for it.
+    SetAside,
+    /// Something that nobody tells about changes after that time.
+    After(Duration),
+}
+
+impl<K: Ord + Clone> SchedulingQueue<K> {
+    pub(super) fn new() -> Self {
+        Self { lanes: Mutex::new(Lanes::new(Instant::now())), changed: Notify::new() }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes<K>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A binding has changed.
+    pub(super) fn push(&self, key: K, priority: i32) {
+        self.lanes().push(key, priority, Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// The next binding, as soon as there is one. It must be given back with [`SchedulingQueue::done`].
+    pub(super) async fn next(&self) -> Item<K> {
+        loop {
+            let changed = self.changed.notified();
+            let wake_at = {
+                let mut lanes = self.lanes();
+                if let Some(item) = lanes.pop(Instant::now()) {
+                    if lanes.pending().active > 0 {
+                        self.changed.notify_one();
+                    }
+                    return item;
+                }
+                lanes.next_flush()
+            };
+            match wake_at {
+                None => changed.await,
+                Some(at) => {
+                    let _ = tokio::time::timeout_at(at, changed).await;
+                }
+            }
+        }
+    }
+
+    /// Gives a binding back.
+    pub(super) fn done(&self, item: Item<K>, fate: Fate) {
+        let mut lanes = self.lanes();
+        match fate {
+            Fate::Forget => {}
+            Fate::BackOff => lanes.back_off(item.clone()),
+            Fate::SetAside => lanes.set_aside(item.clone()),
+            Fate::After(delay) => lanes.delay(item.clone(), Instant::now() + delay),
+        }
+        lanes.done(item, Instant::now());
+        drop(lanes);
+        self.changed.notify_one();
+    }
+
+    /// Gives a binding back that is to be looked at again at once.
+    pub(super) fn again(&self, item: Item<K>) {
+        let mut lanes = self.lanes();
+        lanes.push(item.key.clone(), item.priority, Instant::now());
+        lanes.done(item, Instant::now());
+        drop(lanes);
+        self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue and a clock that starts with it, in milliseconds.
+    struct Test {
+        lanes: Lanes<&'static str>,
+        start: Instant,
+    }
+
+    impl Test {
+        fn new() -> Self {
+            let start = Instant::now();
+            Self { lanes: Lanes::new(start), start }
+        }
+
+        fn at(&self, ms: u64) -> Instant {
+            self.start + Duration::from_millis(ms)
+        }
+
+        fn push(&mut self, key: &'static str, priority: i32, ms: u64) {
+            let now = self.at(ms);
+            self.lanes.push(key, priority, now);
+        }
+
+        fn pop(&mut self, ms: u64) -> Option<Item<&'static str>> {
+            let now = self.at(ms);
+            self.lanes.pop(now)
+        }
+
+        fn done(&mut self, item: Item<&'static str>, ms: u64) {
+            let now = self.at(ms);
+            self.lanes.done(item, now);
+        }
+
+        /// Takes everything that is ready.
+        fn drain(&mut self, ms: u64) -> Vec<&'static str> {
+            let mut keys = Vec::new();
+            while let Some(item) = self.pop(ms) {
+                keys.push(item.key);
+                self.done(item, ms);
+            }
+            keys
+        }
+
+        fn fail(&mut self, ms: u64) {
+            let item = self.pop(ms).unwrap();
+            self.lanes.back_off(item.clone());
+            self.done(item, ms);
+        }
+    }
+
+    #[test]
+    fn higher_priorities_go_first_and_equal_ones_by_age() {
+        let mut test = Test::new();
+        for (key, priority, ms) in [("a", 0, 0), ("b", 5, 1), ("c", -3, 2), ("d", 5, 3), ("e", 0, 0)] {
+            test.push(key, priority, ms);
+        }
+        assert_eq!(test.drain(10), ["b", "d", "a", "e", "c"]);
+    }
+
+    #[test]
+    fn a_binding_that_is_ready_keeps_the_priority_it_came_in_with() {
+        let mut test = Test::new();
+        test.push("a", 0, 0);
+        test.push("b", 1, 1);
+        test.push("a", 9, 2);
+        assert_eq!(test.drain(10), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_binding_that_changes_while_it_is_worked_on_comes_back_afterwards_with_its_old_priority() {
+        let mut test = Test::new();
+        test.push("a", 0, 0);
+        let item = test.pop(0).unwrap();
+        test.push("a", 9, 1);
+        assert_eq!(test.pop(1), None, "it is not handed out twice");
+        test.push("b", 1, 2);
+        test.lanes.back_off(item.clone());
+        test.done(item, 3);
+        assert_eq!(test.lanes.pending(), PendingBindings { active: 2, backoff: 0, unschedulable: 0 });
+        assert_eq!(test.drain(4), ["b", "a"]);
+    }
+
+    #[test]
+    fn failures_back_off_from_when_they_became_ready_at_whole_seconds() {
+        let mut test = Test::new();
+        test.push("a", 0, 300);
+        test.fail(900);
+        // One second after 0.3 s is 1.3 s, which is looked at in the second after.
+        assert_eq!(test.lanes.next_flush(), Some(test.at(2_000)));
+        assert_eq!(test.pop(1_999), None);
+        // It is ready again from 2.0 s on; two, four, eight and ten seconds follow.
+        for (ready, next) in [(2_000, 4_000), (4_000, 8_000), (8_000, 16_000), (16_000, 26_000), (26_000, 36_000)] {
+            test.fail(ready);
+            assert_eq!(test.lanes.next_flush(), Some(test.at(next)), "after {ready}");
+            assert_eq!(test.pop(next - 1), None);
+        }
+        // A change starts from the beginning.
+        test.push("a", 0, 30_000);
+        test.fail(30_000);
+        assert_eq!(test.lanes.next_flush(), Some(test.at(31_000)));
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_for_a_change_or_for_more_than_five_minutes() {
+        let mut test = Test::new();
+        for (key, priority) in [("a", 0), ("b", 1)] {
+            test.push(key, priority, 0);
+        }
+        for _ in 0..2 {
+            let item = test.pop(0).unwrap();
+            test.lanes.set_aside(item.clone());
+            test.done(item, 0);
+        }
+        assert_eq!(test.lanes.pending(), PendingBindings { active: 0, backoff: 0, unschedulable: 2 });
+        // At five minutes it is not more than five minutes yet.
+        assert_eq!(test.drain(300_000), [""; 0]);
+        assert_eq!(test.lanes.next_flush(), Some(test.at(330_000)));
+        assert_eq!(test.drain(330_000), ["b", "a"]);
+        test.push("a", 0, 331_000);
+        let item = test.pop(331_000).unwrap();
+        test.lanes.set_aside(item.clone());
+        test.done(item, 331_000);
+        test.push("a", 0, 332_000);
+        assert_eq!(test.drain(332_000), ["a"]);
+        assert_eq!(test.lanes.next_flush(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn workers_wake_when_a_back_off_is_over() {
+        let (queue, start) = (SchedulingQueue::new(), Instant::now());
+        queue.push("a", 0);
+        let item = queue.next().await;
+        queue.done(item, Fate::BackOff);
+        let item = queue.next().await;
+        assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(1)));
+        queue.again(item);
+        let item = queue.next().await;
+        assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(1)));
+        queue.done(item, Fate::SetAside);
+        let item = queue.next().await;
+        assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(330)));
+        queue.done(item, Fate::After(Duration::from_millis(1_500)));
+        let item = queue.next().await;
+        assert_eq!((item.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
+        queue.done(item, Fate::After(Duration::from_mins(1)));
+        queue.push("a", 0);
+        assert_eq!((queue.next().await.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
+    }
+}

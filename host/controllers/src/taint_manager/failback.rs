@@ -1,0 +1,261 @@
+//! Homes that are well again → evictions from the clusters that stand in for them.
+//!
+//! Off unless `enable-failback` says otherwise. What sets out goes through the one queue of evictions and keeps all its
+//! rates, and no more workloads are on their way at a time than the flag allows.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bulkhead_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use bulkhead_core::decide::eviction::{EvictionPause, Waiting};
+use bulkhead_core::decide::failback::{
+    self, FailbackPlan, FailbackSnapshot, HOME, REASON_FAILBACK, STABLE, Stability, stability,
+};
+use bulkhead_core::model;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use super::evict::{Judged, Planned};
+use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
+use crate::binding_kind::Binding;
+use crate::context::Context;
+use crate::controller::{self, Action, Error};
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::patch_if_unchanged;
+
+/// What the flags say, and what is on its way.
+pub(super) struct Failback {
+    settings: Option<Settings>,
+    /// Bindings whose return was decided, with the generation from which on the store tells how it goes.
+    setting_out: Mutex<BTreeMap<Key, i64>>,
+}
+
+#[derive(Clone, Copy)]
+struct Settings {
+    window_s: i64,
+    concurrency: usize,
+}
+
+/// What decisions about all bindings are made from.
+struct View {
+    clusters: BTreeMap<String, Arc<model::Cluster>>,
+    stable: BTreeMap<String, Stability>,
+    pauses: Vec<EvictionPause>,
+}
+
+impl Failback {
+    /// Without evictions because of taints there is nothing to bring back, and without the gate nothing moves.
+    pub(super) fn new(context: &Context, evicts: bool) -> Self {
+        let flags = &context.flags;
+        let settings = Settings {
+            window_s: flags.failback_stabilization_window.as_secs(),
+            concurrency: flags.failback_concurrency,
+        };
+        Self { settings: (evicts && flags.enable_failback).then_some(settings), setting_out: Mutex::default() }
+    }
+
+    /// Whether homes are to be remembered.
+    pub(super) fn is_on(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// What was decided did not come to pass.
+    pub(super) fn did_not_set_out(&self, binding: &Key) {
+        self.setting_out.lock().unwrap_or_else(PoisonError::into_inner).remove(binding);
+    }
+}
+
+fn is_returning(spec: &model::BindingSpec) -> bool {
+    spec.graceful_eviction_tasks.iter().any(|task| task.reason == REASON_FAILBACK)
+}
+
+fn remembered(cluster: &Cluster) -> Option<Stability> {
+    cluster.annotations().get(STABLE).and_then(|text| serde_json::from_str(text).ok())
+}
+
+impl TaintManager {
+    /// Keeps the clocks of clusters, and lets workloads set out, for ever. Ends at once where failback is off.
+    pub(super) async fn bring_home(self: &Arc<Self>) {
+        let Some(settings) = self.failback.settings else { return };
+        let stores = &self.context.stores;
+        let queue: Arc<WorkQueue<Key>> = Arc::default();
+        let changed = Arc::clone(&queue);
+        let _clusters = stores.clusters.subscribe(move |change| {
+            if !matches!(change, Change::Deleted(_)) {
+                changed.add(Key::of(change.object()));
+            }
+        });
+        let keep = {
+            let manager = Arc::clone(self);
+            move |key| {
+                let manager = Arc::clone(&manager);
+                async move { manager.keep_stability(&key).await }
+            }
+        };
+        let keeping = controller::run(queue, 1, keep, self.context.failed(NAME));
+        let scanning = async {
+            stores.bindings.listed().await;
+            stores.cluster_bindings.listed().await;
+            loop {
+                self.scan_homes(settings).await;
+                tokio::time::sleep(RESCAN).await;
+            }
+        };
+        futures::join!(keeping, scanning);
+    }
+
+    async fn keep_stability(&self, key: &Key) -> Result<Action, Error> {
+        let context = &self.context;
+        let Some(cluster) = context.stores.clusters.get(key) else { return Ok(Action::Wait) };
+        let known = remembered(&cluster);
+        let stable = stability(&cluster.to_model(), known.as_ref(), context.clock.now());
+        if stable == known {
+            return Ok(Action::Wait);
+        }
+        let text = stable.map_or(Value::Null, |stable| Value::String(json!(stable).to_string()));
+        let api: Api<Cluster> = Api::all(context.hub.clone());
+        let patch = json!({"metadata": {"annotations": {STABLE: text}}});
+        let operation = Error::api(format!("noting since when Cluster {key} is well"));
+        patch_if_unchanged(&api, &*cluster, patch).await.map_err(operation)?;
+        Ok(Action::Wait)
+    }
+
+    fn view(&self) -> View {
+        let (stores, now) = (&self.context.stores, self.context.clock.now());
+        let mut stable = BTreeMap::new();
+        for cluster in stores.clusters.list() {
+            let seen = stability(&cluster.to_model(), remembered(&cluster).as_ref(), now);
+            stable.extend(seen.map(|seen| (cluster.name_any(), seen)));
+        }
+        View {
+            clusters: self.clusters.all().into_iter().map(|cluster| (cluster.name.clone(), cluster)).collect(),
+            stable,
+            pauses: stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect(),
+        }
+    }
+
+    fn plan<B: Binding>(&self, binding: &B, view: &View, settings: Settings) -> FailbackPlan {
+        failback::decide(FailbackSnapshot {
+            binding: &binding.to_model(),
+            clusters: &view.clusters,
+            stable: &view.stable,
+            pauses: &view.pauses,
+            window_s: settings.window_s,
+            now: self.context.clock.now(),
+        })
+    }
+
+    /// Puts into the queue what may set out, the most important first, and no more than may be on the way.
+    async fn scan_homes(&self, settings: Settings) {
+        let view = self.view();
+        let mut ready = self.scan_kind::<ResourceBinding>(&view, settings).await;
+        ready.extend(self.scan_kind::<ClusterResourceBinding>(&view, settings).await);
+        ready.sort_by(|(priority, eviction), (other_priority, other)| {
+            (Reverse(priority), eviction).cmp(&(Reverse(other_priority), other))
+        });
+        let queued: BTreeSet<_> = {
+            let queue = self.queue();
+            let items = queue.items().filter(|(eviction, _)| eviction.cause == Cause::Failback);
+            items.map(|(eviction, _)| eviction.binding.clone()).collect()
+        };
+        let free = settings.concurrency.saturating_sub(self.on_their_way(&queued));
+        let now = self.now();
+        for (priority, eviction) in ready.into_iter().filter(|(_, item)| !queued.contains(&item.binding)).take(free) {
+            let waiting = Waiting { cluster: eviction.cluster.clone(), priority, not_before: now };
+            self.queue().put(eviction, waiting, now);
+        }
+        self.changed.notify_one();
+    }
+
+    /// What may set out, with its priority. What is remembered for nothing is forgotten on the way.
+    async fn scan_kind<B: Binding>(&self, view: &View, settings: Settings) -> Vec<(i32, Eviction)> {
+        let mut ready = Vec::new();
+        for binding in B::store(&self.context.stores).list() {
+            if !binding.annotations().contains_key(HOME) {
+                continue;
+            }
+            let key = Key::of(&*binding);
+            let eviction = |cluster: &str| {
+                let cluster = cluster.to_owned();
+                Eviction { cluster, binding: key.clone(), cause: Cause::Failback }
+            };
+            match self.plan(&*binding, view, settings) {
+                FailbackPlan::Rest => {}
+                FailbackPlan::Forget(_) => self.forget(&*binding).await,
+                // That a home is not well, or a move not over, is on record already.
+                FailbackPlan::Wait { because, .. } => {
+                    let says_more = ["Stabilizing", "EvictionPaused", "SeveralStandIns"];
+                    let away = binding.spec().clusters.first();
+                    if let Some(away) = away.filter(|_| says_more.contains(&because.reason.code.as_str())) {
+                        self.note_wait(&eviction(&away.name), because, None);
+                    }
+                }
+                FailbackPlan::Return(back) => {
+                    ready.push((self.priority(&*binding), eviction(&back.task.from_cluster)));
+                }
+            }
+        }
+        ready
+    }
+
+    async fn forget<B: Binding>(&self, binding: &B) {
+        let key = Key::of(binding);
+        self.waits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|eviction, _| eviction.cause != Cause::Failback || eviction.binding != key);
+        let api = B::api(self.context.hub.clone(), &key.namespace);
+        let patch = json!({"metadata": {"annotations": {HOME: null}}});
+        if let Err(error) = patch_if_unchanged(&api, binding, patch).await {
+            let operation = format!("forgetting the home of {} {key}", B::kind(&()));
+            self.context.failures.count(NAME, &Error::api(operation)(error));
+        }
+    }
+
+    /// How many workloads are on their way home, or are about to be. `queued` are those in the queue.
+    fn on_their_way(&self, queued: &BTreeSet<Key>) -> usize {
+        let stores = &self.context.stores;
+        let mut keys = queued.clone();
+        let namespaced = stores.bindings.list();
+        keys.extend(namespaced.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
+        let scoped = stores.cluster_bindings.list();
+        keys.extend(scoped.iter().filter(|binding| is_returning(&binding.spec)).map(|binding| Key::of(&**binding)));
+        let mut setting_out = self.failback.setting_out.lock().unwrap_or_else(PoisonError::into_inner);
+        setting_out.retain(|key, generation| {
+            let seen = if key.namespace.is_empty() {
+                stores.cluster_bindings.get(key).and_then(|binding| binding.metadata.generation)
+            } else {
+                stores.bindings.get(key).and_then(|binding| binding.metadata.generation)
+            };
+            seen.is_some_and(|seen| seen < *generation)
+        });
+        keys.extend(setting_out.keys().cloned());
+        keys.len()
+    }
+
+    /// Decides from what is known now whether a workload sets out. One that may not leaves the queue; the next look
+    /// puts it back when it may.
+    pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
+        let Some(settings) = self.failback.settings else { return Judged::Unneeded };
+        let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };
+        let FailbackPlan::Return(back) = self.plan(&*binding, &self.view(), settings) else {
+            return Judged::Unneeded;
+        };
+        if back.task.from_cluster != eviction.cluster {
+            return Judged::Unneeded;
+        }
+        let generation = binding.meta().generation.unwrap_or_default() + 1;
+        let mut setting_out = self.failback.setting_out.lock().unwrap_or_else(PoisonError::into_inner);
+        setting_out.insert(eviction.binding.clone(), generation);
+        drop(setting_out);
+        let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
+        let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
+        let effect = format!("it goes back to {}; the copy here stays until it is healthy there", homes.join(", "));
+        let failback::Return { spec, home, because, .. } = *back;
+        let planned = Planned { spec, because, effect, home: Some(home), case: None };
+        let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
+        Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
+    }
+}

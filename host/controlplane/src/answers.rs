@@ -1,0 +1,43 @@
+//! How writes were answered, counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::request::{ResourceRequest, Verb};
+
+/// A sort of write and how it was answered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answer {
+    /// What was written, such as `deployments.apps` or `deployments.apps/status`.
+    pub resource: String,
+    /// How.
+    pub verb: Verb,
+    /// The HTTP status.
+    pub code: u16,
+}
+
+/// Writes so far, by how they were answered.
+#[derive(Default)]
+pub(crate) struct Answers(Mutex<BTreeMap<Answer, u64>>);
+
+impl Answers {
+    /// Notes an answer. Reads do not count.
+    pub(crate) fn note(&self, request: &ResourceRequest, code: u16) {
+        if matches!(request.verb, Verb::Get | Verb::List | Verb::Watch) {
+            return;
+        }
+        let mut resource = request.plural.clone();
+        for (separator, part) in [('.', Some(&request.group)), ('/', request.subresource.as_ref())] {
+            if let Some(part) = part.filter(|part| !part.is_empty()) {
+                resource.push(separator);
+                resource.push_str(part);
+            }
+        }
+        let answer = Answer { resource, verb: request.verb, code };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(answer).or_default() += 1;
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<Answer, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

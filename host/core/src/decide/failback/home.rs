@@ -1,0 +1,85 @@
+//! Where a workload ran before it had to leave.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::BindingSpec;
+use crate::time::Time;
+
+/// Annotation of a binding: where its workload ran before cluster failover took it away, as JSON.
+pub const HOME: &str = "failover.bulkhead.dev/home";
+
+/// Where a workload ran before it had to leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Home {
+    /// Replicas by cluster; 0 for what has none.
+    pub clusters: BTreeMap<String, i32>,
+    /// When it left.
+    pub left_at: Time,
+    /// How often it was on its way back since.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
+    /// When it last was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried_at: Option<Time>,
+}
+
+fn is_zero(tries: &u32) -> bool {
+    *tries == 0
+}
+
+impl Home {
+    /// What to remember when a workload is about to leave a cluster. One that is away from home already keeps its home,
+    /// whatever it has to leave now.
+    pub fn remember(annotations: &BTreeMap<String, String>, spec: &BindingSpec, now: Time) -> Self {
+        let known = Self::read(annotations);
+        let away = |home: &Self| spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
+        known.filter(|home| away(home) || spec.clusters.len() < home.clusters.len()).unwrap_or_else(|| Self {
+            clusters: spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect(),
+            left_at: now.truncated(),
+            tries: 0,
+            tried_at: None,
+        })
+    }
+
+    /// What is remembered. An annotation that cannot be read counts as none: then nothing comes back by itself.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
+        annotations.get(HOME).and_then(|text| serde_json::from_str(text).ok())
+    }
+
+    /// The last time that something was done about it.
+    pub fn touched_at(&self) -> Time {
+        self.tried_at.map_or(self.left_at, |tried_at| tried_at.max(self.left_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TargetCluster;
+
+    #[test]
+    fn the_first_home_is_kept_until_the_workload_is_back() {
+        let at = |second: i64| Time::from_millis(second * 1000);
+        let on = |names: &[&str]| BindingSpec {
+            clusters: names.iter().map(|name| TargetCluster::new(*name, 2)).collect(),
+            ..BindingSpec::default()
+        };
+        let mut annotations = BTreeMap::new();
+        let mut check = |names: &[&str], now_s: i64, expected: &[&str], left_s: i64| {
+            let home = Home::remember(&annotations, &on(names), at(now_s));
+            let clusters: Vec<_> = home.clusters.keys().map(String::as_str).collect();
+            assert_eq!((clusters, home.left_at), (expected.to_vec(), at(left_s)), "{names:?}");
+            annotations.insert(HOME.to_owned(), serde_json::to_string(&home).unwrap());
+        };
+        check(&["m1", "m2"], 10, &["m1", "m2"], 10);
+        check(&["m2"], 20, &["m1", "m2"], 10);
+        check(&["m2", "m3"], 30, &["m1", "m2"], 10);
+        // It was back, so this is a new departure.
+        check(&["m1", "m2"], 40, &["m1", "m2"], 40);
+        annotations.insert(HOME.to_owned(), "{".to_owned());
+        assert_eq!(Home::read(&annotations), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! Whether a workload may go back to where cluster failover took it from, and the edit that makes it go back.
+//!
+//! Karmada has nothing of the kind: there a person asks for a rescheduling (`WorkloadRebalancer`), which takes running
+//! copies away at once. Here going back is an eviction like any other, from the cluster that stands in: the copy there
+//! stays until the one at home is healthy, however long that takes. Only when the home has been ready with the same
+//! taints for a whole window does a workload set out, and the window doubles with each attempt.
+//!
+//! What cannot be taken back one whole cluster at a time does not come back: nothing in the API lets a copy shrink only
+//! once another one is healthy.
+//!
+//! Start reading at [`decide`]. Where a workload was is in [`home`], the clock in [`stability()`].
+
+pub mod home;
+pub mod stability;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use self::home::{HOME, Home};
+pub use self::stability::{STABLE, Stability, stability};
+use super::affinity;
+use super::evict::{PRODUCER_TAINT_MANAGER, graceful_evict};
+use super::eviction::{EvictionPause, PauseScope, paused};
+use super::finish::restore::{is_selected, may_host};
+use super::finish::{ScheduleResult, result};
+use crate::combine::Because;
+use crate::model::{
+    Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, ReplicaSchedulingType, TargetCluster,
+};
+use crate::time::Time;
+
+/// Reason of tasks that take a workload back home.
+pub const REASON_FAILBACK: &str = "Failback";
+
+/// The window doubles no more often than this.
+const DOUBLINGS_MAX: u32 = 8;
+
+/// What a decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct FailbackSnapshot<'a> {
+    /// The binding with its annotations.
+    pub binding: &'a Binding,
+    /// Every cluster of its home that there is.
+    pub clusters: &'a BTreeMap<String, Arc<Cluster>>,
+    /// Since when those are as they are; one that is not here is not ready.
+    pub stable: &'a BTreeMap<String, Stability>,
+    /// Pauses of evictions.
+    pub pauses: &'a [EvictionPause],
+    /// For how long, in seconds, a home must have been stable.
+    pub window_s: i64,
+    /// The time to reason with.
+    pub now: Time,
+}
+
+/// What to do about one binding.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FailbackPlan {
+    /// Nothing is remembered of it.
+    Rest,
+    /// There is nothing to come back to, or nothing to bring back: what is remembered can go.
+    Forget(Because),
+    /// Not now.
+    Wait {
+        /// Why.
+        because: Because,
+        /// Milliseconds until the answer may be another one by itself; none if only a change can make it so.
+        left_ms: Option<i64>,
+    },
+    /// One cluster is left for home.
+    Return(Box<Return>),
+}
+
+/// A workload sets out for home.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Return {
+    /// The complete new spec.
+    pub spec: BindingSpec,
+    /// The new task, which holds the copy that stands in.
+    pub task: GracefulEvictionTask,
+    /// What is to be remembered from now on.
+    pub home: Home,
+    /// Why.
+    pub because: Because,
+}
+
+/// Decides about one binding.
+pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
+    let FailbackSnapshot { binding, now, .. } = snapshot;
+    let Some(home) = Home::read(&binding.annotations).filter(|_| binding.deletion_timestamp.is_none()) else {
+        return FailbackPlan::Rest;
+    };
+    if let Some(because) = is_moot(&snapshot, &home) {
+        return FailbackPlan::Forget(because);
+    }
+    if let Some((code, message)) = obstacle(binding) {
+        return FailbackPlan::Wait { because: Because::rule(code, message), left_ms: None };
+    }
+    let Some(stand_in) = binding.spec.clusters.iter().find(|target| !home.clusters.contains_key(&target.name)) else {
+        let message = "what left was added to clusters that ran the workload already";
+        return FailbackPlan::Forget(Because::rule("NoStandIn", message));
+    };
+    let shares = match shares(&snapshot, &home, stand_in) {
+        Ok(shares) => shares,
+        Err(plan) => return *plan,
+    };
+    let restarts = match restarts(binding, snapshot.clusters, &shares) {
+        Ok(restarts) => restarts,
+        Err(because) => return FailbackPlan::Wait { because, left_ms: None },
+    };
+    let scope = |cluster| PauseScope { cluster, workload: &binding.spec.resource };
+    let mut places = shares.iter().map(|share| share.name.as_str()).chain([stand_in.name.as_str()]);
+    if let Some(paused) = places.find_map(|cluster| paused(snapshot.pauses, scope(cluster), now)) {
+        let left_ms = paused.until.map(|until| until.millis_since(now).max(0));
+        return FailbackPlan::Wait { because: paused.because(), left_ms };
+    }
+    FailbackPlan::Return(Box::new(set_out(&snapshot, home, &stand_in.name, &shares, restarts)))
+}
+
+/// Why nothing will ever come of it.
+fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Because> {
+    let FailbackSnapshot { binding, clusters, .. } = *snapshot;
+    let spec = &binding.spec;
+    let at_home = home.clusters.keys().all(|name| spec.targets(name));
+    let away = spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
+    if at_home && !away && spec.graceful_eviction_tasks.is_empty() {
+        return Some(Because::rule("Returned", "the workload is where it was"));
+    }
+    if spec.reschedule_triggered_at.is_some_and(|at| at > home.touched_at()) {
+        return Some(Because::rule("Rescheduled", "somebody asked for a rescheduling meanwhile"));
+    }
+    let placement = spec.placement.as_ref()?;
+    let lacks = |name: &&String| clusters.get(*name).is_none_or(|cluster| !is_selected(placement, cluster));
+    let lost = home.clusters.keys().filter(|name| !spec.targets(name)).find(lacks)?;
+    Some(Because::rule("NoHome", format!("{lost} is gone, or the placement does not select it any more")))
+}
+
+/// What has to come to an end first.
+fn obstacle(binding: &Binding) -> Option<(&'static str, &'static str)> {
+    if binding.spec.scheduling_suspended() {
+        return Some(("SchedulingSuspended", "scheduling is suspended"));
+    }
+    if !binding.spec.graceful_eviction_tasks.is_empty() {
+        return Some(("MoveUnderWay", "an old copy is still on its way out"));
+    }
+    let present = result::schedule_result(binding) == ScheduleResult::Present;
+    (!present).then_some(("SchedulePending", "the scheduler has not placed all of it"))
+}
+
+/// The entries of the clusters at home that take over what stands in: what each of them lacks.
+fn shares(
+    snapshot: &FailbackSnapshot<'_>,
+    home: &Home,
+    stand_in: &TargetCluster,
+) -> Result<Vec<TargetCluster>, Box<FailbackPlan>> {
+    let FailbackSnapshot { binding, .. } = *snapshot;
+    let spec = &binding.spec;
+    let placed = |name: &str| spec.clusters.iter().find(|target| target.name == name).map(|target| target.replicas);
+    let lacks = |(name, replicas): (&String, &i32)| match placed(name) {
+        None => Some((name.clone(), *replicas)),
+        Some(there) => (there < *replicas).then(|| (name.clone(), replicas - there)),
+    };
+    let (mut ready, mut waits) = (Vec::new(), Vec::new());
+    for (name, replicas) in home.clusters.iter().filter_map(lacks) {
+        match wait_for(snapshot, home, &name) {
+            None => ready.push((name, replicas)),
+            Some(wait) => waits.push(wait),
+        }
+    }
+    let divided = spec.is_workload()
+        && spec.placement.as_ref().map(Placement::replica_scheduling_type) == Some(ReplicaSchedulingType::Divided);
+    let room = ready.iter().map(|(_, replicas)| i64::from(*replicas)).sum::<i64>();
+    let enough = if divided { room >= i64::from(stand_in.replicas) } else { !ready.is_empty() };
+    if !enough && let Some(wait) = waits.into_iter().next() {
+        return Err(Box::new(wait));
+    }
+    let Some((first, _)) = ready.first().cloned() else {
+        let because = Because::rule("NoStandIn", "every cluster at home has what it had");
+        return Err(Box::new(FailbackPlan::Forget(because)));
+    };
+    if !divided {
+        return Ok(vec![TargetCluster { name: first, ..stand_in.clone() }]);
+    }
+    let mut left = stand_in.replicas;
+    let mut shares: Vec<_> = ready
+        .into_iter()
+        .map(|(name, replicas)| {
+            let share = replicas.clamp(0, left);
+            left -= share;
+            TargetCluster::new(name, share)
+        })
+        .collect();
+    // The workload has grown meanwhile.
+    if let Some(share) = shares.first_mut() {
+        share.replicas += left;
+    }
+    shares.retain(|share| share.replicas > 0);
+    Ok(shares)
+}
+
+/// Why a cluster at home cannot be gone to yet.
+fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<FailbackPlan> {
+    let FailbackSnapshot { binding, clusters, stable, window_s, now, .. } = *snapshot;
+    let well = clusters.get(name).filter(|cluster| may_host(binding, cluster, now));
+    let Some(stable) = stable.get(name).filter(|_| well.is_some()) else {
+        let because = Because::rule("HomeNotWell", format!("{name} is not well, or the workload may not run there"));
+        return Some(FailbackPlan::Wait { because, left_ms: None });
+    };
+    let window_s = window_s.max(0).saturating_mul(1 << home.tries.min(DOUBLINGS_MAX));
+    let since = stable.since.max(home.touched_at());
+    // The window is over only strictly after its last moment.
+    let left_ms = since.plus_seconds(window_s).millis_since(now).saturating_add(1);
+    (left_ms > 0).then(|| {
+        let message = format!("{name} has to be well for {window_s} s first");
+        FailbackPlan::Wait { because: Because::rule("Stabilizing", message), left_ms: Some(left_ms) }
+    })
+}
+
+/// Whether the scheduler has to go back to its first group of affinities, because the one that it is at does not select
+/// the home. Doing so places everything anew, so there may be nothing to place but what sets out.
+fn restarts(
+    binding: &Binding,
+    clusters: &BTreeMap<String, Arc<Cluster>>,
+    shares: &[TargetCluster],
+) -> Result<bool, Because> {
+    let Some(groups) = binding.spec.placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref())
+    else {
+        return Ok(false);
+    };
+    let observed = &binding.status.scheduler_observed_affinity_name;
+    let group = groups.iter().find(|group| group.affinity_name == *observed);
+    let selects = |share: &TargetCluster| {
+        clusters.get(&share.name).zip(group).is_some_and(|(home, group)| affinity::matches(&group.affinity, home))
+    };
+    if shares.iter().all(selects) {
+        return Ok(false);
+    }
+    if binding.spec.clusters.len() == 1 {
+        return Ok(true);
+    }
+    let message = "another group of affinities holds the home, and several clusters stand in; a rescheduling by hand \
+                   takes them all back";
+    Err(Because::rule("SeveralStandIns", message))
+}
+
+fn set_out(
+    snapshot: &FailbackSnapshot<'_>,
+    home: Home,
+    stand_in: &str,
+    shares: &[TargetCluster],
+    restarts: bool,
+) -> Return {
+    let FailbackSnapshot { binding, now, .. } = *snapshot;
+    let mut spec = binding.spec.clone();
+    let task = GracefulEvictionTask {
+        // Never another mode: the copy that stands in is well, and goes only when the one at home is.
+        purge_mode: Some(PurgeMode::Gracefully),
+        reason: REASON_FAILBACK.to_owned(),
+        producer: PRODUCER_TAINT_MANAGER.to_owned(),
+        creation_timestamp: Some(now.truncated()),
+        ..GracefulEvictionTask::default()
+    };
+    let task = graceful_evict(&mut spec, stand_in, task);
+    for share in shares {
+        match spec.clusters.iter_mut().find(|target| target.name == share.name) {
+            Some(target) => target.replicas += share.replicas,
+            None => spec.clusters.push(share.clone()),
+        }
+    }
+    if restarts {
+        spec.reschedule_triggered_at = Some(now.truncated());
+    }
+    let names: Vec<_> = shares.iter().map(|share| share.name.as_str()).collect();
+    let message = format!("{} has been well for long enough, and {stand_in} only stands in", names.join(", "));
+    let home = Home { tries: home.tries.saturating_add(1), tried_at: Some(now.truncated()), ..home };
+    Return { spec, task, home, because: Because::rule(REASON_FAILBACK, message) }
+}
+
+#[cfg(test)]
+mod tests;

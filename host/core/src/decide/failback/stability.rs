@@ -1,0 +1,75 @@
+//! Since when a cluster is as it is: the clock of failback.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Cluster;
+use crate::time::Time;
+
+/// Annotation of a Cluster: since when it is ready with the taints that it has, as JSON. Absent while it is not ready.
+pub const STABLE: &str = "failover.bulkhead.dev/stable";
+
+/// Since when a cluster is ready, and its taints are these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stability {
+    /// Nothing changed since.
+    pub since: Time,
+    /// The taints, as `key:effect`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<String>,
+}
+
+/// What is to be remembered of a cluster; `known` is what is remembered. None while it is not ready or being removed.
+///
+/// A cluster that nobody watched counts from now. One that was not ready while nobody watched counts from when it
+/// became ready, which its condition tells. A time that lies ahead, because a clock was set back, is now.
+pub fn stability(cluster: &Cluster, known: Option<&Stability>, now: Time) -> Option<Stability> {
+    if !cluster.is_ready() || cluster.is_terminating() {
+        return None;
+    }
+    let mut taints: Vec<_> = cluster.spec.taints.iter().map(crate::model::Taint::identity).collect();
+    taints.sort();
+    // A whole second, because the API keeps no fractions, and the later one: a clock that starts too late waits.
+    let start = Time::from_millis(now.as_millis().saturating_add(999)).truncated();
+    let ready_since = cluster.ready().and_then(|ready| ready.last_transition_time);
+    let since = known.filter(|known| known.taints == taints).map_or(start, |known| known.since);
+    let since = ready_since.map_or(since, |ready_since| since.max(ready_since)).min(start);
+    Some(Stability { since, taints })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_clock_starts_again_whenever_readiness_or_taints_change() {
+        let at = |second: i64| Time::from_millis(second * 1000);
+        let check = |ready: &str, ready_s: i64, taints: &[&str], known: Option<(i64, &[&str])>, since: Option<i64>| {
+            let spec: Vec<_> = taints.iter().map(|key| json!({"key": key, "effect": "NoSchedule"})).collect();
+            let ready = json!([{"type": "Ready", "status": ready, "lastTransitionTime": at(ready_s)}]);
+            let cluster: Cluster = serde_json::from_value(json!({
+                "name": "m1", "spec": {"syncMode": "Push", "taints": spec}, "status": {"conditions": ready},
+            }))
+            .unwrap();
+            let known = known.map(|(since, taints)| Stability {
+                since: at(since),
+                taints: taints.iter().map(|key| format!("{key}:NoSchedule")).collect(),
+            });
+            let now = Time::from_millis(100_500);
+            let told = stability(&cluster, known.as_ref(), now).map(|stable| stable.since.as_millis() / 1000);
+            assert_eq!(told, since, "{cluster:?} {known:?}");
+        };
+        check("True", 10, &[], None, Some(101));
+        check("True", 10, &[], Some((20, &[])), Some(20));
+        check("True", 10, &["b", "a"], Some((20, &["a", "b"])), Some(20));
+        check("True", 10, &["a"], Some((20, &[])), Some(101));
+        check("True", 10, &[], Some((20, &["a"])), Some(101));
+        // It was not ready for a moment while nobody watched.
+        check("True", 90, &[], Some((20, &[])), Some(90));
+        check("True", 10, &[], Some((900, &[])), Some(101));
+        check("False", 10, &[], Some((20, &[])), None);
+        check("Unknown", 10, &[], None, None);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a policy answered, in the form that journals keep: short where most clusters are treated alike.
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{EvictionVerdict, FilterVerdict, HealthVerdict, Reason, Reply, TaintChange, TaintVerdict};
+use crate::policy::{Fault, FaultKind};
+
+/// An answer to one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    /// To a health call.
+    Health(HealthVerdict),
+    /// To a cluster-taint call: the changes in order.
+    ClusterTaint(Vec<TaintChange>),
+    /// To a filter call.
+    Filter(Filtered),
+    /// To a score call: runs of equal scores, as (score, how many clusters), in the order of the call.
+    Score(Vec<(i64, usize)>),
+    /// To an eviction-check call.
+    EvictionCheck(EvictionVerdict),
+    /// No answer.
+    Fault {
+        /// What went wrong.
+        kind: FaultKind,
+        /// Details for people.
+        message: String,
+    },
+}
+
+/// Verdicts of a filter; clusters that are not named fit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Filtered {
+    /// How many clusters were asked about.
+    pub clusters: usize,
+    /// Positions in the call, from 0, of clusters that do not fit, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<(usize, Reason)>,
+    /// Positions of clusters that the filter had no opinion about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abstained: Vec<usize>,
+}
+
+impl Answer {
+    /// The answer to a call, if it is one that decisions in the journal ask: interpretations of objects are not.
+    pub fn of(answer: &Result<Reply, Fault>) -> Option<Self> {
+        Some(match answer {
+            Ok(Reply::Health(verdict)) => Self::Health(verdict.clone()),
+            Ok(Reply::ClusterTaint(verdict)) => Self::ClusterTaint(verdict.changes.clone()),
+            Ok(Reply::Filter(verdicts)) => Self::Filter(filtered(verdicts)),
+            Ok(Reply::Score(scores)) => Self::Score(runs(scores)),
+            Ok(Reply::EvictionCheck(verdict)) => Self::EvictionCheck(verdict.clone()),
+            Ok(Reply::Interpret(_)) => return None,
+            Err(Fault { kind, message }) => Self::Fault { kind: *kind, message: message.clone() },
+        })
+    }
+
+    /// The answer as the policy gave it.
+    pub fn reply(&self) -> Result<Reply, Fault> {
+        Ok(match self {
+            Self::Health(verdict) => Reply::Health(verdict.clone()),
+            Self::ClusterTaint(changes) => Reply::ClusterTaint(TaintVerdict { changes: changes.clone() }),
+            Self::Filter(filtered) => Reply::Filter(filtered.verdicts()),
+            Self::Score(runs) => {
+                Reply::Score(runs.iter().flat_map(|(score, count)| std::iter::repeat_n(*score, *count)).collect())
+            }
+            Self::EvictionCheck(verdict) => Reply::EvictionCheck(verdict.clone()),
+            Self::Fault { kind, message } => return Err(Fault::new(*kind, message.clone())),
+        })
+    }
+}
+
+fn filtered(verdicts: &[FilterVerdict]) -> Filtered {
+    let mut filtered = Filtered { clusters: verdicts.len(), ..Filtered::default() };
+    for (position, verdict) in verdicts.iter().enumerate() {
+        match verdict {
+            FilterVerdict::Fit => {}
+            FilterVerdict::Unfit(reason) => filtered.unfit.push((position, reason.clone())),
+            FilterVerdict::Abstain => filtered.abstained.push(position),
+        }
+    }
+    filtered
+}
+
+impl Filtered {
+    /// One verdict per cluster. Positions out of range, which only a foreign record has, are left out.
+    fn verdicts(&self) -> Vec<FilterVerdict> {
+        let mut verdicts = vec![FilterVerdict::Fit; self.clusters];
+        for (position, reason) in &self.unfit {
+            if let Some(verdict) = verdicts.get_mut(*position) {
+                *verdict = FilterVerdict::Unfit(reason.clone());
+            }
+        }
+        for position in &self.abstained {
+            if let Some(verdict) = verdicts.get_mut(*position) {
+                *verdict = FilterVerdict::Abstain;
+            }
+        }
+        verdicts
+    }
+}
+
+fn runs(scores: &[i64]) -> Vec<(i64, usize)> {
+    let mut runs: Vec<(i64, usize)> = Vec::new();
+    for score in scores {
+        match runs.last_mut() {
+            Some((last, count)) if last == score => *count += 1,
+            _ => runs.push((*score, 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Health;
+
+    #[test]
+    fn every_answer_survives_the_way_to_the_journal_and_back() {
+        let check = |answer: Result<Reply, Fault>| {
+            let kept = Answer::of(&answer).unwrap();
+            let read: Answer = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+            assert_eq!(read.reply(), answer);
+        };
+        let reason = Reason::new("Why", "because");
+        check(Ok(Reply::Health(HealthVerdict { health: Health::Unknown, reason: reason.clone() })));
+        check(Ok(Reply::ClusterTaint(TaintVerdict::default())));
+        let (fit, unfit) = (FilterVerdict::Fit, FilterVerdict::Unfit(reason.clone()));
+        check(Ok(Reply::Filter(vec![fit.clone(), unfit, FilterVerdict::Abstain, fit])));
+        check(Ok(Reply::Score(vec![0, 0, 100, 100, 0])));
+        check(Ok(Reply::Score(Vec::new())));
+        check(Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason.clone()))));
+        check(Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: Some(7) })));
+        check(Ok(Reply::EvictionCheck(EvictionVerdict::Abstain)));
+        check(Err(Fault::new(FaultKind::Trap, "line 3")));
+    }
+
+    #[test]
+    fn clusters_that_are_treated_alike_take_no_room() {
+        let fits = Answer::of(&Ok(Reply::Filter(vec![FilterVerdict::Fit; 5_000])));
+        assert_eq!(serde_json::to_string(&fits).unwrap(), r#"{"filter":{"clusters":5000}}"#);
+        let scores = Answer::of(&Ok(Reply::Score(vec![0; 5_000])));
+        assert_eq!(serde_json::to_string(&scores).unwrap(), r#"{"score":[[0,5000]]}"#);
+    }
+}

@@ -1,0 +1,161 @@
+//! Plans in the form that journals keep and compare. Every field is named, so that one that is added has to be thought
+//! about here.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::canonical::canonical;
+use crate::combine::{Because, HealthOutcome, PolicyFault, Remarks};
+use crate::decide::evict::NoAppliedPlacement;
+use crate::decide::eviction::Judgement;
+use crate::decide::failover::FailoverPlan;
+use crate::decide::finish::FinishPlan;
+use crate::decide::schedule::{FailedTerm, Outcome, ScheduleError, SchedulePlan};
+use crate::decide::taint::TaintPlan;
+use crate::model::{GracefulEvictionTask, Taint};
+
+/// An object without the members that say nothing.
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let says = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
+    members.into_iter().filter(|(_, value)| says(value)).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A member that may be absent; a list that becomes empty is not the same as one that stays.
+fn change<T: serde::Serialize>(value: Option<&T>) -> Value {
+    value.map_or(Value::Null, |value| json!({ "becomes": value }))
+}
+
+fn remarks(remarks: &Remarks) -> Value {
+    let Remarks { faults, divergences } = remarks;
+    let fault = |fault: &PolicyFault| {
+        let PolicyFault { policy, fault } = fault;
+        json!({"policy": policy, "kind": fault.kind, "message": fault.message})
+    };
+    object([("faults", faults.iter().map(fault).collect()), ("divergences", canonical(divergences))])
+}
+
+fn about_taints(list: &[(Taint, Because)]) -> Value {
+    list.iter().map(|(taint, because)| json!({"taint": taint, "because": because})).collect()
+}
+
+fn about_tasks(list: &[(GracefulEvictionTask, Because)]) -> Value {
+    list.iter().map(|(task, because)| json!({"task": task, "because": because})).collect()
+}
+
+fn about_clusters(list: &[(String, Because)]) -> Value {
+    list.iter().map(|(cluster, because)| json!({"cluster": cluster, "because": because})).collect()
+}
+
+/// A plan for the taints of a cluster.
+pub fn taint(plan: &TaintPlan) -> Value {
+    let TaintPlan { taints, owners, history, added, removed, remarks: told } = plan;
+    object([
+        ("taints", change(taints.as_ref())),
+        ("owners", change(owners.as_ref())),
+        ("history", change(history.as_ref())),
+        ("added", about_taints(added)),
+        ("removed", about_taints(removed)),
+        ("remarks", remarks(told)),
+    ])
+}
+
+/// What was judged of one eviction.
+pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
+    match judged {
+        Ok(Judgement::Unneeded) => json!({"keep": "forever"}),
+        Ok(Judgement::Later { remaining_ms }) => json!({"keep": {"forMs": remaining_ms}}),
+        Ok(Judgement::Wait { because, again_after_ms }) => {
+            json!({"wait": {"because": because, "againAfterMs": again_after_ms}})
+        }
+        Ok(Judgement::Evict { spec, task, because }) => {
+            json!({"evict": {
+                "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
+                "task": task, "because": because,
+            }})
+        }
+        Err(error) => json!({"error": error.to_string()}),
+    }
+}
+
+/// A plan for eviction tasks.
+pub fn finish(plan: &FinishPlan) -> Value {
+    let FinishPlan { tasks, clusters, released, called_off, held, again_after_ms, remarks: told } = plan;
+    object([
+        ("tasks", change(tasks.as_ref())),
+        ("clusters", change(clusters.as_ref())),
+        ("released", about_tasks(released)),
+        ("calledOff", about_tasks(called_off)),
+        ("held", about_tasks(held)),
+        ("againAfterMs", canonical(again_after_ms)),
+        ("remarks", remarks(told)),
+    ])
+}
+
+/// A plan for a failed application.
+pub fn failover(plan: &FailoverPlan) -> Value {
+    let FailoverPlan { memory, spec, evicted, counting, paused, blocked, again_after_ms } = plan;
+    let spec = spec.as_ref().map(|spec| {
+        json!({
+            "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks, "rest": spec.rest,
+        })
+    });
+    object([
+        ("memory", change(memory.as_ref())),
+        ("spec", change(spec.as_ref())),
+        ("evicted", about_tasks(evicted)),
+        ("counting", about_clusters(counting)),
+        ("paused", about_clusters(paused)),
+        ("blocked", canonical(&blocked.as_ref().map(ToString::to_string))),
+        ("againAfterMs", canonical(again_after_ms)),
+    ])
+}
+
+/// A plan of the scheduler.
+pub fn schedule(plan: &SchedulePlan) -> Value {
+    // How it came about is made again when somebody asks.
+    let SchedulePlan { outcome, affinity_name, failed_terms, rejections, explanation: _, remarks: told } = plan;
+    let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
+    let outcome = match outcome {
+        Outcome::Place(targets) => json!({ "place": targets }),
+        Outcome::Clear(why) => json!({"clear": error(why)}),
+        Outcome::Keep(why) => json!({"keep": error(why)}),
+        Outcome::Nothing => json!("nothing"),
+    };
+    let mut rejected: BTreeMap<String, (&Because, Vec<&str>)> = BTreeMap::new();
+    for (cluster, because) in rejections.iter() {
+        rejected.entry(canonical(because).to_string()).or_insert((because, Vec::new())).1.push(cluster);
+    }
+    let rejected: Value =
+        rejected.values().map(|(because, clusters)| json!({"because": because, "clusters": clusters})).collect();
+    object([
+        ("outcome", outcome),
+        ("affinityName", canonical(affinity_name)),
+        ("failedTerms", failed_terms.iter().map(failed).collect()),
+        ("rejected", rejected),
+        ("remarks", remarks(told)),
+    ])
+}
+
+fn error(error: &ScheduleError) -> Value {
+    let kind = match error {
+        ScheduleError::NoClusterFit(_) => "NoClusterFit",
+        ScheduleError::Select(_) => "Select",
+        ScheduleError::Assign(_) => "Assign",
+        ScheduleError::Unschedulable(_) => "Unschedulable",
+        ScheduleError::BadInput(_) => "BadInput",
+        ScheduleError::NoPlacement => "NoPlacement",
+    };
+    json!({"kind": kind, "message": error.to_string()})
+}
+
+/// The health of an object.
+pub fn health(outcome: &HealthOutcome) -> Value {
+    let HealthOutcome { health, because, remarks: told } = outcome;
+    object([("health", canonical(health)), ("because", canonical(because)), ("remarks", remarks(told))])
+}

@@ -1,0 +1,81 @@
+{{- define "bulkhead.name" -}}
+{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "bulkhead.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else -}}
+{{- $name := include "bulkhead.name" . -}}
+{{- $full := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{ $full | trunc 52 | trimSuffix "-" }}
+{{- end -}}
+{{- end }}
+
+{{- define "bulkhead.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "bulkhead.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "bulkhead.labels" -}}
+{{ include "bulkhead.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "bulkhead.serviceAccountName" -}}
+{{- $made := .Values.serviceAccount.create | ternary (include "bulkhead.fullname" .) "default" -}}
+{{ .Values.serviceAccount.name | default $made }}
+{{- end }}
+
+{{- define "bulkhead.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- define "bulkhead.leaseNamespace" -}}
+{{- $default := .Values.controlPlane.inCluster | ternary .Release.Namespace "karmada-system" -}}
+{{ .Values.leaderElection.namespace | default $default }}
+{{- end }}
+
+{{- define "bulkhead.webhookUrl" -}}
+{{- $default := printf "https://%s-webhook.%s.svc:443" (include "bulkhead.fullname" .) .Release.Namespace -}}
+{{ .Values.webhook.url | default $default }}
+{{- end }}
+
+{{- define "bulkhead.pluginVolume" -}}
+{{- if .Values.plugins.files -}}
+configMap: {name: {{ include "bulkhead.fullname" . }}-plugins}
+{{- else if .Values.plugins.configMap -}}
+configMap: {name: {{ .Values.plugins.configMap }}}
+{{- else if .Values.plugins.volume -}}
+{{ toYaml .Values.plugins.volume }}
+{{- end -}}
+{{- end }}
+
+{{/* What a mode is as arguments. */}}
+{{- define "bulkhead.modeArguments" -}}
+- --mode={{ .Values.mode }}
+{{- if .Values.controllers }}
+- --controllers={{ join "," .Values.controllers }}
+{{- end -}}
+{{- end }}
+
+{{/* A setting as an argument: lists by commas, maps as KEY=VALUE by commas; numbers without an exponent. */}}
+{{- define "bulkhead.setting" -}}
+{{- if kindIs "map" . -}}
+{{- $pairs := list -}}
+{{- range $key, $value := . }}{{ $pairs = append $pairs (printf "%s=%s" $key (include "bulkhead.setting" $value)) }}{{ end -}}
+{{ join "," $pairs }}
+{{- else if kindIs "slice" . -}}
+{{ join "," . }}
+{{- else if kindIs "float64" . -}}
+{{ toJson . }}
+{{- else -}}
+{{ . }}
+{{- end -}}
+{{- end }}

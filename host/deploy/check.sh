@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Checks what is in this folder with the tools that use it; a tool that is missing is named and left out.
+#
+#   check.sh            lint, render, compare, test rules
+#   check.sh --server   the same, and offers every object to the API server of $KUBECONFIG, which stores none
+#
+# $HELM, $KUBECTL and $PROMTOOL name the programs. The tests of `bulkhead-tidy` check what needs none of them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+helm=${HELM:-helm} kubectl=${KUBECTL:-kubectl} promtool=${PROMTOOL:-promtool}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+passed=0 failed=0 skipped=0
+check() {
+    local what=$1
+    shift
+    if "$@" >"$out/log" 2>&1; then
+        passed=$((passed + 1))
+        printf 'ok    %s\n' "$what"
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %s\n' "$what"
+        sed 's/^/      /' "$out/log"
+    fi
+}
+there() {
+    command -v "$1" >/dev/null && return
+    skipped=$((skipped + 1))
+    printf 'skip  %s is not there\n' "$1"
+    return 1
+}
+
+render() { "$helm" template bulkhead chart --namespace karmada-system "$@"; }
+render_to() {
+    local file=$1
+    shift
+    render "$@" >"$file"
+}
+# Succeeds when the chart refuses values, for the reason that is given.
+refuses() {
+    local why=$1
+    shift
+    if render "$@" >"$out/refused" 2>&1; then
+        echo "it was rendered"
+        return 1
+    fi
+    grep -q -- "$why" "$out/refused" || { cat "$out/refused" && return 1; }
+}
+# The objects of kinds that every API server has.
+standard() { awk 'BEGIN { RS = "---\n" } !/apiVersion: monitoring.coreos.com/ { printf "---\n%s", $0 }' "$1"; }
+offer() { standard "$1" | "$kubectl" apply --server-side --force-conflicts --dry-run=server -f -; }
+
+# The base against the chart, both as kustomize writes them, without the labels that only Helm sets.
+same_as_chart() {
+    mkdir -p "$out/chart"
+    render --set controlPlane.kubeconfigSecret.name=bulkhead-kubeconfig >"$out/chart/rendered.yaml" || return 1
+    sed -i -E '/^ *(helm.sh\/chart|app.kubernetes.io\/managed-by|app.kubernetes.io\/version): /d' "$out/chart/rendered.yaml"
+    printf 'resources: [rendered.yaml]\nsortOptions: {order: legacy}\n' >"$out/chart/kustomization.yaml"
+    mkdir -p "$out/base"
+    "$kubectl" kustomize kustomize/base >"$out/base/rendered.yaml" || return 1
+    printf 'resources: [rendered.yaml]\nsortOptions: {order: legacy}\n' >"$out/base/kustomization.yaml"
+    "$kubectl" kustomize "$out/chart" >"$out/chart.yaml" || return 1
+    "$kubectl" kustomize "$out/base" >"$out/base.yaml" || return 1
+    diff -u "$out/base.yaml" "$out/chart.yaml"
+}
+
+overlay() {
+    mkdir -p "$out/overlay"
+    printf 'resources: [%s]\ncomponents: [%s, %s]\n' "$PWD/kustomize/in-cluster" "$PWD/kustomize/plugins" \
+        "$PWD/kustomize/webhook" >"$out/overlay/kustomization.yaml"
+    # kustomize takes no absolute paths.
+    sed -i "s|$PWD|$(realpath --relative-to "$out/overlay" "$PWD")|g" "$out/overlay/kustomization.yaml"
+    "$kubectl" kustomize "$out/overlay" >"$1"
+}
+
+has_helm=no
+if there "$helm"; then
+    has_helm=yes
+    for values in chart/ci/*-values.yaml; do
+        name=$(basename "$values" -values.yaml)
+        check "helm lint, $name" "$helm" lint --strict chart --values "$values"
+        check "helm template, $name" render_to "$out/$name.yaml" --values "$values"
+    done
+    secret=controlPlane.kubeconfigSecret.name=k
+    check "the chart wants a control plane" refuses "either kubeconfigSecret.name or inCluster"
+    check "the chart wants only one" refuses "either" --set $secret --set controlPlane.inCluster=true
+    check "the chart wants one source of plugins" refuses "/plugins" --set $secret \
+        --set plugins.configMap=a --set plugins.volume.emptyDir.medium=Memory
+    check "mode interpret wants the webhook" refuses "webhook.enabled" --set $secret --set mode=interpret
+    check "the chart knows its values" refuses "not allowed" --set $secret --set replica=3
+fi
+if there "$kubectl"; then
+    for mode in all evict finish report interpret; do
+        check "kustomize, role $mode" "$kubectl" kustomize "chart/rbac/$mode"
+    done
+    check "kustomize, in-cluster with plugins and webhook" overlay "$out/overlay.yaml"
+    [ $has_helm = no ] || check "base and chart are the same" same_as_chart
+fi
+if there "$promtool"; then
+    check "promtool check rules" "$promtool" check rules chart/monitoring/alerts.yaml
+    check "promtool test rules" "$promtool" test rules chart/monitoring/alerts_test.yaml
+fi
+if [ "${1:-}" = --server ]; then
+    for file in "$out"/*-values.yaml "$out"/{sidecar,alone,monitoring,overlay}.yaml; do
+        [ -f "$file" ] && check "the API server takes $(basename "$file" .yaml)" offer "$file"
+    done
+fi
+printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" = 0 ]

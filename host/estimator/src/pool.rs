@@ -1,0 +1,213 @@
+//! One connection per cluster, and one question to many of them at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload, EstimateQuestion};
+use bulkhead_core::model::Binding;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic_prost::ProstCodec;
+
+use crate::messages::{
+    MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse, MaxAvailableReplicasRequest,
+    MaxAvailableReplicasResponse,
+};
+use crate::request;
+use crate::security::{Security, SecurityError};
+
+const MAX_AVAILABLE_REPLICAS: &str =
+    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
+const MAX_AVAILABLE_COMPONENT_SETS: &str =
+    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableComponentSets";
+/// How long it may take to reach an estimator (Karmada: `grpcconnection.go`).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections to estimators.
+#[derive(Debug)]
+pub struct EstimatorPool {
+    security: Security,
+    /// For all answers to one question together (`--scheduler-estimator-timeout`).
+    timeout: Duration,
+    connections: Mutex<BTreeMap<String, Channel>>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// No address answered.
+    #[error("no estimator answers at {0}")]
+    Unreachable(String, #[source] Option<tonic::transport::Error>),
+}
+
+/// A question about one binding.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The binding.
+    pub binding: &'a Binding,
+    /// Which clusters, and what it is that is to be placed.
+    pub about: &'a EstimateQuestion,
+    /// What was placed on each cluster a moment ago.
+    pub assumed: &'a BTreeMap<String, Vec<AssumedWorkload>>,
+}
+
+/// One cluster's part of a question.
+enum Asked {
+    Replicas(MaxAvailableReplicasRequest),
+    Sets(MaxAvailableComponentSetsRequest),
+}
+
+impl EstimatorPool {
+    /// A pool without connections.
+    pub fn new(security: Security, timeout: Duration) -> Self {
+        Self { security, timeout, connections: Mutex::default() }
+    }
+
+    fn connections(&self) -> MutexGuard<'_, BTreeMap<String, Channel>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a connection to the estimator of a cluster.
+    pub fn is_connected(&self, cluster: &str) -> bool {
+        self.connections().contains_key(cluster)
+    }
+
+    /// Connects to the first address that answers. A connection that exists is kept: it comes back by itself.
+    pub async fn connect(&self, cluster: &str, addresses: &[String]) -> Result<(), ConnectError> {
+        if self.is_connected(cluster) {
+            return Ok(());
+        }
+        let mut last = None;
+        for address in addresses {
+            let uri = format!("{}://{address}", self.security.scheme());
+            let endpoint = match Endpoint::from_shared(uri) {
+                Ok(endpoint) => self.security.apply(endpoint.connect_timeout(CONNECT_TIMEOUT))?,
+                Err(error) => {
+                    last = Some(error);
+                    continue;
+                }
+            };
+            match endpoint.connect().await {
+                Ok(channel) => {
+                    self.connections().insert(cluster.to_owned(), channel);
+                    return Ok(());
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(ConnectError::Unreachable(addresses.join(", "), last))
+    }
+
+    /// Forgets the connection to a cluster that is gone.
+    pub fn disconnect(&self, cluster: &str) {
+        self.connections().remove(cluster);
+    }
+
+    /// Asks all clusters of a question at once. There is an answer for each of them: a cluster without a connection,
+    /// and one that does not answer in time, has an error.
+    pub async fn ask(&self, question: &Question<'_>) -> AccurateEstimates {
+        let deadline = Instant::now() + self.timeout;
+        let (mut calls, mut answers) = (JoinSet::new(), BTreeMap::new());
+        for cluster in &question.about.clusters {
+            let connection = self.connections().get(cluster).cloned();
+            match connection {
+                None => {
+                    answers.insert(cluster.clone(), Err("there is no connection to its estimator".to_owned()));
+                }
+                Some(channel) => {
+                    // The answer of a call that panics is missing, which counts as a failure too.
+                    answers.insert(cluster.clone(), Err("no answer".to_owned()));
+                    let (cluster, asked, about) = (cluster.clone(), question.of(cluster), question.object());
+                    calls.spawn(async move {
+                        let answer = tokio::time::timeout_at(deadline, asked.call(channel, about)).await;
+                        (cluster, answer.unwrap_or_else(|_| Err("no answer in time".to_owned())))
+                    });
+                }
+            }
+        }
+        while let Some(call) = calls.join_next().await {
+            if let Ok((cluster, answer)) = call {
+                answers.insert(cluster, answer);
+            }
+        }
+        AccurateEstimates(answers)
+    }
+}
+
+impl Question<'_> {
+    fn of(&self, cluster: &str) -> Asked {
+        let spec = &self.binding.spec;
+        let assumed = self.assumed.get(cluster).map(Vec::as_slice).unwrap_or_default();
+        let assumed_workloads = assumed.iter().map(request::assumed).collect();
+        match &self.about.components {
+            Some(components) => Asked::Sets(MaxAvailableComponentSetsRequest {
+                cluster: cluster.to_owned(),
+                components: components.iter().map(request::component).collect(),
+                namespace: spec.resource.namespace.clone(),
+                assumed_workloads,
+            }),
+            None => Asked::Replicas(MaxAvailableReplicasRequest {
+                cluster: cluster.to_owned(),
+                replica_requirements: Some(
+                    spec.replica_requirements.as_ref().map(request::replica_requirements).unwrap_or_default(),
+                ),
+                assumed_workloads,
+            }),
+        }
+    }
+
+    /// Metadata by which an estimator's log names what it was asked about. Names of Kubernetes are ASCII; what is not
+    /// goes without.
+    fn object(&self) -> Option<MetadataValue<Ascii>> {
+        let resource = &self.binding.spec.resource;
+        format!("kind={}, name={}/{}", resource.kind, resource.namespace, resource.name).parse().ok()
+    }
+}
+
+impl Asked {
+    async fn call(self, channel: Channel, about: Option<MetadataValue<Ascii>>) -> Result<i32, String> {
+        match self {
+            Self::Replicas(asked) => {
+                let answer: MaxAvailableReplicasResponse = call(channel, MAX_AVAILABLE_REPLICAS, asked, about).await?;
+                Ok(answer.max_replicas)
+            }
+            Self::Sets(asked) => {
+                let answer: MaxAvailableComponentSetsResponse =
+                    call(channel, MAX_AVAILABLE_COMPONENT_SETS, asked, about).await?;
+                Ok(answer.max_sets)
+            }
+        }
+    }
+}
+
+async fn call<Q, A>(
+    channel: Channel,
+    method: &'static str,
+    asked: Q,
+    about: Option<MetadataValue<Ascii>>,
+) -> Result<A, String>
+where
+    Q: prost::Message + Send + Sync + 'static,
+    A: prost::Message + Default + Send + Sync + 'static,
+{
+    let mut request = tonic::Request::new(asked);
+    if let Some(about) = about {
+        request.metadata_mut().insert("object", about);
+    }
+    let mut client = Grpc::new(channel);
+    client.ready().await.map_err(|error| format!("its estimator cannot be reached: {error}"))?;
+    let codec = ProstCodec::<Q, A>::default();
+    let answer = client.unary(request, PathAndQuery::from_static(method), codec).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| {
+        let code = status.code();
+        format!("its estimator answered {code:?}: {}", status.message())
+    })
+}

@@ -1,0 +1,119 @@
+//! Whom an estimator's connection trusts, and who it says it is (Karmada: `pkg/util/grpcconnection`).
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{DigitallySignedStruct, SignatureScheme};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+
+/// How a connection is secured.
+#[derive(Clone, Debug, Default)]
+pub enum Security {
+    /// Not at all: neither a CA nor `--insecure-skip-estimator-verify` is given.
+    #[default]
+    Plain,
+    /// The server's certificate must be signed by this CA (PEM).
+    Verified {
+        /// The CA's certificates, as PEM.
+        ca: Vec<u8>,
+        /// Who we are, for mutual TLS.
+        identity: Option<Identity>,
+    },
+    /// Encrypted, but anybody may answer.
+    Unverified {
+        /// Who we are, for mutual TLS.
+        identity: Option<Identity>,
+    },
+}
+
+/// A certificate with its key, as PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// Certificates that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificates for estimators cannot be used")]
+pub struct SecurityError(#[from] tonic::transport::Error);
+
+impl Security {
+    /// Scheme of the addresses.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Self::Plain => "http",
+            Self::Verified { .. } | Self::Unverified { .. } => "https",
+        }
+    }
+
+    pub(crate) fn apply(&self, endpoint: Endpoint) -> Result<Endpoint, SecurityError> {
+        let presenting = |identity: &Option<Identity>| {
+            let config = ClientTlsConfig::new().assume_http2(true);
+            match identity {
+                None => config,
+                Some(own) => config.identity(tonic::transport::Identity::from_pem(&own.certificate, &own.key)),
+            }
+        };
+        Ok(match self {
+            Self::Plain => endpoint,
+            Self::Verified { ca, identity } => {
+                endpoint.tls_config(presenting(identity).ca_certificate(Certificate::from_pem(ca)))?
+            }
+            Self::Unverified { identity } => {
+                let anybody = Anybody(Arc::new(ring::default_provider()));
+                endpoint.tls_config_with_verifier(presenting(identity), Arc::new(anybody))?
+            }
+        })
+    }
+}
+
+/// Accepts every certificate, but not a forged handshake.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

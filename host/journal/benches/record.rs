@@ -1,0 +1,132 @@
+//! What recording costs: from a decision to bytes that have left the process, and back to the same decision.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark fails by panicking")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::evict::{EvictOptions, Evictable};
+use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, judge};
+use bulkhead_core::journal::{
+    Case, Decided, Decision, Entry, Limits, Outcome, Question, Record, Sink, Subject, Tape, plan,
+};
+use bulkhead_core::model::{Binding, Cluster};
+use bulkhead_core::policy::PolicySet;
+use bulkhead_core::time::Time;
+use bulkhead_journal::{Bounds, Writer, read};
+use criterion::{Criterion, criterion_group, criterion_main};
+use serde_json::json;
+
+fn clusters(count: usize) -> Arc<[Arc<Cluster>]> {
+    let cluster = |n: usize| {
+        let (status, taints) = if n == 0 {
+            ("False", json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoExecute"}]))
+        } else {
+            ("True", json!([]))
+        };
+        Arc::new(
+            serde_json::from_value(json!({
+                "name": format!("member{n}"), "spec": {"syncMode": "Push", "taints": taints},
+                "status": {"conditions": [{"type": "Ready", "status": status}]},
+            }))
+            .unwrap(),
+        )
+    };
+    (0..count).map(cluster).collect()
+}
+
+fn binding() -> Binding {
+    let placement = json!({"clusterAffinity": {"clusterNames": ["member0", "member1"]}});
+    serde_json::from_value(json!({
+        "namespace": "default", "name": "app-deployment", "generation": 3,
+        "annotations": {"policy.karmada.io/applied-placement": placement.to_string()},
+        "spec": {
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "app"},
+            "replicas": 3, "clusters": [{"name": "member0", "replicas": 3}], "placement": placement,
+        },
+    }))
+    .unwrap()
+}
+
+fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> Case {
+    let (now, options) =
+        (Time::from_millis(1_700_000_000_000), EvictOptions { no_execute: true, ..EvictOptions::default() });
+    let judged = judge(JudgeSnapshot {
+        binding: Evictable::from(binding),
+        cluster: clusters.first().map(|cluster| &**cluster),
+        clusters,
+        options,
+        pre_check: PreCheck::Feasible,
+        pauses: &[],
+        now,
+    });
+    let (_, tape) = Tape::start(&PolicySet::default(), &[], |_| true);
+    let question = Question::Evict {
+        binding: Arc::new(binding.clone()),
+        cluster: "member0".to_owned(),
+        options,
+        pre_check: PreCheck::Feasible,
+        pauses: Vec::new(),
+        limits: Limits::default(),
+    };
+    let plan = plan::evict(&judged);
+    Case::from(Decided { trigger: "a benchmark", now, question, clusters: Arc::clone(clusters), tape, plan })
+}
+
+fn record(id: u64) -> Record {
+    let entry = Entry {
+        at: Time::from_millis(1_700_000_000_000),
+        controller: "taint-manager".to_owned(),
+        subject: Subject::new("ResourceBinding", "default", "app-deployment"),
+        cluster: Some("member0".to_owned()),
+        decision: Decision::Evicted,
+        because: Because::rule("TaintUntolerated", "the taint is not tolerated"),
+        effect: "3 replicas to be placed elsewhere, purge mode Gracefully".to_owned(),
+        inputs: Vec::new(),
+        explanation: None,
+    };
+    Record { id, outcome: Outcome::Taken, entry }
+}
+
+fn recording(c: &mut Criterion) {
+    let (binding, clusters) = (binding(), clusters(50));
+    c.bench_function("decide one eviction and make its case, 50 clusters", |b| {
+        b.iter(|| black_box(decide(&binding, &clusters)));
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap().writer;
+    let mut id = 0;
+    c.bench_function("keep one eviction, 50 clusters that did not change", |b| {
+        b.iter_batched(
+            || Arc::new(decide(&binding, &clusters)),
+            |case| {
+                id += 1;
+                writer.keep(&record(id), Some(&case));
+            },
+            criterion::BatchSize::SmallInput,
+        );
+    });
+}
+
+fn replaying(c: &mut Criterion) {
+    let (binding, clusters) = (binding(), clusters(50));
+    let directory = tempfile::tempdir().unwrap();
+    let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap().writer;
+    for id in 1..=10_000 {
+        writer.keep(&record(id), Some(&Arc::new(decide(&binding, &clusters))));
+    }
+    let mut group = c.benchmark_group("10,000 decisions");
+    group.sample_size(10);
+    group.bench_function("read and make again", |b| {
+        b.iter(|| {
+            let contents = read(directory.path()).unwrap();
+            let kept = contents.records.iter().filter_map(|stored| stored.case.as_ref());
+            let exact = kept.filter(|kept| kept.case.decide(&kept.case.policies(|_| None)) == kept.case.plan).count();
+            assert_eq!(exact, 10_000);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, recording, replaying);
+criterion_main!(benches);

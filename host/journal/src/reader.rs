@@ -1,0 +1,182 @@
+//! Reading a journal, whether or not somebody writes it at the moment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bulkhead_core::journal::{Case, Outcome};
+use bulkhead_core::model::Cluster;
+use serde_json::Value;
+
+use crate::error::{JournalError, Problem};
+use crate::frame::Sort;
+use crate::segment::{self, Scanned};
+use crate::stored::{Raw, Stored, StoredCase, decode, key};
+
+/// What a journal holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// The records that can be read, in order of id.
+    pub records: Vec<Stored>,
+    /// What is wrong with the rest.
+    pub problems: Vec<Problem>,
+    /// The last segment, if its header can be read.
+    pub(crate) last: Option<Scanned>,
+    /// Time of the newest record of each segment, in milliseconds since the Unix epoch.
+    pub(crate) newest: BTreeMap<PathBuf, i64>,
+}
+
+/// Reads a journal.
+///
+/// What is damaged is left out and told in [`Contents::problems`]; the rest is read.
+///
+/// # Errors
+///
+/// The directory cannot be read, or has no journal.
+pub fn read(directory: &Path) -> Result<Contents, JournalError> {
+    let segments = segment::list(directory)?;
+    let Some(last) = segments.last().map(|(number, _)| *number) else {
+        return Err(JournalError::Empty(directory.to_path_buf()));
+    };
+    let mut contents = Contents::default();
+    let mut before: Option<(PathBuf, Option<Scanned>)> = None;
+    for (number, path) in segments {
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            // The writer makes room while we read.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(JournalError::io("reading", &path)(error)),
+        };
+        let mut open = Open::new(&path);
+        let mut scanned = match segment::scan(&path, &bytes, |at, sort, payload| open.frame(at, sort, payload)) {
+            Ok(scanned) => Some(scanned),
+            Err(problem) => {
+                contents.problems.push(problem);
+                None
+            }
+        };
+        contents.problems.append(&mut open.problems);
+        if let Some(newest) = open.records.iter().map(|stored| stored.record.entry.at.as_millis()).max() {
+            contents.newest.insert(path.clone(), newest);
+        }
+        contents.records.append(&mut open.records);
+        if let Some(scanned) = &mut scanned {
+            // Only the last segment can be in the middle of a write.
+            if number != last
+                && let Some(Problem::Torn { .. }) = scanned.problem
+            {
+                scanned.problem = Some(Problem::Changed { path: path.clone(), at: scanned.intact_bytes });
+            }
+            contents.problems.extend(scanned.problem.clone());
+            if let Some((previous, Some(end))) = &before
+                && end.problem.is_none()
+                && end.chain != scanned.header.before
+            {
+                contents.problems.push(Problem::Gap { path: path.clone(), before: previous.clone() });
+            }
+        }
+        if number == last {
+            contents.last = scanned;
+        } else {
+            before = Some((path, scanned));
+        }
+    }
+    Ok(contents)
+}
+
+/// A segment while it is read.
+struct Open<'a> {
+    path: &'a Path,
+    clusters: BTreeMap<String, Arc<Cluster>>,
+    fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
+    cases: BTreeMap<u64, Arc<StoredCase>>,
+    records: Vec<Stored>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Open<'a> {
+    fn new(path: &'a Path) -> Self {
+        Self {
+            path,
+            clusters: BTreeMap::new(),
+            fleets: BTreeMap::new(),
+            cases: BTreeMap::new(),
+            records: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn frame(&mut self, at: u64, sort: Option<Sort>, payload: &[u8]) {
+        let understood = match sort {
+            Some(Sort::Cluster) => self.cluster(payload),
+            Some(Sort::Fleet) => self.fleet(payload),
+            Some(Sort::Record) => self.record(payload),
+            Some(Sort::Abandoned) => self.abandoned(payload),
+            None => Err("it is of a sort that this program does not know; a newer one wrote it".to_owned()),
+        };
+        if let Err(why) = understood {
+            self.problems.push(Problem::Unreadable { path: self.path.to_path_buf(), at, why });
+        }
+    }
+
+    fn cluster(&mut self, payload: &[u8]) -> Result<(), String> {
+        let cluster: Cluster = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        self.clusters.insert(key(payload), Arc::new(cluster));
+        Ok(())
+    }
+
+    fn fleet(&mut self, payload: &[u8]) -> Result<(), String> {
+        let keys: Vec<String> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        let cluster = |key: &String| self.clusters.get(key).cloned().ok_or_else(|| format!("no cluster {key}"));
+        let fleet: Result<Vec<_>, String> = keys.iter().map(cluster).collect();
+        self.fleets.insert(key(payload), fleet?.into());
+        Ok(())
+    }
+
+    fn record(&mut self, payload: &[u8]) -> Result<(), String> {
+        let Raw { record, case, case_of } = decode(payload)?;
+        let case = match (case, case_of) {
+            (Some(case), _) => match self.case(case) {
+                Ok(case) => {
+                    let case = Arc::new(case);
+                    self.cases = BTreeMap::from([(record.id, Arc::clone(&case))]);
+                    Ok(Some(case))
+                }
+                Err(why) => Err(format!("the case of record {}: {why}", record.id)),
+            },
+            (None, Some(id)) => Ok(self.cases.get(&id).cloned()),
+            (None, None) => Ok(None),
+        };
+        // A record whose case a newer program wrote still says what was decided.
+        let (case, told) = match case {
+            Ok(case) => (case, Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        self.records.push(Stored { record, case });
+        told
+    }
+
+    fn case(&self, mut kept: Value) -> Result<StoredCase, String> {
+        let members = kept.as_object_mut().ok_or("it is no object")?;
+        let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
+        let fleet = text(members.remove("fleet"));
+        let snapshot = text(members.remove("snapshot")).ok_or("snapshot: is missing")?;
+        let redacted = members.remove("redacted").and_then(|count| count.as_u64()).unwrap_or(0);
+        let mut case: Case = serde_json::from_value(kept).map_err(|error| error.to_string())?;
+        if let Some(fleet) = fleet {
+            case.clusters = self.fleets.get(&fleet).cloned().ok_or_else(|| format!("no clusters {fleet}"))?;
+        }
+        Ok(StoredCase { case, snapshot, redacted: usize::try_from(redacted).unwrap_or(usize::MAX) })
+    }
+
+    fn abandoned(&mut self, payload: &[u8]) -> Result<(), String> {
+        let id: u64 = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+        // The record may be in a segment that went to make room.
+        let found = self.records.iter_mut().rev().find(|stored| stored.record.id == id);
+        if let Some(stored) = found {
+            stored.record.outcome = Outcome::Abandoned;
+        }
+        Ok(())
+    }
+}

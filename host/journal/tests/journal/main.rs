@@ -1,0 +1,108 @@
+//! Journals are written, bounded, damaged in every way that we know of, and read again.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bounds;
+mod damage;
+mod records;
+mod support;
+
+use std::sync::Arc;
+
+use bulkhead_core::journal::{Outcome, Sink, canonical};
+use bulkhead_journal::{Bounds, JournalError, Writer, read};
+
+use records::{case, record};
+use support::open;
+
+#[test]
+fn what_is_kept_is_read_again_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = open(directory.path());
+    let (first, second) = (case("member1", "True"), case("member1", "False"));
+    writer.keep(&record(1, 1_700_000_000_123), Some(&first));
+    writer.keep(&record(2, 1_700_000_000_123), Some(&first));
+    writer.keep(&record(3, 1_700_000_001_000), None);
+    writer.keep(&record(4, 1_700_000_002_000), Some(&second));
+    writer.abandon(2);
+    let contents = read(directory.path()).unwrap();
+    assert!(contents.problems.is_empty(), "{:?}", contents.problems);
+    let ids: Vec<_> = contents.records.iter().map(|stored| stored.record.id).collect();
+    assert_eq!(ids, [1, 2, 3, 4]);
+    assert_eq!(contents.records[0].record.entry.at.as_millis(), 1_700_000_000_123);
+    let abandoned: Vec<_> = contents.records.iter().map(|stored| stored.record.outcome == Outcome::Abandoned).collect();
+    assert_eq!(abandoned, [false, true, false, false]);
+    let cases: Vec<_> = contents.records.iter().map(|stored| stored.case.as_ref().map(|kept| &kept.case)).collect();
+    assert_eq!(cases, [Some(&*first), Some(&*first), None, Some(&*second)]);
+    let kept = |at: usize| contents.records[at].case.clone().unwrap();
+    assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a case is kept once");
+    assert_eq!(kept(0).snapshot.len(), 32);
+    assert_ne!(kept(0).snapshot, kept(3).snapshot);
+}
+
+#[test]
+fn a_journal_goes_on_where_it_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    for id in 1..=5 {
+        let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
+        assert_eq!((opened.last_id, opened.records), (id - 1, usize::try_from(id - 1).unwrap()));
+        assert_eq!(opened.cut, None);
+        opened.writer.keep(&record(id, 1_000 * i64::try_from(id).unwrap()), Some(&case("member1", "True")));
+    }
+    let contents = read(directory.path()).unwrap();
+    assert!(contents.problems.is_empty() && contents.records.len() == 5, "{:?}", contents.problems);
+}
+
+#[test]
+fn the_same_records_make_the_same_bytes() {
+    let bytes = || {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = open(directory.path());
+        writer.keep(&record(1, 5), Some(&case("member1", "True")));
+        std::fs::read(bulkhead_journal::segment::path(directory.path(), 1)).unwrap()
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn one_process_writes_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = open(directory.path());
+    let second = Writer::open(directory.path(), Bounds::default(), |_| {});
+    assert!(matches!(second.err(), Some(JournalError::InUse(path)) if path == directory.path()));
+    drop(writer);
+    drop(open(directory.path()));
+}
+
+#[test]
+fn secrets_do_not_reach_the_disk_and_what_is_missing_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = open(directory.path());
+    let secret = support::health_case(serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "aHVudGVyMg=="},
+    }));
+    writer.keep(&record(1, 5), Some(&secret));
+    let bytes = std::fs::read(bulkhead_journal::segment::path(directory.path(), 1)).unwrap();
+    assert!(!String::from_utf8_lossy(&bytes).contains("aHVudGVyMg"));
+    let contents = read(directory.path()).unwrap();
+    let kept = contents.records[0].case.clone().unwrap();
+    assert_eq!(kept.redacted, 1);
+    assert!(canonical(&kept.case.question).to_string().contains("(redacted)"));
+}
+
+#[test]
+fn a_disk_that_says_no_is_told_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    // A segment for each record; the third one is a directory already, so that it cannot be made.
+    let bounds = Bounds { segment_bytes: 1, ..Bounds::default() };
+    let opened = Writer::open(directory.path(), bounds, move |error| tell.lock().unwrap().push(error.to_string()));
+    let writer = opened.unwrap().writer;
+    std::fs::create_dir(bulkhead_journal::segment::path(directory.path(), 3)).unwrap();
+    for id in 1..=4 {
+        writer.keep(&record(id, 5), None);
+    }
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("making ") && told[0].ends_with("segment-0000000003.journal"), "{told:?}");
+}

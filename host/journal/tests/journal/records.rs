@@ -1,0 +1,43 @@
+//! Records and cases to keep.
+
+use std::sync::Arc;
+
+use bulkhead_core::combine::Because;
+use bulkhead_core::decide::taint::TaintOptions;
+use bulkhead_core::journal::{Case, Decided, Decision, Entry, Outcome, Question, Record, Subject, Tape};
+use bulkhead_core::model::Cluster;
+use bulkhead_core::policy::PolicySet;
+use bulkhead_core::time::Time;
+use serde_json::{Value, json};
+
+pub(crate) fn record(id: u64, at_ms: i64) -> Record {
+    let entry = Entry {
+        at: Time::from_millis(at_ms),
+        controller: "test".to_owned(),
+        subject: Subject::new("Cluster", "", "member1"),
+        cluster: Some("member1".to_owned()),
+        decision: Decision::Tainted,
+        because: Because::rule("Why", "because"),
+        effect: "cluster.karmada.io/not-ready:NoSchedule".to_owned(),
+        inputs: Vec::new(),
+        explanation: None,
+    };
+    Record { id, outcome: Outcome::Taken, entry }
+}
+
+/// A decision with nobody asked.
+pub(crate) fn made(question: Question, clusters: Vec<Arc<Cluster>>, plan: Value) -> Arc<Case> {
+    let (_, tape) = Tape::start(&PolicySet::default(), &[], |_| true);
+    let (trigger, now) = ("a test", Time::from_millis(1_700_000_000_123));
+    Arc::new(Case::from(Decided { trigger, now, question, clusters: clusters.into(), tape, plan }))
+}
+
+/// A decision about the taints of one cluster.
+pub(crate) fn case(cluster: &str, ready: &str) -> Arc<Case> {
+    let cluster = json!({
+        "name": cluster, "spec": {"syncMode": "Push"},
+        "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "R", "message": "m"}]},
+    });
+    let cluster = Arc::new(serde_json::from_value(cluster).unwrap());
+    made(Question::Taint { options: TaintOptions::default() }, vec![cluster], json!({"added": []}))
+}

@@ -1,0 +1,25 @@
+//! Journals to write to, and a decision about an object.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bulkhead_core::decide::health::Uncovered;
+use bulkhead_core::journal::{Case, Question};
+use bulkhead_journal::{Bounds, Writer};
+use serde_json::{Value, json};
+
+use crate::records::made;
+
+pub(crate) fn open(directory: &Path) -> Writer {
+    open_bounded(directory, Bounds::default())
+}
+
+pub(crate) fn open_bounded(directory: &Path, bounds: Bounds) -> Writer {
+    Writer::open(directory, bounds, |error| panic!("{error}")).unwrap().writer
+}
+
+/// A decision about the health of an object.
+pub(crate) fn health_case(object: Value) -> Arc<Case> {
+    let question = Question::Health { object: Arc::new(object), uncovered: Uncovered::Healthy };
+    made(question, Vec::new(), json!({"health": "Healthy"}))
+}

@@ -1,0 +1,137 @@
+//! Each mode beside a second `bulkhead run` that does what Karmada keeps.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::federation::{Federation, Plan, Site};
+use crate::scenarios::{BINDING, DIVIDED};
+use crate::wait;
+
+/// What the stand-in for Karmada leaves to mode `finish`.
+pub(crate) const FINISH: &str = "--controllers=*,-gracefulEviction";
+/// What it leaves to mode `evict`.
+pub(crate) const EVICT: &str =
+    "--controllers=*,-gracefulEviction,-clustertaintpolicy,-taintManager,-clusterDrain,-applicationFailover";
+/// The lease of the stand-in, so that both of them work.
+const STAND_IN: &str = "--leader-elect-resource-name=stand-in";
+
+/// The document's example, with the work divided between two processes; neither could do it alone.
+pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::Result<()> {
+    let mut federation =
+        Box::pin(Federation::start(site, mode, Plan { first: &[stand_in, STAND_IN], ..Plan::default() })).await?;
+    let user = federation.start_bulkhead_in(mode, &[]).await?;
+    federation.apply_example("nginx-divided", DIVIDED)?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation.member("member1")?.kill_api_server();
+    federation.wait_ready("member1", false).await?;
+    federation.wait_placed(BINDING, &[("member2", 3)]).await?;
+    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the second process decided nothing");
+    nothing_refused(&federation, &user)
+}
+
+/// A process that reports decides what the one beside it does, and the audit log shows that it wrote nothing.
+pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
+    let mut federation = Box::pin(Federation::start(site, "report", Plan::default())).await?;
+    let user = federation.start_bulkhead_in("report", &[]).await?;
+    federation.apply_example("nginx-divided", DIVIDED)?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation.member("member1")?.kill_api_server();
+    federation.wait_ready("member1", false).await?;
+    federation.wait_placed(BINDING, &[("member2", 3)]).await?;
+    let decided = federation.metric(1, "bulkhead_decisions").await?;
+    let withheld = federation.metric(1, "bulkhead_withheld_writes_total").await?;
+    ensure!(decided > 0.0 && withheld > 0.0, "it decided {decided} times and withheld {withheld} writes");
+    let requests = federation.hub.requests_of(&user)?;
+    let reads = ["get ", "list ", "watch "];
+    let writes: Vec<_> =
+        requests.iter().filter(|request| !reads.iter().any(|read| request.starts_with(read))).collect();
+    ensure!(requests.len() > writes.len(), "the audit log has no request of it");
+    ensure!(writes.is_empty(), "it wrote: {writes:?}");
+    nothing_refused(&federation, &user)
+}
+
+/// The role of the mode was enough: the audit log has no request of the user that was forbidden.
+fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow::Result<()> {
+    let requests = federation.hub.requests_of(user)?;
+    let refused: Vec<_> = requests.iter().filter(|request| request.ends_with(" 403")).collect();
+    ensure!(!requests.is_empty(), "the audit log has no request of {user}");
+    ensure!(refused.is_empty(), "its role lacks: {refused:?}");
+    Ok(())
+}
+
+/// A Lua and a Wasm plugin tell the health of objects to a control plane that has neither.
+pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
+    let mut federation =
+        Box::pin(Federation::start(site, "interpret", Plan { first: &[STAND_IN], ..Plan::default() })).await?;
+    let plugins = federation.logs().join("plugins");
+    fs::create_dir_all(&plugins)?;
+    fs::copy(site.root.join("target/guests/deployment-health.wasm"), plugins.join("deployment-health.wasm"))?;
+    fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH)?;
+    fs::write(plugins.join("plugins.yaml"), PLUGINS)?;
+    let directory = format!("--plugin-directory={}", plugins.display());
+    let address = "--webhook-bind-address=127.0.0.1:0";
+    let user = federation.start_bulkhead_in("interpret", &[&directory, address]).await?;
+    let registered = "resourceinterpreterwebhookconfiguration/bulkhead";
+    wait::until("the plugins are registered", Duration::from_secs(30), async || {
+        federation.kubectl(&["get", registered]).map(drop).map_err(|error| error.to_string())
+    })
+    .await?;
+    federation.apply_example("nginx-divided", &["policy.yaml", "nginx.yaml"])?;
+    federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    ensure!(
+        federation.metric(1, "bulkhead_plugin_calls_total{plugin=\"deployment-health\"").await? > 0.0,
+        "Wasm not asked"
+    );
+    let health = "jsonpath={.status.aggregatedStatus[*].health}";
+    wait::until("the ConfigMap is unhealthy", Duration::from_secs(30), async || {
+        let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
+        match told.as_deref() {
+            Ok("Unhealthy") => Ok(()),
+            Ok(other) => Err(other.to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await?;
+    // Fixed while it runs: the plugin file is replaced, and the next look at the object finds it healthy.
+    fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH.replace("good", "bad"))?;
+    federation.kubectl(&["label", "configmap", "game", "again=yes"])?;
+    wait::until("the ConfigMap is healthy", Duration::from_secs(30), async || {
+        let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
+        if told.as_deref().ok() == Some("Healthy") { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await?;
+    nothing_refused(&federation, &user)
+}
+
+const PLUGINS: &str = "\
+apiVersion: bulkhead.dev/v1alpha1
+kind: PluginList
+plugins:
+  - {name: deployment-health, wasm: deployment-health.wasm}
+  - name: config-health
+    lua: config-health.lua
+    kinds: [{apiVersion: v1, kind: ConfigMap}]
+";
+
+const CONFIG_HEALTH: &str = "\
+function InterpretHealth(observedObj)
+  return observedObj.data ~= nil and observedObj.data.state == 'good'
+end
+";
+
+const CONFIG: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: game, namespace: default}
+data: {state: bad}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: game, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: game}]
+  placement: {clusterAffinity: {clusterNames: [member2]}}
+";

@@ -1,0 +1,132 @@
+//! What `bulkhead explain` says, word for word. `UPDATE_GOLDENS=1` writes the files anew.
+
+use std::fs;
+
+use bulkhead::journal::explain::explain;
+use bulkhead_core::journal::Decision;
+use bulkhead_core::time::Time;
+
+use crate::replay::recorded;
+use crate::support::root;
+
+/// Virtual time starts here, so that transcripts have times from the start.
+const EPOCH_MS: i64 = 1_767_225_600_000;
+
+/// Ids, versions and digests change with every write, every field of the model and every build of a plugin, and say
+/// nothing to a reader.
+fn without_digests(text: &str) -> String {
+    let line = |line: &str| {
+        if line.starts_with('#') {
+            return format!("#… {}\n", line.split_once(' ').map_or("", |(_, rest)| rest));
+        }
+        if let Some((before, _)) = line.split_once("snapshot ") {
+            let before = before.split_once('@').map_or(before.to_owned(), |(object, _)| format!("{object}@…, "));
+            return format!("{before}snapshot …\n");
+        }
+        match line.split_once(", version ") {
+            Some((before, after)) => {
+                let rest = after.split_once(':').map_or("", |(_, rest)| rest);
+                format!("{before}, version …:{rest}\n")
+            }
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
+/// The explanation of the last decision of that sort for that reason; an empty one is any.
+fn check(golden: &str, example: &str, decision: Decision, code: &str) {
+    let contents = recorded(example, 1);
+    let wanted = |stored: &&bulkhead_journal::Stored| {
+        let entry = &stored.record.entry;
+        entry.decision == decision && (code.is_empty() || entry.because.reason.code == code)
+    };
+    // The last one: what came before is set-up.
+    let Some(found) = contents.records.iter().rev().find(wanted) else {
+        let codes: Vec<_> = contents
+            .records
+            .iter()
+            .filter(|stored| stored.record.entry.decision == decision)
+            .map(|stored| stored.record.entry.because.reason.code.as_str())
+            .collect();
+        panic!("{golden}: {example} has no {decision:?} because of {code}; there are {codes:?}");
+    };
+    let text = without_digests(&explain(found).text(Some(Time::from_millis(EPOCH_MS))));
+    let path = root().join("tests/it/goldens/explain").join(format!("{golden}.txt"));
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &text).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{} is\n{expected}\nand the program says\n{text}", path.display());
+}
+
+#[test]
+fn a_cluster_is_tainted_by_its_condition() {
+    check("tainted", "nginx-divided", Decision::Tainted, "AddOnConditions");
+}
+
+#[test]
+fn a_cluster_that_is_back_loses_its_taint() {
+    check("untainted", "nginx-divided", Decision::Untainted, "");
+}
+
+#[test]
+fn a_binding_leaves_because_of_a_taint() {
+    check("evicted", "nginx-divided", Decision::Evicted, "TaintUntolerated");
+}
+
+#[test]
+fn an_old_copy_is_held() {
+    check("held", "nginx-divided", Decision::Held, "");
+}
+
+#[test]
+fn an_old_copy_may_go() {
+    check("released", "nginx-divided", Decision::Released, "");
+}
+
+#[test]
+fn a_workload_is_placed() {
+    check("scheduled", "nginx-divided", Decision::Scheduled, "Success");
+}
+
+#[test]
+fn a_script_tells_the_health() {
+    check("health", "nginx-divided", Decision::HealthChanged, "ScriptHealthy");
+}
+
+#[test]
+fn an_application_is_unhealthy_and_tolerated_for_a_time() {
+    check("tolerated", "application-failover", Decision::Tolerated, "ApplicationUnhealthy");
+}
+
+#[test]
+fn an_application_that_failed_leaves() {
+    check("application-failed", "application-failover", Decision::Evicted, "ApplicationFailure");
+}
+
+#[test]
+fn a_grace_period_ends_without_a_healthy_replacement() {
+    check("grace-period", "never-healthy", Decision::Released, "GracePeriodExceeded");
+}
+
+#[test]
+fn a_person_paused_evictions() {
+    check("paused", "drain", Decision::EvictionsWait, "EvictionPaused");
+}
+
+#[test]
+fn an_eviction_is_called_off_when_the_cluster_is_back() {
+    check("called-off", "no-other-place", Decision::CalledOff, "SourceRecovered");
+}
+
+#[test]
+fn a_drained_cluster_is_left() {
+    check("drained", "drain", Decision::Evicted, "ClusterDrained");
+}
+
+#[test]
+fn plugins_decide_where_a_workload_runs() {
+    check("own-scheduler", "own-scheduler", Decision::Scheduled, "Success");
+}

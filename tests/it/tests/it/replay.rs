@@ -1,0 +1,119 @@
+//! Every decision of every example is made again from what is recorded of it, byte for byte.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead::journal::Recording;
+use bulkhead::journal::explain::explain;
+use bulkhead::journal::replay::{Replayer, Summary};
+use bulkhead::scenario;
+use bulkhead::simulation::{self, Detail, RunOptions};
+use bulkhead_journal::{Contents, Stored};
+
+use crate::support::{engines, root};
+
+/// The folders of all examples that are scenarios.
+fn examples() -> Vec<String> {
+    let folders = std::fs::read_dir(root().join("examples")).unwrap();
+    let mut names: Vec<_> = folders
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("scenario.yaml").exists())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What an example records.
+pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
+    let scenario = scenario::load(&root().join("examples").join(name).join("scenario.yaml")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let recording = Recording::start(directory.path()).unwrap();
+    let options = RunOptions {
+        seed: Some(seed),
+        engines: engines(),
+        detail: Detail::Highlights,
+        explain: None,
+        sink: Some(recording.sink()),
+        progress: None,
+    };
+    let finished = simulation::run(&scenario, options).unwrap();
+    assert!(finished.report.held(), "{name}: recording changes what happens");
+    recording.end().unwrap();
+    let contents = bulkhead_journal::read(directory.path()).unwrap();
+    assert!(contents.problems.is_empty(), "{name}: {:?}", contents.problems);
+    contents
+}
+
+fn assert_exact(name: &str, how: &str, summary: &Summary) {
+    let told: Vec<_> = summary
+        .different
+        .iter()
+        .map(|replay| format!("{name}, {how}: decision {}: {:?}", replay.id, replay.differences))
+        .collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(summary.exact > 0, "{name}, {how}: no decision was made again");
+}
+
+fn question(stored: &Stored) -> Option<&'static str> {
+    use bulkhead_core::journal::Question;
+    Some(match stored.case.as_ref()?.case.question {
+        Question::Taint { .. } => "taint",
+        Question::Evict { .. } => "evict",
+        Question::Schedule { .. } => "schedule",
+        Question::Finish { .. } => "finish",
+        Question::Failover { .. } => "failover",
+        Question::Health { .. } => "health",
+    })
+}
+
+#[test]
+fn every_decision_of_every_example_replays_exactly() {
+    let mut questions = BTreeMap::<&str, usize>::new();
+    for name in examples() {
+        let contents = recorded(&name, 7);
+        assert_exact(&name, "built-in policies asked again", &Replayer::default().replay_all(&contents.records));
+        assert_exact(&name, "all answers as recorded", &Replayer::believing().replay_all(&contents.records));
+        for stored in &contents.records {
+            if let Some(question) = question(stored) {
+                *questions.entry(question).or_default() += 1;
+                assert!(!explain(stored).findings.is_empty(), "{name}: decision {} has no findings", stored.record.id);
+            }
+        }
+    }
+    let sorts: Vec<_> = questions.keys().copied().collect();
+    assert_eq!(sorts, ["evict", "failover", "finish", "health", "schedule", "taint"], "{questions:?}");
+}
+
+#[test]
+fn a_record_that_says_something_else_than_was_decided_is_found() {
+    let mut contents = recorded("nginx-divided", 1);
+    let changed = contents.records.iter_mut().find(|stored| question(stored) == Some("evict")).unwrap();
+    let id = changed.record.id;
+    let mut kept = (**changed.case.as_ref().unwrap()).clone();
+    kept.case.plan["evict"]["task"]["fromCluster"] = "member2".into();
+    changed.case = Some(Arc::new(kept));
+    let summary = Replayer::default().replay_all(&contents.records);
+    let told: Vec<_> =
+        summary.different.iter().map(|replay| (replay.id, replay.differences[0].path.as_str())).collect();
+    assert_eq!(told, [(id, "/evict/task/fromCluster")]);
+}
+
+#[test]
+fn decisions_are_recorded_before_anything_follows_from_them() {
+    let contents = recorded("nginx-divided", 3);
+    let mut seen = std::collections::BTreeSet::new();
+    for stored in &contents.records {
+        use bulkhead_core::journal::Decision;
+        let entry = &stored.record.entry;
+        match entry.decision {
+            Decision::Scheduled => {
+                seen.insert(entry.subject.key());
+            }
+            Decision::Evicted => assert!(seen.contains(&entry.subject.key()), "evicted before it was scheduled"),
+            _ => {}
+        }
+        assert!(stored.case.is_some() || !matches!(entry.decision, Decision::Scheduled | Decision::Evicted));
+    }
+    assert!(!seen.is_empty());
+}

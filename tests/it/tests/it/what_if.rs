@@ -1,0 +1,158 @@
+//! What would happen if clusters were lost, from exported objects.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use bulkhead::standard;
+use bulkhead::what_if::{Answer, Question, load, play};
+use bulkhead_controllers::flags::{Flags, GoDuration};
+use serde_json::json;
+
+use crate::support::{Folder, engines};
+
+const TAINT_POLICY: &str = "\
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: not-ready-clusters}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
+  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
+";
+
+/// A list of clusters, as `kubectl get clusters -o yaml` prints it.
+fn clusters(count: usize) -> String {
+    let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
+    for n in 1..=count {
+        let _ = write!(
+            text,
+            "- apiVersion: cluster.karmada.io/v1alpha1\n  kind: Cluster\n  metadata: {{name: member{n}}}\n  \
+             spec: {{syncMode: Push}}\n  status:\n    \
+             apiEnablements: [{{groupVersion: apps/v1, resources: [{{kind: Deployment, name: deployments}}]}}]\n    \
+             conditions: [{{type: Ready, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}}]\n    \
+             resourceSummary: {{allocatable: {{cpu: '100', memory: 100Gi, pods: '1000'}}}}\n"
+        );
+    }
+    text
+}
+
+/// Bindings on member1 that may run on the named clusters.
+fn bindings(count: usize, names: &[&str]) -> String {
+    let placement = json!({
+        "clusterAffinity": {"clusterNames": names},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
+    });
+    let one = |n: usize| {
+        json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": {
+                "name": format!("app-{n:05}-deployment"), "namespace": "default", "generation": 1,
+                "annotations": {"policy.karmada.io/applied-placement": placement.to_string()},
+            },
+            "spec": {
+                "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": format!("app-{n:05}")},
+                "replicas": 1, "clusters": [{"name": "member1", "replicas": 1}], "placement": placement,
+            },
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": (0..count).map(one).collect::<Vec<_>>()}).to_string()
+}
+
+fn ask(name: &str, files: &[(&str, &str)], change: impl FnOnce(&mut Question)) -> Result<Answer, String> {
+    let flags: Flags = serde_json::from_value(json!({
+        "feature-gates": {"Failover": true}, "enable-no-execute-taint-eviction": true,
+        "allow-no-execute-taint-policy": true,
+    }))
+    .unwrap();
+    let mut question =
+        Question { down: vec!["member1".to_owned()], lasts: None, horizon: GoDuration::from_secs(24 * 3600), flags };
+    change(&mut question);
+    let folder = Folder::new(&format!("what-if-{name}"), files);
+    let export = load(folder.path()).map_err(|error| format!("{error:#}"))?;
+    let registry = standard::registry(&question.flags, engines());
+    play(export, &registry, &question).map_err(|error| format!("{error:#}"))
+}
+
+#[test]
+fn workloads_leave_at_the_rate_and_go_where_they_may() {
+    let all = ["member1", "member2", "member3"];
+    let files = [
+        ("clusters.yaml", clusters(3)),
+        ("bindings.json", bindings(10, &all)),
+        ("policy.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let answer = ask("rate", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    assert_eq!(answer.moves.len(), 10, "{answer:?}");
+    // The failure threshold is 30 s; half an eviction per second.
+    let times: Vec<_> = answer.moves.iter().map(|moved| moved.at_ms).collect();
+    assert_eq!(times, (0..10).map(|n| 30_000 + 2_000 * n).collect::<Vec<_>>());
+    assert!(
+        answer.moves.iter().all(|moved| moved.from == "member1" && !moved.to.contains_key("member1")),
+        "{answer:?}"
+    );
+    let load: BTreeMap<_, _> =
+        answer.load.iter().map(|load| (load.cluster.as_str(), (load.before, load.after))).collect();
+    assert_eq!(load["member1"], (10, 0));
+    assert_eq!(load.values().map(|(_, after)| after).sum::<i64>(), 10, "{load:?}");
+    assert!(answer.stays.is_empty() && answer.nowhere.is_empty() && answer.waiting == 0, "{answer:?}");
+}
+
+#[test]
+fn what_cannot_go_anywhere_stays_and_the_gate_is_named() {
+    let files = [("a.yaml", clusters(2)), ("b.json", bindings(3, &["member1"])), ("c.yaml", TAINT_POLICY.to_owned())];
+    let answer = ask("stays", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
+    assert!(answer.moves.is_empty(), "{answer:?}");
+    let gates: Vec<_> = answer.stays.iter().map(|stay| (stay.cluster.as_str(), stay.gate.as_str())).collect();
+    assert_eq!(gates, [("member1", "NoTargetCluster"); 3]);
+}
+
+#[test]
+fn a_cluster_that_is_back_in_time_keeps_the_rest() {
+    let files = [
+        ("a.yaml", clusters(2)),
+        ("b.json", bindings(40, &["member1", "member2"])),
+        ("c.yaml", TAINT_POLICY.to_owned()),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let answer = ask("back", &files, |question| question.lasts = Some(GoDuration::from_secs(60))).unwrap();
+    // Lost after 30 s, back 30 s after the minute: one minute of evictions every two seconds.
+    assert!((25..=31).contains(&answer.moves.len()), "{} moved", answer.moves.len());
+    let changes: Vec<_> = answer.taints.iter().map(|taint| taint.change.as_str()).collect();
+    assert!(changes.contains(&"-cluster.karmada.io/not-ready:NoExecute"), "{changes:?}");
+    assert_eq!(answer.waiting, 0);
+}
+
+#[test]
+fn a_large_federation_is_answered_whole() {
+    let names: Vec<_> = (1..=100).map(|n| format!("member{n}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let files = [("a.yaml", clusters(100)), ("b.json", bindings(1_000, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let answer = ask("large", &files, |question| question.flags.resource_eviction_rate = 100.0).unwrap();
+    assert_eq!((answer.moves.len(), answer.nowhere.len()), (1_000, 0));
+}
+
+#[test]
+fn a_bad_export_says_what_is_missing() {
+    let check = |name: &str, files: &[(&str, &str)], part: &str| {
+        let told = ask(name, files, |_| {}).err().unwrap();
+        assert!(told.contains(part), "{told}");
+    };
+    let (all, some) = (clusters(2), bindings(1, &["member1"]));
+    check("no-clusters", &[("b.json", &some)], "there is no Cluster in this export");
+    check("no-bindings", &[("a.yaml", &all)], "there is no binding in this export");
+    check(
+        "bad-kind",
+        &[("a.yaml", &all), ("b.yaml", "kind: ResourceBinding\nmetadata: {name: x}\nspec: 7\n")],
+        "b.yaml: ResourceBinding x",
+    );
+    check("bad-yaml", &[("a.yaml", "a: [")], "a.yaml");
+    let missing =
+        ask("missing", &[("a.yaml", &all), ("b.json", &some)], |question| question.down = vec!["mars".to_owned()]);
+    assert!(
+        missing
+            .err()
+            .unwrap()
+            .contains("--down mars: there is no such cluster in the export; there are member1, member2")
+    );
+}

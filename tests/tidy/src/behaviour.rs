@@ -1,0 +1,53 @@
+//! What `docs/behaviour.md` names exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Words between backticks in a text.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// A name of a test is a sentence; names of fields and flags have fewer words.
+fn is_test_name(word: &str) -> bool {
+    word.matches('_').count() >= 4 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Names of all functions in the Rust files below a folder.
+fn functions(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let skipped = path.file_name().is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
+        if path.is_dir() && !skipped {
+            functions(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+            found.extend(names.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn every_test_and_example_that_the_table_of_behaviour_names_is_there() {
+    let root = super::root();
+    let text = fs::read_to_string(root.join("docs/behaviour.md")).unwrap();
+    let mut known = BTreeSet::new();
+    functions(&root, &mut known);
+    let (mut named, mut missing) = (0, Vec::new());
+    for word in quoted(&text) {
+        let is_there = match word.strip_prefix("examples/") {
+            Some("") => continue,
+            Some(example) => root.join("examples").join(example).join("scenario.yaml").is_file(),
+            None if is_test_name(word) => known.contains(word),
+            None => continue,
+        };
+        named += 1;
+        if !is_there {
+            missing.push(word);
+        }
+    }
+    assert!(named > 50, "only {named} names were found");
+    assert!(missing.is_empty(), "docs/behaviour.md names what is not there: {}", missing.join(", "));
+}

@@ -1,0 +1,170 @@
+//! The manifests parse, keep the promises of a locked-down pod, and name only what the program has.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{at, files, one_yaml, text, yaml};
+
+const FOLDER: &str = "host/deploy";
+const BASE: &str = "host/deploy/kustomize/base";
+const CHART: &str = "host/deploy/chart";
+/// Where arguments of `bulkhead run` are declared; those of the controllers are fields of `Flags`.
+const ARGUMENTS: &[&str] = &["host/app/src/run/mod.rs", "host/app/src/run/hub.rs", "host/app/src/engines.rs"];
+
+/// What follows the last dot of a name.
+fn ending(file: &str) -> &str {
+    file.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+fn is_template(file: &str) -> bool {
+    file.starts_with("host/deploy/chart/templates/")
+}
+
+#[test]
+fn every_manifest_parses() {
+    let mut seen = 0;
+    for file in files(FOLDER) {
+        if ending(&file) == "json" {
+            let parsed = serde_json::from_str::<Value>(&text(&file));
+            assert!(parsed.is_ok(), "{file}: {parsed:?}");
+            seen += 1;
+        } else if ending(&file) == "yaml" && !is_template(&file) {
+            assert!(!yaml(&file).is_empty(), "{file} is empty");
+            seen += 1;
+        }
+    }
+    assert!(seen > 25, "only {seen} files");
+}
+
+#[test]
+fn what_a_kustomization_names_is_there() {
+    for file in files(FOLDER).iter().filter(|file| file.ends_with("/kustomization.yaml")) {
+        let folder = file.trim_end_matches("/kustomization.yaml");
+        let kustomization = one_yaml(file);
+        let resources = kustomization["resources"].as_array().cloned().unwrap_or_default();
+        let patches = kustomization["patches"].as_array().cloned().unwrap_or_default();
+        let named = resources.iter().chain(patches.iter().filter_map(|patch| patch.get("path")));
+        for name in named.filter_map(Value::as_str) {
+            assert!(super::path(folder).join(name).exists(), "{file} names {name}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_may_do_nothing_that_it_need_not() {
+    let deployment = one_yaml(&format!("{BASE}/deployment.yaml"));
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    assert_eq!(
+        container["securityContext"],
+        json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        })
+    );
+    assert!(container["resources"]["requests"].is_object() && container["resources"]["limits"]["memory"].is_string());
+    let probes = [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")];
+    for (probe, path) in probes {
+        assert_eq!(container[probe]["httpGet"], json!({"path": path, "port": "metrics"}), "{probe}");
+    }
+    let user = &pod["securityContext"]["runAsUser"];
+    assert!(text("host/deploy/Dockerfile").contains(&format!("USER {user}:{user}")), "the image is for another user");
+}
+
+/// Without Helm the chart is only text; `check.sh` renders it and compares it with the base.
+#[test]
+fn the_chart_locks_its_pods_down_as_the_base_does() {
+    let (base, chart) = (text(&format!("{BASE}/deployment.yaml")), text(&format!("{CHART}/templates/deployment.yaml")));
+    for part in ["runAsNonRoot", "seccompProfile", "allowPrivilegeEscalation", "readOnlyRootFilesystem", "drop:"] {
+        let line = |text: &str| text.lines().find(|line| line.contains(part)).map(|line| line.trim().to_owned());
+        assert!(line(&base).is_some() && line(&base) == line(&chart), "{part}");
+    }
+}
+
+#[test]
+fn nothing_selects_every_pod() {
+    for (file, pointer) in [
+        ("disruption.yaml", "/spec/selector/matchLabels"),
+        ("network.yaml", "/spec/podSelector/matchLabels"),
+        ("deployment.yaml", "/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels"),
+    ] {
+        let object = one_yaml(&format!("{BASE}/{file}"));
+        assert_eq!(at(&object, &format!("{pointer}/app.kubernetes.io~1name")), "bulkhead", "{file}");
+    }
+    // Those of the Deployment and of the Service are put in by kustomize.
+    let labels = &one_yaml(&format!("{BASE}/kustomization.yaml"))["labels"][0];
+    assert_eq!(labels["includeSelectors"], true);
+}
+
+/// Long arguments that a text gives to the program.
+fn arguments(text: &str) -> BTreeSet<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let given = lines.filter_map(|line| {
+        let argument = line.split_once("--")?.1;
+        let end = argument.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(argument.len());
+        let is_argument = line.starts_with("- --") || line.contains("value: --") || line.contains("value: \"--");
+        is_argument.then(|| argument[..end].to_owned())
+    });
+    given.filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn the_program_knows_every_argument_that_it_is_given() {
+    let declared: String = ARGUMENTS.iter().map(|file| text(file)).collect();
+    let flags = text("host/controllers/src/flags.rs");
+    let mut given = BTreeSet::new();
+    for file in files(FOLDER).iter().filter(|file| ["yaml", "tpl"].contains(&ending(file))) {
+        given.extend(arguments(&text(file)));
+    }
+    assert!(given.len() > 8, "{given:?}");
+    let is_known = |name: &&String| {
+        let field = format!("{}:", name.replace('-', "_"));
+        declared.contains(&format!(" {field}")) || flags.contains(&format!("pub {field}"))
+    };
+    let unknown: Vec<_> = given.iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "bulkhead run has no {unknown:?}");
+}
+
+#[test]
+fn every_value_of_the_chart_is_in_its_schema() {
+    let values = one_yaml(&format!("{CHART}/values.yaml"));
+    let schema: Value = serde_json::from_str(&text(&format!("{CHART}/values.schema.json"))).unwrap();
+    let mut missing = Vec::new();
+    compare(&values, &schema, "", &mut missing);
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Objects whose members the schema lists have to have the same members in the values.
+fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) {
+    let (Some(values), Some(properties)) = (values.as_object(), schema["properties"].as_object()) else { return };
+    for (name, value) in values {
+        match properties.get(name) {
+            Some(schema) => compare(value, schema, &format!("{at}/{name}"), missing),
+            None => missing.push(format!("{at}/{name} is not in the schema")),
+        }
+    }
+    for name in properties.keys().filter(|name| !values.contains_key(*name) && *name != "global") {
+        missing.push(format!("{at}/{name} is not in the values"));
+    }
+}
+
+#[test]
+fn versions_are_those_of_the_workspace() {
+    let workspace = text("Cargo.toml");
+    let value = |key: &str| {
+        let line = workspace.lines().find_map(|line| line.strip_prefix(&format!("{key} = \"")));
+        line.map(|rest| rest.trim_end_matches('"').to_owned()).unwrap_or_default()
+    };
+    let (version, rust) = (value("version"), value("rust-version"));
+    let chart = one_yaml(&format!("{CHART}/Chart.yaml"));
+    assert_eq!((at(&chart, "/version"), at(&chart, "/appVersion")), (version.as_str(), version.as_str()));
+    assert_eq!(at(&one_yaml(&format!("{BASE}/kustomization.yaml")), "/images/0/newTag"), version);
+    let dockerfile = text("host/deploy/Dockerfile");
+    assert!(dockerfile.contains(&format!("FROM rust:{rust}-")), "the image is built with another Rust than {rust}");
+}

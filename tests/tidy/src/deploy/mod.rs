@@ -1,0 +1,54 @@
+//! What `host/deploy` has to agree on with the program.
+//!
+//! Nothing here runs Helm, kustomize or Prometheus; `host/deploy/check.sh` does.
+
+mod manifests;
+mod monitoring;
+mod promql;
+mod rbac;
+mod series;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// A file or folder of the workspace.
+fn path(name: &str) -> PathBuf {
+    super::root().join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The documents of a YAML file, without the empty ones.
+fn yaml(name: &str) -> Vec<Value> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    documents.into_iter().filter(|document| !document.is_null()).collect()
+}
+
+/// The only document of a YAML file.
+fn one_yaml(name: &str) -> Value {
+    let mut documents = yaml(name);
+    assert_eq!(documents.len(), 1, "{name}");
+    documents.remove(0)
+}
+
+/// A text at a place of a document.
+fn at<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The files below a folder, by their names in the workspace, in order.
+fn files(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path(folder)).unwrap_or_else(|error| panic!("{folder}: {error}")) {
+        let entry = entry.unwrap();
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() { found.extend(files(&name)) } else { found.push(name) }
+    }
+    found.sort();
+    found
+}

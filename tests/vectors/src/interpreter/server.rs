@@ -1,0 +1,194 @@
+//! A webhook in this process, for the cases about how hooks are reached.
+//!
+//! Time stands still while it runs, but for what it lets go by itself: a server that answers late, or that asks to come
+//! back later, moves the clock of the process ahead instead of waiting.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::advance;
+use tokio_rustls::TlsAcceptor;
+
+/// Names that the certificate is for.
+const NAMES: [&str; 3] = ["127.0.0.1", "localhost", "svc.ns.svc"];
+/// The path that the other one sends to, where there are redirects.
+pub(super) const REDIRECTED: &str = "/p";
+
+/// What a server does with a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Behaviour {
+    /// Status of the answer; 0 is 200.
+    pub(super) status: u16,
+    /// Whether the answer says to come back after a second.
+    pub(super) comes_back: bool,
+    /// What it says its content is; JSON if it is empty.
+    pub(super) content_type: &'static str,
+    /// How long it takes to answer.
+    pub(super) takes: Duration,
+    /// Whether every path but [`REDIRECTED`] leads there.
+    pub(super) redirects: bool,
+    /// Whether it speaks plain HTTP.
+    pub(super) plain: bool,
+}
+
+/// What a server was asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) requests: u64,
+    /// The last request, with the names that files of cases have for its parts.
+    pub(super) last: Value,
+}
+
+/// A server on a port of the loopback interface. It stops when this is dropped.
+pub(super) struct Server {
+    pub(super) port: u16,
+    /// Its certificate, which signs itself, as PEM.
+    pub(super) certificate: String,
+    seen: Arc<Mutex<Seen>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Server {
+    /// Starts a server.
+    pub(super) async fn start(behaviour: Behaviour) -> Result<Self, String> {
+        let (certificate, acceptor) = certificate()?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| format!("no port: {error}"))?;
+        let port = listener.local_addr().map_err(|error| format!("no port: {error}"))?.port();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve(listener, acceptor, behaviour, Arc::clone(&seen)));
+        Ok(Self { port, certificate, seen, _tasks: tasks })
+    }
+
+    /// What it was asked so far.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A certificate that nobody else has, and what serves with it.
+fn certificate() -> Result<(String, TlsAcceptor), String> {
+    let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
+        .map_err(|error| error.to_string())?;
+    Ok((made.cert.pem(), TlsAcceptor::from(Arc::new(config))))
+}
+
+/// A certificate that no server has.
+pub(super) fn other_certificate() -> Result<String, String> {
+    certificate().map(|(pem, _)| pem)
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, behaviour: Behaviour, seen: Arc<Mutex<Seen>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        // Whoever does not like the certificate goes away, which is all that this server learns of it.
+        let _ = answer(stream, &acceptor, &behaviour, &seen).await;
+    }
+}
+
+async fn answer(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    behaviour: &Behaviour,
+    seen: &Mutex<Seen>,
+) -> std::io::Result<()> {
+    if behaviour.plain {
+        answer_on(stream, behaviour, seen).await
+    } else {
+        answer_on(acceptor.accept(stream).await?, behaviour, seen).await
+    }
+}
+
+/// One request and its answer. The connection stays until the other side has closed it; only then does the time go by
+/// that it is to stay away.
+async fn answer_on(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    behaviour: &Behaviour,
+    seen: &Mutex<Seen>,
+) -> std::io::Result<()> {
+    let request = read(&mut stream).await?;
+    let uid = request.body["request"]["uid"].clone();
+    let redirects = behaviour.redirects && request.told["url"] != REDIRECTED;
+    {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.requests += 1;
+        seen.last = request.told;
+    }
+    advance(behaviour.takes).await;
+    let status = if redirects {
+        307
+    } else if behaviour.status == 0 {
+        200
+    } else {
+        behaviour.status
+    };
+    let body = if (200..300).contains(&status) {
+        json!({"response": {"uid": uid, "successful": true, "healthy": true}}).to_string()
+    } else {
+        "oops".to_owned()
+    };
+    let content_type = if behaviour.content_type.is_empty() { "application/json" } else { behaviour.content_type };
+    let location = if redirects { format!("location: {REDIRECTED}\r\n") } else { String::new() };
+    let again = if behaviour.comes_back { "retry-after: 1\r\n" } else { "" };
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n{location}{again}\r\n{body}"
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.flush().await?;
+    let _ = stream.read(&mut [0; 16]).await;
+    if behaviour.comes_back {
+        advance(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}
+
+struct Request {
+    told: Value,
+    body: Value,
+}
+
+/// A request with a body of JSON.
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Request> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut chunk = [0; 4096];
+        let count = stream.read(&mut chunk).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n")
+            && let Ok(body) = serde_json::from_str(body)
+        {
+            return Ok(Request { told: told(head), body });
+        }
+    }
+}
+
+/// The head of a request, as files of cases record it.
+fn told(head: &str) -> Value {
+    let mut lines = head.lines();
+    let mut first = lines.next().unwrap_or_default().split(' ');
+    let mut told = Map::new();
+    for name in ["method", "url", "proto"] {
+        told.insert(name.to_owned(), first.next().unwrap_or_default().into());
+    }
+    let headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).collect();
+    let header =
+        |name: &str| headers.iter().find(|(there, _)| there.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
+    told.insert("accept".to_owned(), header("accept").into());
+    told.insert("contentType".to_owned(), header("content-type").into());
+    told.insert("userAgentPresent".to_owned(), header("user-agent").is_some().to_string().into());
+    Value::Object(told)
+}
