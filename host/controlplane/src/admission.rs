@@ -27,6 +27,8 @@ pub struct AdmissionRequest<'a> {
     pub old: Option<&'a Value>,
     /// The object to be stored, free to change except for its name, namespace and uid.
     pub object: &'a mut Value,
+    /// Every stored object of the kind, the one to be replaced included.
+    pub others: &'a dyn Fn() -> Vec<Value>,
     /// Makes a new UUID from the server's seeded generator.
     pub ids: &'a mut dyn FnMut() -> String,
     /// The server's clock.

@@ -131,6 +131,12 @@ impl State {
         id
     }
 
+    /// The generator of random numbers, and the objects of a kind beside it.
+    pub(crate) fn rng_and_table(&mut self, kind: &ResourceKind) -> (&mut SplitMix64, Option<&Table>) {
+        let id = self.kind_by_path(&kind.group, &kind.version, &kind.plural);
+        (&mut self.rng, id.and_then(|id| self.tables.get(id.0 as usize)))
+    }
+
     pub(crate) fn kind_by_path(&self, group: &str, version: &str, plural: &str) -> Option<KindId> {
         self.by_path.get(&path_key(group, version, plural)).copied()
     }

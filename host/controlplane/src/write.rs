@@ -171,7 +171,8 @@ impl Writer<'_> {
             return Ok(());
         };
         let name = text(object, "/metadata/name").to_owned();
-        let rng = &mut self.state.rng;
+        let (rng, table) = self.state.rng_and_table(kind);
+        let objects = || table.into_iter().flat_map(|table| table.scan(None, None));
         admission
             .admit(AdmissionRequest {
                 operation: if old.is_some() { Operation::Update } else { Operation::Create },
@@ -179,6 +180,7 @@ impl Writer<'_> {
                 namespace: kind.is_namespaced().then_some(namespace),
                 old,
                 object,
+                others: &|| objects().map(|object| Value::clone(object.value())).collect(),
                 ids: &mut || rng.uuid(),
                 now: self.rules.clock.now(),
             })

@@ -1,6 +1,7 @@
 //! What Luau understands and the Lua of Karmada's machine does not.
 
 use crate::dialect::Difference;
+use crate::syntax::{SyntaxError, check_syntax};
 use crate::tokens::{Token, tokens};
 
 /// Words and signs after which a value is expected.
@@ -18,6 +19,13 @@ pub fn foreign(text: &str) -> Vec<Difference> {
         Some(Difference { line: token.line, column: token.column, message: format!("{}: {instead}", token.text) })
     };
     tokens.iter().enumerate().filter_map(found).collect()
+}
+
+/// Whether Karmada's API would store a script: it is Lua, and none that only this machine understands.
+pub fn check_portable(code: &str) -> Result<(), SyntaxError> {
+    check_syntax(code)?;
+    let Some(Difference { line, column, message }) = foreign(code).into_iter().next() else { return Ok(()) };
+    Err(SyntaxError { line, column, message: format!("Karmada does not take {message}") })
 }
 
 fn sign(text: &str) -> Option<&'static str> {

@@ -61,6 +61,6 @@ mod tokens;
 pub use dialect::Difference;
 pub use encode::Conversions;
 pub use engine::{LuaEngine, NoItems, Options};
-pub use foreign::foreign;
+pub use foreign::{check_portable, foreign};
 pub use probe::Probe;
 pub use syntax::{SyntaxError, check_syntax};

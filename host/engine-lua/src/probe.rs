@@ -33,11 +33,6 @@ pub struct Probe<'a> {
 }
 
 impl LuaEngine {
-    /// Whether a script compiles; if not, what is wrong with it, after `origin` and the line. Nothing is run.
-    pub fn check(&self, origin: &str, script: &str) -> Result<(), String> {
-        self.bytecode(origin, script.as_bytes()).map(drop)
-    }
-
     /// Runs the script's top level and calls the function. A script that does not compile is a fault too.
     pub fn probe(&self, probe: &Probe<'_>) -> Result<Vec<Value>, Fault> {
         let origin = "script";

@@ -139,6 +139,7 @@ impl Plugins {
                 mode: active.map(|active| active.installed.mode()),
                 breaker: active.map(|active| active.installed.breaker()).unwrap_or_default(),
                 counts: active.map(|active| active.installed.counts()).unwrap_or_default(),
+                remarks: active.map(|active| active.description.remarks.clone()).unwrap_or_default(),
             }
         };
         state.order.iter().map(status).collect()

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::PolicyId;
 
@@ -22,6 +24,41 @@ pub struct PluginStatus {
     pub breaker: BreakerState,
     /// How often the version in force was called.
     pub counts: CallCounts,
+    /// What the author of the version in force should know although it loads, each with its place.
+    pub remarks: Vec<String>,
+}
+
+/// One line for people: what is in force, and why not something newer.
+impl fmt::Display for PluginStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, active, mode, digest, .. } = self;
+        write!(f, "plugin {name}")?;
+        match active {
+            Some(active) => {
+                write!(f, " {} is active", active.version)?;
+                if let Some(digest) = digest {
+                    write!(f, ", sha256 {digest}")?;
+                }
+                match mode {
+                    Some(Mode::Enforce) | None => {}
+                    Some(Mode::Shadow) => f.write_str(", in shadow mode: its answers are compared and do not count")?,
+                    Some(Mode::Off) => f.write_str(", switched off")?,
+                }
+            }
+            None => f.write_str(" is not active")?,
+        }
+        match &self.refused {
+            Some(refused) => write!(f, "; the newest version was refused: {refused}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stage, origin, message } = self;
+        write!(f, "{origin} failed to {stage}: {message}")
+    }
 }
 
 /// A version that was not put in force.
@@ -39,5 +76,35 @@ impl From<LoadError> for Refused {
     fn from(error: LoadError) -> Self {
         let LoadError { plugin: _, origin, stage, message } = error;
         Self { stage, origin, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_is_in_force_and_why_not_something_newer() {
+        let refused = Refused { stage: LoadStage::Compiled, origin: "h.lua".to_owned(), message: "no end".to_owned() };
+        let check = |active: bool, mode: Mode, refused: Option<Refused>, expected: &str| {
+            let status = PluginStatus {
+                name: "health".to_owned(),
+                stage: LoadStage::Active,
+                refused,
+                active: active.then(|| PolicyId::builtin("health")),
+                digest: None,
+                mode: active.then_some(mode),
+                breaker: BreakerState::default(),
+                counts: CallCounts::default(),
+                remarks: Vec::new(),
+            };
+            assert_eq!(status.to_string(), expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
+        };
+        check(true, Mode::Enforce, None, "plugin health VERSION is active");
+        let shadow = "plugin health VERSION is active, in shadow mode: its answers are compared and do not count";
+        check(true, Mode::Shadow, None, shadow);
+        let why = "the newest version was refused: h.lua failed to compile: no end";
+        check(true, Mode::Enforce, Some(refused.clone()), &format!("plugin health VERSION is active; {why}"));
+        check(false, Mode::Enforce, Some(refused), &format!("plugin health is not active; {why}"));
     }
 }

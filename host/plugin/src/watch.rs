@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::Plugins;
+use crate::{Plugins, Refresh};
 
 /// Refreshes plugins at intervals, on a thread of its own, until it is dropped.
 ///
@@ -21,12 +21,19 @@ impl Watch {
     /// How often to look by default: twice within the second in which a change has to be in force.
     pub const INTERVAL: Duration = Duration::from_millis(400);
 
-    /// Starts to watch. The first look is taken after the first interval.
-    pub fn start(plugins: Arc<Plugins>, interval: Duration) -> io::Result<Self> {
+    /// Starts to watch. The first look is taken after the first interval. `changed` is called after each look that found
+    /// the catalog changed, whether or not the change could be taken.
+    pub fn start(
+        plugins: Arc<Plugins>,
+        interval: Duration,
+        changed: impl Fn(&Plugins) + Send + 'static,
+    ) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let look = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                plugins.refresh();
+                if plugins.refresh() == Refresh::Changed {
+                    changed(&plugins);
+                }
             }
         };
         let thread = thread::Builder::new().name("plugin-watch".to_owned()).spawn(look)?;

@@ -7,11 +7,11 @@
 //! warnings. Old spellings of enum values are written back in the current one. The specs of bindings, Works and
 //! customizations are only tried: one that does not decode would break every typed watch.
 //!
-//! Not here: pruning of a Work's manifests (the binding controller does it when it renders), syntax and conflicts
-//! of Lua customizations (they need an engine and a list), quotas.
+//! Not here: pruning of a Work's manifests (the binding controller does it when it renders), quotas.
 
 mod binding;
 mod cluster;
+mod customization;
 mod denied;
 mod eviction;
 mod failover;
@@ -35,7 +35,6 @@ pub use self::denied::Denied;
 pub use self::placement::validate_placement;
 pub use self::webhook::validate as validate_hooks;
 use crate::decode::decode;
-use crate::interpreter::CustomizationSpec;
 use crate::policy::PropagationSpec;
 use crate::webhook::Hook;
 use crate::work::WorkSpec;
@@ -66,6 +65,21 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
 }
 
+/// What is known beside the object.
+pub trait Surroundings {
+    /// Makes up a permanent id; Karmada's are random UUIDs.
+    fn new_id(&mut self) -> String;
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// Every stored object of the kind, the one to be replaced included.
+    fn others(&self) -> Vec<Value>;
+
+    /// What is wrong with a Lua script, with line and column.
+    fn script_error(&self, script: &str) -> Option<String>;
+}
+
 /// Switches of the webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionOptions {
@@ -84,13 +98,10 @@ pub struct AdmissionOptions {
 }
 
 /// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
-///
-/// `ids` makes up permanent ids; Karmada's are random UUIDs.
 pub fn admit(
     request: &Request<'_>,
     object: &mut Value,
-    ids: &mut dyn FnMut() -> String,
-    now: Time,
+    around: &mut dyn Surroundings,
     options: AdmissionOptions,
 ) -> Result<(), Denied> {
     if request.operation == Operation::Delete {
@@ -101,11 +112,11 @@ pub fn admit(
             let namespace = request.namespace.or_else(|| text(object, "/metadata/namespace")).map(str::to_owned);
             let label = keys::PROPAGATION_POLICY_ID;
             let namespace = Some(namespace.as_deref().unwrap_or_default());
-            admit_propagation_policy(request, object, ids, PolicyScope { id_label: label, namespace, options })
+            admit_propagation_policy(request, object, around, PolicyScope { id_label: label, namespace, options })
         }
         ("policy.karmada.io", "ClusterPropagationPolicy") => {
             let id_label = keys::CLUSTER_PROPAGATION_POLICY_ID;
-            admit_propagation_policy(request, object, ids, PolicyScope { id_label, namespace: None, options })
+            admit_propagation_policy(request, object, around, PolicyScope { id_label, namespace: None, options })
         }
         ("policy.karmada.io", "ClusterTaintPolicy") => {
             let spec: ClusterTaintPolicySpec = read_spec(object)?;
@@ -114,20 +125,20 @@ pub fn admit(
         }
         ("work.karmada.io", "ResourceBinding") => {
             binding::validate(object, &read_spec::<BindingSpec>(object)?)?;
-            keep_or_make_id(request, object, ids, keys::RESOURCE_BINDING_ID)
+            keep_or_make_id(request, object, around, keys::RESOURCE_BINDING_ID)
         }
         ("work.karmada.io", "ClusterResourceBinding") => {
             binding::validate(object, &read_spec::<BindingSpec>(object)?)?;
-            keep_or_make_id(request, object, ids, keys::CLUSTER_RESOURCE_BINDING_ID)
+            keep_or_make_id(request, object, around, keys::CLUSTER_RESOURCE_BINDING_ID)
         }
         ("work.karmada.io", "Work") => {
             read_spec::<WorkSpec>(object)?;
             work::validate(object)?;
-            keep_or_make_id(request, object, ids, keys::WORK_ID)?;
+            keep_or_make_id(request, object, around, keys::WORK_ID)?;
             work::label_manifests(object);
             Ok(())
         }
-        ("config.karmada.io", "ResourceInterpreterCustomization") => read_spec::<CustomizationSpec>(object).map(drop),
+        ("config.karmada.io", "ResourceInterpreterCustomization") => customization::validate(object, around),
         ("config.karmada.io", "ResourceInterpreterWebhookConfiguration") => {
             let hooks = object.get("webhooks").cloned().unwrap_or_default();
             let hooks: Option<Vec<Hook>> = decode(&hooks).map_err(|error| Denied::undecodable("webhooks", error))?;
@@ -137,7 +148,7 @@ pub fn admit(
         ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;
-            cluster::default_spec(&mut spec, now);
+            cluster::default_spec(&mut spec, around.now());
             cluster::validate(text(object, "/metadata/name").unwrap_or_default(), &spec, options)?;
             write_spec(object, &spec)
         }
@@ -156,7 +167,7 @@ struct PolicyScope<'a> {
 fn admit_propagation_policy(
     request: &Request<'_>,
     object: &mut Value,
-    ids: &mut dyn FnMut() -> String,
+    around: &mut dyn Surroundings,
     scope: PolicyScope<'_>,
 ) -> Result<(), Denied> {
     let PolicyScope { id_label, namespace, options } = scope;
@@ -164,7 +175,7 @@ fn admit_propagation_policy(
     propagation::default_spec(&mut spec, namespace, options);
     match (request.operation, request.old) {
         (Operation::Create, _) => {
-            labels(object)?.insert(id_label.to_owned(), ids().into());
+            labels(object)?.insert(id_label.to_owned(), around.new_id().into());
         }
         (_, Some(old)) => {
             propagation::validate_update(&spec, &read_spec(old)?)?;
@@ -193,7 +204,7 @@ fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<
 fn keep_or_make_id(
     request: &Request<'_>,
     object: &mut Value,
-    ids: &mut dyn FnMut() -> String,
+    around: &mut dyn Surroundings,
     id_label: &str,
 ) -> Result<(), Denied> {
     if label(object, id_label).is_some() {
@@ -201,7 +212,7 @@ fn keep_or_make_id(
     }
     let kept = request.old.and_then(|old| label(old, id_label)).map(str::to_owned);
     let makes = request.operation == Operation::Create || request.kind == "Work";
-    if let Some(id) = kept.or_else(|| makes.then(ids)) {
+    if let Some(id) = kept.or_else(|| makes.then(|| around.new_id())) {
         labels(object)?.insert(id_label.to_owned(), id.into());
     }
     Ok(())

@@ -1,17 +1,19 @@
 //! What runs on the control plane: stores, plugins, clients of members, controllers.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
     Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember, Scope,
-    Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
+    Store, Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Directory, Engine, Plugins, Registry, Watch};
+use bulkhead_plugin::{Directory, Engine, PluginStatus, Plugins, Registry, Watch};
 use kube::Client;
 
 use super::endpoint::State;
@@ -104,6 +106,11 @@ impl Federation {
         &self.context.registry
     }
 
+    /// The customizations there are, as far as they are known.
+    pub(super) fn customizations(&self) -> Arc<Store<ResourceInterpreterCustomization>> {
+        Arc::clone(&self.context.stores.customizations)
+    }
+
     /// Begins to watch the control plane, so that the controllers can start at once when it is their turn. The clients
     /// of Push members are made only for controllers that use them.
     pub(super) fn watch(self, members: bool) -> Running {
@@ -156,11 +163,20 @@ fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
     if let Some(error) = plugins.list_error() {
         anyhow::bail!("{error}");
     }
-    for status in plugins.status() {
-        match &status.refused {
-            None => say(&format!("plugin {} is active", status.name)),
-            Some(refused) => say(&format!("plugin {} was refused: {refused:?}", status.name)),
-        }
-    }
-    Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL)?)
+    let told = Mutex::default();
+    tell(&plugins, &told);
+    Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL, move |plugins| tell(plugins, &told))?)
+}
+
+/// Says what became of the plugins, as far as that is news.
+fn tell(plugins: &Plugins, told: &Mutex<BTreeSet<String>>) {
+    let unreadable = plugins.list_error().map(|error| format!("the plugins stay as they are: {error}"));
+    let of_plugin = |status: PluginStatus| {
+        let remarks = status.remarks.iter().map(|remark| format!("plugin {}: {remark}", status.name));
+        std::iter::once(status.to_string()).chain(remarks).collect::<Vec<_>>()
+    };
+    let lines: BTreeSet<_> = plugins.status().into_iter().flat_map(of_plugin).chain(unreadable).collect();
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.difference(&told).for_each(|line| say(line));
+    *told = lines;
 }

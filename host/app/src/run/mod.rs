@@ -21,7 +21,6 @@ use anyhow::{Context as _, bail};
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_controllers::permissions::Mode;
-use bulkhead_plugin::Registry;
 use clap::Args;
 use serde_json::Map;
 
@@ -196,7 +195,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         decisions: journal.as_ref(),
     };
     let federation = Federation::start(&hub, parts, &state)?;
-    let webhook = webhook(arguments, &modes, &flags, &hub, federation.registry()).await?;
+    let webhook = webhook(arguments, &modes, &flags, &hub, &federation).await?;
 
     // A standby has everything in its stores when it takes over.
     let standby = federation.watch(modes.has(Mode::All));
@@ -246,7 +245,7 @@ async fn webhook(
     modes: &Modes,
     flags: &Flags,
     hub: &hub::Hub,
-    registry: &Arc<Registry>,
+    federation: &Federation,
 ) -> anyhow::Result<Option<(Endpoint, String)>> {
     let Some(address) = arguments.webhook_bind_address else {
         if modes.has(Mode::Interpret) {
@@ -272,8 +271,9 @@ async fn webhook(
     let answers = Answers {
         name: arguments.election.leader_elect_resource_name.clone(),
         admission: flags.admission(),
+        customizations: federation.customizations(),
         karmada_kinds: modes.has(Mode::All),
-        interpreter: modes.has(Mode::Interpret).then(|| Arc::clone(registry)),
+        interpreter: modes.has(Mode::Interpret).then(|| Arc::clone(federation.registry())),
     };
     let endpoint = webhook::start(address, source, answers).await?;
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));

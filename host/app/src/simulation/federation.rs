@@ -25,6 +25,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::member;
+use crate::admission::Around;
 use crate::scenario::{
     ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
     ObjectSpec,
@@ -102,8 +103,10 @@ impl controlplane::Admission for Webhooks {
             namespace: request.namespace,
             old: request.old,
         };
-        admission::admit(&asked, request.object, request.ids, Time::new(request.now), self.0).map_err(|denied| {
-            controlplane::Denied { reason: controlplane::DenialReason::Invalid, message: denied.to_string() }
+        let mut around = Around { ids: request.ids, now: Time::new(request.now), others: request.others };
+        admission::admit(&asked, request.object, &mut around, self.0).map_err(|denied| controlplane::Denied {
+            reason: controlplane::DenialReason::Invalid,
+            message: denied.to_string(),
         })
     }
 }

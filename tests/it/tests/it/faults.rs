@@ -2,10 +2,14 @@
 
 use bulkhead::report::Report;
 
-use crate::support::{Folder, assert_held, root, run};
+use crate::support::{Folder, assert_held, root, run, try_run};
 
 /// `nginx-divided` with another health script, and these expectations on top of the placement moving.
 fn with_health_script(name: &str, script: &str, expectations: &str) -> Report {
+    try_health_script(name, script, expectations).unwrap()
+}
+
+fn try_health_script(name: &str, script: &str, expectations: &str) -> Result<Report, String> {
     let script: Vec<_> = script.lines().map(|line| format!("        {line}")).collect();
     let health = format!(
         "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{name: health}}\n\
@@ -24,7 +28,7 @@ fn with_health_script(name: &str, script: &str, expectations: &str) -> Report {
          - {{decision: {{decision: Released, absent: true}}}}\n{expectations}"
     );
     let folder = Folder::new(name, &[("scenario.yaml", &scenario), ("health.yaml", &health)]);
-    run(&folder.load().unwrap(), None)
+    try_run(&folder.load()?, None)
 }
 
 fn fault(code: &str) -> String {
@@ -56,10 +60,10 @@ fn a_script_that_answers_nonsense_is_a_fault_and_not_a_verdict() {
 }
 
 #[test]
-fn a_customization_that_does_not_compile_is_refused_and_nothing_is_healthy_by_the_native_rule() {
-    let refused = "- {decision: {decision: PluginsChanged, reason: CustomizationRefused}}\n";
-    let expected = format!("{refused}{}", fault("PluginNotLoaded"));
-    assert_held(&with_health_script("does-not-compile", "function InterpretHealth(obj", &expected));
+fn a_customization_that_does_not_compile_is_not_stored() {
+    let error = try_health_script("does-not-compile", "function InterpretHealth(obj", "").unwrap_err();
+    let place = "spec.customizations.healthInterpretation.luaScript: Lua script error: 2:1: Expected ')'";
+    assert!(error.contains(place), "{error}");
 }
 
 #[test]

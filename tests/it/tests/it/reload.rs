@@ -66,7 +66,7 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
     let plugins = Arc::new(plugins);
     plugins.refresh();
     assert!(plugins.status().iter().all(|status| status.stage == LoadStage::Active), "{:#?}", plugins.status());
-    let _watch = Watch::start(Arc::clone(&plugins), Watch::INTERVAL).unwrap();
+    let _watch = Watch::start(Arc::clone(&plugins), Watch::INTERVAL, |_| {}).unwrap();
 
     let (stop, asked, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let object = deployment();

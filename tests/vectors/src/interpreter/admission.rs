@@ -4,7 +4,7 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_api::admission::validate_hooks;
 use bulkhead_api::interpreter::conflict;
 use bulkhead_api::webhook::ResourceInterpreterWebhookConfiguration;
-use bulkhead_engine_lua::{LuaEngine, foreign};
+use bulkhead_engine_lua::check_portable;
 use serde_json::{Value, json};
 
 use super::Ran;
@@ -37,12 +37,8 @@ fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| format!("new: {error}"))
 }
 
-/// The first script that does not compile, or that only our machine understands.
+/// The first script that would not be stored.
 fn syntax(new: &ResourceInterpreterCustomization) -> Option<String> {
-    let engine = LuaEngine::default();
-    new.spec.customizations.scripts().find_map(|(rule, script)| {
-        let unknown = foreign(script).into_iter().next();
-        let unknown = unknown.map(|found| format!("{rule}:{}: {}", found.line, found.message));
-        unknown.or_else(|| engine.check(rule, script).err())
-    })
+    let mut scripts = new.spec.customizations.scripts();
+    scripts.find_map(|(rule, script)| Some(format!("{rule}:{}", check_portable(script).err()?)))
 }

@@ -11,16 +11,36 @@ use super::*;
 
 const NOW: &str = "2023-11-14T22:13:20Z";
 
-/// Runs one request; ids are `id-1`, `id-2`.
+/// Runs one request.
 fn run(request: &Request<'_>, mut object: Value, options: AdmissionOptions) -> Result<Value, String> {
-    let mut made = 0;
-    let mut ids = || {
-        made += 1;
-        format!("id-{made}")
-    };
-    let now = Time::from_millis(1_700_000_000_999);
-    admit(request, &mut object, &mut ids, now, options).map_err(|denied| denied.to_string())?;
+    admit(request, &mut object, &mut Around::default(), options).map_err(|denied| denied.to_string())?;
     Ok(object)
+}
+
+/// Ids are `id-1`, `id-2`; a script is wrong that does not end with `end`.
+#[derive(Default)]
+struct Around {
+    made: usize,
+    others: Vec<Value>,
+}
+
+impl Surroundings for Around {
+    fn new_id(&mut self) -> String {
+        self.made += 1;
+        format!("id-{}", self.made)
+    }
+
+    fn now(&self) -> Time {
+        Time::from_millis(1_700_000_000_999)
+    }
+
+    fn others(&self) -> Vec<Value> {
+        self.others.clone()
+    }
+
+    fn script_error(&self, script: &str) -> Option<String> {
+        (!script.ends_with("end")).then(|| "1:1: no end".to_owned())
+    }
 }
 
 fn create<'a>(group: &'a str, kind: &'a str) -> Request<'a> {
@@ -181,4 +201,34 @@ fn what_has_no_rules_passes_and_what_cannot_be_read_does_not() {
     check(&binding, json!({}), Err("spec: Required value"));
     let customization = create("config.karmada.io", "ResourceInterpreterCustomization");
     check(&customization, json!({"spec": {}}), Err("spec.target: Required value"));
+}
+
+#[test]
+fn customizations_do_not_conflict_and_have_scripts_that_compile() {
+    let customization = |name: &str, kind: &str, rules: Value| {
+        let rules: Vec<(String, Value)> =
+            serde_json::from_value::<serde_json::Map<_, _>>(rules).unwrap().into_iter().collect();
+        let rules: Value = rules.into_iter().map(|(rule, script)| (rule, json!({"luaScript": script}))).collect();
+        json!({
+            "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+            "metadata": {"name": name},
+            "spec": {"target": {"apiVersion": "apps/v1", "kind": kind}, "customizations": rules},
+        })
+    };
+    let stored = customization("stored", "Deployment", json!({"retention": "end", "dependencyInterpretation": "end"}));
+    let check = |name: &str, kind: &str, rules: Value, expected: Option<&str>| {
+        let mut around = Around { made: 0, others: vec![stored.clone(), json!({"spec": 1})] };
+        let request = create("config.karmada.io", "ResourceInterpreterCustomization");
+        let mut object = customization(name, kind, rules);
+        let admitted = admit(&request, &mut object, &mut around, AdmissionOptions::default());
+        assert_eq!(admitted.err().map(|denied| denied.to_string()).as_deref(), expected, "{name} {kind}");
+    };
+    check("new", "Deployment", json!({"healthInterpretation": "end"}), None);
+    check("new", "Deployment", json!({"dependencyInterpretation": "end"}), None);
+    check("new", "StatefulSet", json!({"retention": "end"}), None);
+    check("stored", "Deployment", json!({"retention": "end"}), None);
+    let conflict = "spec.target: conflicting with retention of existing ResourceInterpreterCustomization(stored)";
+    check("new", "Deployment", json!({"retention": "other"}), Some(conflict));
+    let mistake = "spec.customizations.retention.luaScript: Lua script error: 1:1: no end";
+    check("new", "StatefulSet", json!({"retention": "other"}), Some(mistake));
 }

@@ -14,8 +14,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_api::admission::AdmissionOptions;
 use bulkhead_api::webhook::serve::rules;
+use bulkhead_controllers::Store;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Layer, Registry};
 use bytes::Bytes;
@@ -50,6 +52,8 @@ pub(super) struct Answers {
     pub(super) admission: AdmissionOptions,
     /// Whether Karmada's kinds are completed and checked too.
     pub(super) karmada_kinds: bool,
+    /// The customizations there are, with which a new one must not conflict.
+    pub(super) customizations: Arc<Store<ResourceInterpreterCustomization>>,
     /// Plugins for Karmada's interpreter, if it is to ask them.
     pub(super) interpreter: Option<Arc<Registry>>,
 }
@@ -182,6 +186,10 @@ impl Endpoint {
     }
 }
 
+fn stored(customizations: &Store<ResourceInterpreterCustomization>) -> Vec<serde_json::Value> {
+    customizations.list().iter().filter_map(|stored| serde_json::to_value(&**stored).ok()).collect()
+}
+
 async fn answer(
     request: Request<Incoming>,
     answers: Answers,
@@ -206,7 +214,7 @@ async fn answer(
     };
     let answered = match interpreter {
         Some(registry) => interpreter::answer(registry, body).await,
-        None => review::answer(&body, answers.admission),
+        None => review::answer(&body, answers.admission, &|| stored(&answers.customizations)),
     };
     Ok(match answered {
         Ok(answer) => {

@@ -6,6 +6,8 @@ use bulkhead_core::time::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use bulkhead::admission::Around;
+
 /// Where reviews are posted.
 pub(super) const PATH: &str = "/admit";
 
@@ -34,7 +36,13 @@ struct GroupVersionKind {
 }
 
 /// Answers a review. An error means that it was not one.
-pub(super) fn answer(body: &[u8], options: AdmissionOptions) -> anyhow::Result<Vec<u8>> {
+///
+/// `customizations` are those that are stored, as far as is known.
+pub(super) fn answer(
+    body: &[u8],
+    options: AdmissionOptions,
+    customizations: &dyn Fn() -> Vec<Value>,
+) -> anyhow::Result<Vec<u8>> {
     let Review { request } = serde_json::from_slice(body).context("this is not an AdmissionReview of version v1")?;
     let operation = match request.operation.as_str() {
         "CREATE" => Operation::Create,
@@ -49,9 +57,9 @@ pub(super) fn answer(body: &[u8], options: AdmissionOptions) -> anyhow::Result<V
         old: Some(&request.old_object).filter(|old| !old.is_null()),
     };
     let mut object = request.object.clone();
-    let now = Time::new(crate::run::now());
     let mut ids = || uuid::Uuid::new_v4().to_string();
-    let response = match admission::admit(&asked, &mut object, &mut ids, now, options) {
+    let mut around = Around { ids: &mut ids, now: Time::new(crate::run::now()), others: customizations };
+    let response = match admission::admit(&asked, &mut object, &mut around, options) {
         Ok(()) => {
             let patch = json_patch::diff(&request.object, &object);
             let mut response = json!({"uid": request.uid, "allowed": true});
@@ -78,7 +86,7 @@ mod tests {
 
     fn answered(request: &Value) -> Value {
         let body = serde_json::to_vec(&json!({"request": request})).unwrap();
-        let answer = answer(&body, AdmissionOptions::default()).unwrap();
+        let answer = answer(&body, AdmissionOptions::default(), &Vec::new).unwrap();
         serde_json::from_slice::<Value>(&answer).unwrap()["response"].clone()
     }
 
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_no_review_is_said_to_be_none() {
-        let error = answer(b"{}", AdmissionOptions::default()).unwrap_err();
+        let error = answer(b"{}", AdmissionOptions::default(), &Vec::new).unwrap_err();
         assert!(format!("{error:#}").contains("not an AdmissionReview"), "{error:#}");
     }
 }

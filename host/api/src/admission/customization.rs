@@ -1,0 +1,29 @@
+//! Validation of customizations (Karmada: `pkg/webhook/resourceinterpretercustomization`).
+
+use serde_json::Value;
+
+use super::denied::Denied;
+use super::{Surroundings, read_spec};
+use crate::ResourceInterpreterCustomization;
+use crate::decode::decode;
+use crate::interpreter::{CustomizationSpec, conflict};
+
+/// Another one may have the same target as long as it has no script for the same operation; then every script has to
+/// be Lua. What was stored before these rules and cannot be read is nobody's rival.
+pub(super) fn validate(object: &Value, around: &dyn Surroundings) -> Result<(), Denied> {
+    let spec: CustomizationSpec = read_spec(object)?;
+    let mut new = ResourceInterpreterCustomization { spec, ..ResourceInterpreterCustomization::default() };
+    new.metadata.name = object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+    let others: Vec<_> = around.others().iter().filter_map(|other| decode(other).ok()).collect();
+    if let Some(message) = conflict(&new, &others) {
+        return Err(Denied { field: "spec.target".to_owned(), message: message.clone(), detail: message });
+    }
+    for (rule, script) in new.spec.customizations.scripts() {
+        if let Some(mistake) = around.script_error(script) {
+            let (field, message) =
+                (format!("spec.customizations.{rule}.luaScript"), format!("Lua script error: {mistake}"));
+            return Err(Denied { field, message, detail: mistake });
+        }
+    }
+    Ok(())
+}
