@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::models::{Grades, ModelColumn, NodeCounts};
 use super::row::Row;
-use crate::model::Cluster;
+use crate::model::{Cluster, ClusterSpec};
 
 /// Where the clusters are.
 #[derive(Debug, Default)]
@@ -41,6 +41,11 @@ impl Places {
             zonal: clusters.iter().map(zonal).collect(),
             regions: names.into_iter().map(str::to_owned).collect(),
         }
+    }
+
+    /// Whether a cluster stays where it is.
+    pub(super) fn are_same(new: &ClusterSpec, old: &ClusterSpec) -> bool {
+        (&new.region, &new.provider, &new.zones) == (&old.region, &old.provider, &old.zones)
     }
 
     /// Names of all regions in order; a region's number is its index. The name is empty for clusters without one.

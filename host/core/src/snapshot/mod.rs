@@ -30,12 +30,12 @@ use row::{Interned, Row};
 pub struct ClusterSnapshot {
     clusters: Arc<[Arc<Cluster>]>,
     rows: Vec<Arc<Row>>,
-    names: Names,
-    labels: Labels,
+    names: Arc<Names>,
+    labels: Arc<Labels>,
     present: Vec<u32>,
     tainted: Vec<u32>,
     apis: apis::ApiColumn,
-    places: columns::Places,
+    places: Arc<columns::Places>,
     capacity: Arc<columns::Capacity>,
 }
 
@@ -45,7 +45,8 @@ impl ClusterSnapshot {
         Self::default().update(clusters)
     }
 
-    /// A snapshot of other versions of the clusters. What is the same `Arc` as here is not parsed again.
+    /// A snapshot of other versions of the clusters. What is the same `Arc` as here is not parsed again, and names, labels
+    /// and places are indexed again only if one of them changed: what changes all the time is the status.
     pub fn update(&self, clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut clusters: Vec<_> = clusters.into_iter().collect();
         clusters.reverse();
@@ -54,13 +55,21 @@ impl ClusterSnapshot {
         let mut interned = Interned::of(&self.rows);
         let rows: Vec<_> = clusters.iter().map(|cluster| self.reuse_or_parse(cluster, &mut interned)).collect();
         let numbered = || clusters.iter().zip(0_u32..);
+        let same_names = clusters.len() == self.clusters.len()
+            && clusters.iter().zip(&*self.clusters).all(|(new, old)| new.name == old.name);
+        let same = |of: fn(&Cluster, &Cluster) -> bool| {
+            let mut pairs = clusters.iter().zip(&*self.clusters);
+            same_names && pairs.all(|(new, old)| Arc::ptr_eq(new, old) || of(new, old))
+        };
+        let same_labels = same(|new, old| new.labels == old.labels);
+        let same_places = same(|new, old| columns::Places::are_same(&new.spec, &old.spec));
         Self {
-            names: Names::new(&clusters),
-            labels: Labels::new(&clusters),
+            names: if same_names { Arc::clone(&self.names) } else { Arc::new(Names::new(&clusters)) },
+            labels: if same_labels { Arc::clone(&self.labels) } else { Arc::new(Labels::new(&clusters)) },
             present: numbered().filter(|(cluster, _)| !cluster.is_terminating()).map(|(_, row)| row).collect(),
             tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
             apis: apis::ApiColumn::new(&rows),
-            places: columns::Places::new(&clusters),
+            places: if same_places { Arc::clone(&self.places) } else { Arc::new(columns::Places::new(&clusters)) },
             capacity: Arc::new(columns::Capacity::new(&rows)),
             clusters: clusters.into(),
             rows,
@@ -161,5 +170,30 @@ mod tests {
         let after = before.update([kept, new]);
         let same: Vec<_> = before.rows.iter().zip(&after.rows).map(|(a, b)| Arc::ptr_eq(a, b)).collect();
         assert_eq!(same, [true, false]);
+    }
+
+    #[test]
+    fn an_update_indexes_names_labels_and_places_only_when_they_changed() {
+        let other = |change: fn(&mut serde_json::Value)| {
+            let mut cluster = json!({"name": "b", "labels": {"a": "1"}, "spec": {"syncMode": "Push", "region": "r"}});
+            change(&mut cluster);
+            Arc::new(serde_json::from_value::<Cluster>(cluster).unwrap())
+        };
+        let before = ClusterSnapshot::new([cluster("a"), other(|_| {})]);
+        let check = |change: fn(&mut serde_json::Value), expected: [bool; 3]| {
+            let after = before.update([cluster("a"), other(change)]);
+            let kept = [
+                Arc::ptr_eq(&before.names, &after.names),
+                Arc::ptr_eq(&before.labels, &after.labels),
+                Arc::ptr_eq(&before.places, &after.places),
+            ];
+            assert_eq!(kept, expected);
+        };
+        check(|_| {}, [true; 3]);
+        check(|cluster| cluster["status"] = json!({"kubernetesVersion": "v1.36.0"}), [true; 3]);
+        check(|cluster| cluster["labels"]["a"] = json!("2"), [true, false, true]);
+        check(|cluster| cluster["spec"]["region"] = json!("s"), [true, true, false]);
+        check(|cluster| cluster["spec"]["zones"] = json!(["z"]), [true, true, false]);
+        check(|cluster| cluster["name"] = json!("c"), [false; 3]);
     }
 }

@@ -12,6 +12,8 @@ pub mod coverage;
 pub mod restore;
 pub mod result;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::coverage::ReplacementHealth;
@@ -101,7 +103,7 @@ pub struct FinishPlan {
 /// Decides about the tasks of one binding.
 pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan {
     let spec = &snapshot.binding.spec;
-    let mut round = Round { snapshot, policies, clusters: spec.clusters.clone(), plan: FinishPlan::default() };
+    let mut round = Round { snapshot, policies, clusters: Cow::Borrowed(&spec.clusters), plan: FinishPlan::default() };
     let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
     for task in &spec.graceful_eviction_tasks {
         match round.assess(task) {
@@ -116,7 +118,10 @@ pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan 
     }
     let Round { clusters, mut plan, .. } = round;
     plan.tasks = (kept != spec.graceful_eviction_tasks).then_some(kept);
-    plan.clusters = (clusters != spec.clusters).then_some(clusters);
+    plan.clusters = match clusters {
+        Cow::Owned(clusters) => Some(clusters),
+        Cow::Borrowed(_) => None,
+    };
     plan
 }
 
@@ -132,7 +137,8 @@ enum End {
 struct Round<'a> {
     snapshot: FinishSnapshot<'a>,
     policies: &'a PolicySet,
-    clusters: Vec<TargetCluster>,
+    /// The scheduling result as it is by now; ours once something was added to it.
+    clusters: Cow<'a, [TargetCluster]>,
     plan: FinishPlan,
 }
 
@@ -155,7 +161,7 @@ impl Round<'_> {
             return end;
         }
         if let Some((target, because)) = restore::target(&self.snapshot, &self.clusters, task) {
-            self.clusters.push(target);
+            self.clusters.to_mut().push(target);
             return End::CalledOff(because);
         }
         // The copy that stands in is well, and time alone is no reason to give it up for one that is not.
