@@ -24,7 +24,6 @@ use crate::flags::FeatureGate;
 use crate::graceful_eviction::template_of;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::patch_if_unchanged;
 
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
@@ -124,7 +123,7 @@ impl Reconcile for ApplicationFailover {
             let records = self.record(&*binding, &plan, case.as_ref());
             context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
-            let written = patch_if_unchanged(&B::api(context.hub.clone(), &key.namespace), &*binding, patch).await;
+            let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;
             self.emit(&*binding, &plan, written.as_ref().err(), &records);
             context.settle(&records, written.map_err(operation))?;
         }

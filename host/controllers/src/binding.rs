@@ -219,11 +219,11 @@ impl BindingController {
                 inputs: vec![input(binding)],
             }));
         }
-        let api: Api<Work> = Api::namespaced(context.hub.clone(), &namespace);
         let operation = Error::api(format!("writing Work {namespace}/{name}"));
+        let writer = context.work_writer(&namespace);
         let written = match existing {
-            None => api.create(&PostParams::default(), &desired).await,
-            Some(_) => api.replace(&name, &PostParams::default(), &desired).await,
+            None => writer.api.create(&PostParams::default(), &desired).await,
+            Some(existing) => writer.replace(&existing, desired).await,
         };
         context.settle(&records, written.map_err(operation))?;
         Ok(true)

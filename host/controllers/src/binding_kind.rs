@@ -9,6 +9,7 @@ use crate::context::{Context, Stores};
 use crate::controller::{Action, Error};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Store, Subscription};
+use crate::write::Writer;
 
 /// A binding kind with its store and its API.
 pub(crate) trait Binding: AnyBinding {
@@ -17,6 +18,12 @@ pub(crate) trait Binding: AnyBinding {
 
     /// The API for bindings of one namespace; the namespace is ignored for cluster scope.
     fn api(client: Client, namespace: &str) -> Api<Self>;
+
+    /// What writes a binding.
+    fn writer<'a>(context: &'a Context, binding: &Self) -> Writer<'a, Self> {
+        let namespace = binding.meta().namespace.as_deref().unwrap_or_default();
+        Writer { store: Self::store(&context.stores), api: Self::api(context.hub.clone(), namespace) }
+    }
 }
 
 impl Binding for ResourceBinding {

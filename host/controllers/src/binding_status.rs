@@ -16,14 +16,17 @@ use crate::context::{Context, HUB, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::kinds::ObjectKind;
+use crate::pace::Pace;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::update_status;
 
 const NAME: &str = "binding-status-controller";
 const WORKERS: usize = 5;
 
-struct BindingStatus(Context);
+struct BindingStatus {
+    context: Context,
+    pace: Pace,
+}
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
@@ -47,7 +50,7 @@ pub(crate) async fn run(context: Context) {
             works.add(binding_of(change.object()));
         }
     });
-    let controller = Arc::new(BindingStatus(context.clone()));
+    let controller = Arc::new(BindingStatus { context: context.clone(), pace: Pace::default() });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
@@ -57,7 +60,7 @@ pub(crate) async fn run(context: Context) {
 
 impl Reconcile for BindingStatus {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.0;
+        let context = &self.context;
         let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
         let scheduled = binding.status().last_scheduled_time.is_some();
         let Some(id) = binding.permanent_id().filter(|_| scheduled && binding.meta().deletion_timestamp.is_none())
@@ -76,15 +79,22 @@ impl Reconcile for BindingStatus {
         let items = report::aggregate(&reports);
         let kept = dispatch::decide(binding.spec()).kept;
         let fully_applied = report::fully_applied(&items, kept.iter().map(String::as_str), context.clock.now());
-        let api = B::api(context.hub.clone(), &key.namespace);
-        update_status(&api, &*binding, |binding| {
+        let change = |binding: &mut B| {
             let status = binding.status_mut();
             let changed = set_condition(&mut status.conditions, fully_applied.clone());
             let changed = changed || status.aggregated_status != items;
             status.aggregated_status.clone_from(&items);
             changed
-        })
-        .await?;
+        };
+        let is_detail = !report::changes_health(&binding.status().aggregated_status, &items);
+        if is_detail
+            && change(&mut B::clone(&binding))
+            && let Some(wait) = self.pace.wait(&key)
+        {
+            return Ok(Action::After(wait));
+        }
+        B::writer(context, &binding).update_status(&binding, change).await?;
+        self.pace.done(&key);
         self.write_template(&*binding, &items).await?;
         Ok(Action::Wait)
     }
@@ -93,7 +103,7 @@ impl Reconcile for BindingStatus {
 impl BindingStatus {
     /// Folds the members' statuses into the template, if a policy knows how to for this kind.
     async fn write_template<B: Binding>(&self, binding: &B, items: &[AggregatedStatusItem]) -> Result<(), Error> {
-        let context = &self.0;
+        let context = &self.context;
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
         let key = Key::new(&resource.namespace, &resource.name);

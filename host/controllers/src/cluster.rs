@@ -21,7 +21,6 @@ use crate::controller::{self, Action, Error, is_conflict, is_not_found};
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::update_status;
 
 const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
@@ -219,13 +218,13 @@ pub(crate) async fn write_ready(
             inputs: vec![input(cluster)],
         }));
     }
-    let api: Api<Cluster> = Api::all(context.hub.clone());
-    let written = update_status(&api, cluster, |cluster| {
+    let writer = context.cluster_writer();
+    let changed = |cluster: &mut Cluster| {
         let before = cluster.status.clone();
         set_condition(&mut cluster.status.conditions, condition.clone());
         also(cluster);
         cluster.status != before
-    })
-    .await;
+    };
+    let written = writer.update_status(cluster, changed).await;
     context.settle(&records, written.map(drop))
 }

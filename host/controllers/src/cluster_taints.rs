@@ -19,7 +19,7 @@ use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Layer;
 use bulkhead_plugins_builtin::{ClusterDrains, ClusterTaintPolicyRule, TaintPolicyOptions};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::context::{Context, Record, about, input, subject};
@@ -29,7 +29,6 @@ use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::patch_if_unchanged;
 
 const NAME: &str = "cluster-taint-controller";
 const WORKERS: usize = 5;
@@ -202,10 +201,9 @@ async fn write_taints(
     };
     let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
     records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));
-    let api: Api<Cluster> = Api::all(context.hub.clone());
     let mut patch = taint_patch(plan.taints.as_deref(), plan.owners.as_ref(), plan.history.as_ref());
     context.sign(&mut patch, &records);
-    let patched = patch_if_unchanged(&api, cluster, patch).await;
+    let patched = context.cluster_writer().patch_if_unchanged(cluster, patch).await;
     let patched = patched.map_err(Error::api(format!("writing the taints of Cluster {}", cluster.name_any())));
     match context.settle(&records, patched) {
         Ok(_) => {

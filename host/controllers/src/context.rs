@@ -19,7 +19,7 @@ use bulkhead_core::policy::PolicySet;
 use bulkhead_estimator::EstimatorPool;
 use bulkhead_plugin::Registry;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::clock::Clock;
 use crate::controller::Error;
@@ -32,6 +32,7 @@ use crate::metrics::Metrics;
 use crate::scheduler::WriteBudget;
 use crate::store::{Key, Store};
 use crate::webhook::Webhooks;
+use crate::write::Writer;
 
 /// Where the API servers of member clusters are.
 pub trait Members: Send + Sync {
@@ -218,6 +219,16 @@ impl Context {
     /// The policies in force.
     pub fn policies(&self) -> Arc<PolicySet> {
         self.registry.policies()
+    }
+
+    /// What writes clusters.
+    pub(crate) fn cluster_writer(&self) -> Writer<'_, Cluster> {
+        Writer { store: &self.stores.clusters, api: Api::all(self.hub.clone()) }
+    }
+
+    /// What writes the Works of one namespace.
+    pub(crate) fn work_writer(&self, namespace: &str) -> Writer<'_, Work> {
+        Writer { store: &self.stores.works, api: Api::namespaced(self.hub.clone(), namespace) }
     }
 
     /// Records a decision. Called before its effects are applied.

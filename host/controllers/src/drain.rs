@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::controller::{self, Action, Error};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Store};
-use crate::write::update_status;
+use crate::write::Writer;
 
 const NAME: &str = "cluster-drain-controller";
 /// How often the status is brought up to date.
@@ -38,14 +38,14 @@ pub(crate) async fn run(context: Context) {
 
 async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let Some(drain) = context.stores.cluster_drains.get(&key) else { return Ok(Action::Wait) };
-    let api: Api<ClusterDrain> = Api::all(context.hub.clone());
     let status = status(&context, &drain);
-    update_status(&api, &*drain, |drain| {
+    let changed = |drain: &mut ClusterDrain| {
         let changed = drain.status != status;
         drain.status = status.clone();
         changed
-    })
-    .await?;
+    };
+    let writer = Writer { store: &context.stores.cluster_drains, api: Api::all(context.hub.clone()) };
+    writer.update_status(&drain, changed).await?;
     Ok(Action::After(REFRESH))
 }
 

@@ -23,7 +23,6 @@ use crate::events::EventType;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::update_status;
 
 const NAME: &str = "execution-controller";
 const WORKERS: usize = 5;
@@ -100,7 +99,9 @@ impl Execution {
             return self.remove(&work, &cluster).await;
         }
         let suspended = work.spec.suspend_dispatching.unwrap_or(false);
-        self.note_dispatching(&work, suspended).await?;
+        if suspended || !cluster.is_ready() {
+            self.note(&work, &[self.dispatching(suspended)]).await?;
+        }
         if suspended {
             return Ok(Action::Wait);
         }
@@ -208,20 +209,17 @@ impl Execution {
             }
         }
         let now = self.context.clock.now();
-        let (condition, type_, reason, message) = if errors.is_empty() {
-            let message = "Manifest has been successfully applied".to_owned();
-            let condition = Condition::new(APPLIED, ConditionStatus::True, "AppliedSuccessful", &message, now);
-            (condition, EventType::Normal, "SyncSucceed", message)
+        let applied = if errors.is_empty() {
+            let message = "Manifest has been successfully applied";
+            Condition::new(APPLIED, ConditionStatus::True, "AppliedSuccessful", message, now)
         } else {
             let texts: Vec<_> = errors.iter().map(|(text, _)| text.as_str()).collect();
             let applied = total - errors.len();
             let message = format!("Failed to apply all manifests ({applied}/{total}): {}", texts.join(", "));
-            let condition = Condition::new(APPLIED, ConditionStatus::False, "AppliedFailed", &message, now);
-            (condition, EventType::Warning, "SyncFailed", message)
+            Condition::new(APPLIED, ConditionStatus::False, "AppliedFailed", message, now)
         };
-        if self.set_condition(work, condition).await? {
-            self.context.events.emit(NAME, about(work), type_, reason, message);
-        }
+        // One write for both: what was dispatched is usually applied at once.
+        self.note(work, &[self.dispatching(false), applied]).await?;
         errors.into_iter().next().map_or(Ok(Action::Wait), |(_, error)| Err(error))
     }
 
@@ -303,32 +301,35 @@ impl Execution {
         }
     }
 
-    async fn note_dispatching(&self, work: &Work, suspended: bool) -> Result<(), Error> {
+    fn dispatching(&self, suspended: bool) -> Condition {
         let now = self.context.clock.now();
-        let condition = if suspended {
+        if suspended {
             let message = "Work dispatching is in a suspended state.";
             Condition::new(DISPATCHING, ConditionStatus::False, "SuspendDispatching", message, now)
         } else {
             let message = "Work is being dispatched to member clusters.";
             Condition::new(DISPATCHING, ConditionStatus::True, "Dispatching", message, now)
-        };
-        let message = condition.message.clone();
-        if self.set_condition(work, condition).await? {
-            self.context.events.emit(NAME, about(work), EventType::Normal, "WorkDispatching", message);
         }
-        Ok(())
     }
 
-    /// Sets a condition whose status or message is news. Returns whether it was.
-    async fn set_condition(&self, work: &Work, condition: Condition) -> Result<bool, Error> {
-        let api: Api<Work> = Api::namespaced(self.context.hub.clone(), &work.namespace().unwrap_or_default());
-        let mut news = false;
-        update_status(&api, work, |work| {
-            news = set_condition(&mut work.status.conditions, condition.clone());
-            news
-        })
-        .await?;
-        Ok(news)
+    /// Sets conditions, with an event for each whose status or message is news.
+    async fn note(&self, work: &Work, conditions: &[Condition]) -> Result<(), Error> {
+        let mut news = Vec::new();
+        let changed = |work: &mut Work| {
+            let set = |condition: &&Condition| set_condition(&mut work.status.conditions, Condition::clone(condition));
+            news = conditions.iter().filter(set).collect();
+            !news.is_empty()
+        };
+        self.context.work_writer(&work.namespace().unwrap_or_default()).update_status(work, changed).await?;
+        for condition in news {
+            let (type_, reason) = match (condition.type_.as_str(), condition.status) {
+                (DISPATCHING, _) => (EventType::Normal, "WorkDispatching"),
+                (_, ConditionStatus::True) => (EventType::Normal, "SyncSucceed"),
+                _ => (EventType::Warning, "SyncFailed"),
+            };
+            self.context.events.emit(NAME, about(work), type_, reason, condition.message.clone());
+        }
+        Ok(())
     }
 
     fn record(&self, work: &Work, cluster: &str, decision: Decision, because: Because, effect: &str) -> u64 {

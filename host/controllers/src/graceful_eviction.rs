@@ -20,7 +20,6 @@ use crate::deliberation::Basis;
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::patch_if_unchanged;
 
 const NAME: &str = "graceful-eviction-controller";
 const WORKERS: usize = 5;
@@ -92,14 +91,13 @@ impl Reconcile for GracefulEviction {
         let records = self.record(&key, &*binding, &plan, || asking.case(basis));
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
-            let api = B::api(context.hub.clone(), &key.namespace);
             let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
             if let Some(clusters) = &plan.clusters {
                 patch["spec"]["clusters"] = json!(clusters);
             }
             context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the eviction tasks of {} {key}", B::kind(&())));
-            let patched = patch_if_unchanged(&api, &*binding, patch).await.map_err(operation);
+            let patched = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await.map_err(operation);
             context.settle(&records, patched)?;
         }
         self.emit(&*binding, &plan, &records);

@@ -33,6 +33,7 @@ mod manager;
 mod member_resources;
 mod members;
 mod metrics;
+mod pace;
 pub mod permissions;
 mod priority;
 pub mod profile;

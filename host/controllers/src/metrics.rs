@@ -15,6 +15,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::scheduler::SchedulerMetrics;
+
 /// A queue: Karmada has one for each kind of binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct QueueLabels {
@@ -74,10 +76,12 @@ pub struct Metrics {
     pub(crate) cluster_ready: Family<MemberLabels, Gauge>,
     pub(crate) cluster_nodes: Family<MemberLabels, Gauge>,
     pub(crate) cluster_ready_nodes: Family<MemberLabels, Gauge>,
+    /// Karmada's metrics of the scheduler.
+    pub(crate) scheduler: SchedulerMetrics,
 }
 
 /// From a millisecond to 16 s, as Karmada has them.
-fn short() -> Histogram {
+pub(crate) fn short() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
 }
 
@@ -104,6 +108,7 @@ impl Default for Metrics {
             cluster_ready: Family::default(),
             cluster_nodes: Family::default(),
             cluster_ready_nodes: Family::default(),
+            scheduler: SchedulerMetrics::default(),
         };
         metrics.register();
         metrics
@@ -141,6 +146,7 @@ impl Metrics {
         registry.register("cluster_node_number", "Nodes of the cluster", self.cluster_nodes.clone());
         let ready_nodes = "Nodes of the cluster that are ready";
         registry.register("cluster_ready_node_number", ready_nodes, self.cluster_ready_nodes.clone());
+        self.scheduler.register(registry);
     }
 
     /// Everything, in the text format that Prometheus scrapes.

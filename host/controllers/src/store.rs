@@ -1,15 +1,19 @@
 //! What a controller knows of the API: an ordered copy of the objects of one kind, kept by an informer.
+//!
+//! What a write of this process answered is known at once ([`Store::wrote`]), before the watch tells; and writers of
+//! one object take turns ([`Store::turn`]). Together they keep controllers of one process from losing races with each
+//! other: whoever has the turn starts from the newest version that the process has made or seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 /// Namespace (empty for cluster scope) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +86,42 @@ pub struct Store<K> {
     listed: watch::Sender<bool>,
     handlers: Mutex<Vec<Weak<Handler<K>>>>,
     index_by: Option<IndexBy<K>>,
+    turns: Turns,
+}
+
+/// A lock for each object that is being written, or is waited for.
+type Turns = Arc<Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>>;
+
+/// Nobody else of this process writes the object while this lives.
+pub(crate) struct Turn {
+    turns: Turns,
+    key: Key,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.guard.take();
+        let mut turns = unpoisoned(&self.turns);
+        if turns.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&self.key);
+        }
+    }
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The order of two versions; none if one of them is no number (Kubernetes promises that they are, from 1.35 on).
+fn order<K: Resource>(left: &K, right: &K) -> Option<std::cmp::Ordering> {
+    let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
+    Some(version(left)?.cmp(&version(right)?))
+}
+
+/// Whether the second one is a newer version of the same object.
+pub(crate) fn is_newer<K: Resource>(known: &K, other: &K) -> bool {
+    known.meta().uid == other.meta().uid && order(known, other).is_some_and(std::cmp::Ordering::is_lt)
 }
 
 struct Objects<K> {
@@ -107,7 +147,13 @@ impl<K: Resource + 'static> Store<K> {
     fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
         let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
         let listed = watch::Sender::new(false);
-        Arc::new(Self { objects: RwLock::new(objects), listed, handlers: Mutex::default(), index_by })
+        Arc::new(Self {
+            objects: RwLock::new(objects),
+            listed,
+            handlers: Mutex::default(),
+            index_by,
+            turns: Turns::default(),
+        })
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<K>> {
@@ -155,13 +201,13 @@ impl<K: Resource + 'static> Store<K> {
         for object in self.list() {
             handler(&Change::Added(&object));
         }
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handler));
+        unpoisoned(&self.handlers).push(Arc::downgrade(&handler));
         Subscription(handler)
     }
 
     fn notify(&self, change: &Change<'_, K>) {
         let handlers: Vec<_> = {
-            let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut handlers = unpoisoned(&self.handlers);
             handlers.retain(|handler| handler.strong_count() > 0);
             handlers.iter().filter_map(Weak::upgrade).collect()
         };
@@ -170,10 +216,30 @@ impl<K: Resource + 'static> Store<K> {
         }
     }
 
-    fn apply(&self, object: K) {
+    /// Waits until nobody else of this process writes the object, in the order of asking.
+    pub(crate) async fn turn(&self, key: &Key) -> Turn {
+        let turn = Arc::clone(unpoisoned(&self.turns).entry(key.clone()).or_default());
+        let guard = Some(turn.lock_owned().await);
+        Turn { turns: Arc::clone(&self.turns), key: key.clone(), guard }
+    }
+
+    /// Learns what a write answered. An object that is not known stays unknown: it may be gone again by now, and only
+    /// the watch can tell.
+    pub(crate) fn wrote(&self, object: &K)
+    where
+        K: Clone,
+    {
+        self.insert(object.clone(), |known, new| known.is_some_and(|known| is_newer(known, new)));
+    }
+
+    /// Takes a version if `wanted` says so of the known one and it.
+    fn insert(&self, object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
         let (key, new) = (Key::of(&object), Arc::new(object));
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+            if !wanted(objects.by_key.get(&key).map(|known| &**known), &new) {
+                return;
+            }
             let old = objects.by_key.insert(key.clone(), Arc::clone(&new));
             self.reindex(&mut objects, &key, old.as_deref(), Some(&new));
             old
@@ -243,7 +309,8 @@ where
             watcher::Event::Init => *listed = Some(BTreeSet::new()),
             watcher::Event::InitApply(object) => {
                 listed.get_or_insert_default().insert(Key::of(&object));
-                self.apply(object);
+                // A list is right even when it is older, after the control plane was restored from a backup.
+                self.insert(object, |_, _| true);
             }
             watcher::Event::InitDone => {
                 let listed = listed.take().unwrap_or_default();
@@ -253,7 +320,9 @@ where
                 }
                 self.listed.send_replace(true);
             }
-            watcher::Event::Apply(object) => self.apply(object),
+            watcher::Event::Apply(object) => {
+                self.insert(object, |known, new| !known.is_some_and(|known| is_newer(new, known)));
+            }
             watcher::Event::Delete(object) => self.delete(&Key::of(&object)),
         }
     }

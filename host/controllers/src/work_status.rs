@@ -8,9 +8,8 @@ use std::sync::Arc;
 use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::journal::{Decision, Subject};
-use bulkhead_core::model::{Condition, ConditionStatus};
-use kube::Api;
+use bulkhead_core::journal::{Case, Decision, Subject};
+use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use serde_json::Value;
 
 use crate::binding::{binding_of, cluster_of};
@@ -21,9 +20,9 @@ use crate::events::EventType;
 use crate::execution::{identify, work_of};
 use crate::interpreter::ObjectHealth;
 use crate::kinds::ObjectKind;
+use crate::pace::Pace;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::update_status;
 
 const NAME: &str = "work-status-controller";
 const WORKERS: usize = 5;
@@ -58,9 +57,10 @@ pub(crate) async fn run(context: Context) {
     let hooks_changed = Arc::clone(&look_again);
     let _rules = context.registry.subscribe(move || look_again());
     let _hooks = context.stores.webhooks.subscribe(move |_| hooks_changed());
+    let pace = Arc::<Pace>::default();
     let reconcile = {
         let context = context.clone();
-        move |key| reconcile(context.clone(), key)
+        move |key| reconcile(context.clone(), Arc::clone(&pace), key)
     };
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
@@ -69,7 +69,7 @@ fn is_applied(work: &Work) -> bool {
     Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
 }
 
-async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
+async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action, Error> {
     let Some(work) = context.stores.works.get(&key) else { return Ok(Action::Wait) };
     let cluster = cluster_of(&work);
     let Some(known) = context.stores.cluster(&cluster).filter(|known| context.serves(known)) else {
@@ -80,24 +80,37 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let (kind, object) = identify(manifest);
     let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &observed));
-    let status = manifest_status(&context, &work, &kind, &object, &observed).await;
-    let api: Api<Work> = Api::namespaced(context.hub.clone(), &key.namespace);
-    update_status(&api, &*work, |work| {
+    let Looked { status, news } = look(&context, &work, &kind, &object, &observed).await;
+    let before = work.status.manifest_statuses.first();
+    let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
+    let is_detail = is_healthy(before) == is_healthy(Some(&status));
+    if is_detail
+        && before != Some(&status)
+        && let Some(wait) = pace.wait(&key)
+    {
+        return Ok(Action::After(wait));
+    }
+    if let Some((record, case)) = news {
+        context.record_decided(record, case.as_ref(), None);
+    }
+    let changed = |work: &mut Work| {
         let changed = work.status.manifest_statuses.first() != Some(&status);
         work.status.manifest_statuses = vec![status.clone()];
         changed
-    })
-    .await?;
+    };
+    context.work_writer(&key.namespace).update_status(&work, changed).await?;
+    pace.done(&key);
     Ok(Action::Wait)
 }
 
-async fn manifest_status(
-    context: &Context,
-    work: &Work,
-    kind: &ObjectKind,
-    object: &Key,
-    observed: &Arc<Value>,
-) -> ManifestStatus {
+/// What was seen of an object.
+struct Looked {
+    status: ManifestStatus,
+    /// That its health changed, to be recorded before it is written.
+    news: Option<(Record, Option<Arc<Case>>)>,
+}
+
+async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, observed: &Arc<Value>) -> Looked {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let identifier = ResourceIdentifier {
         ordinal: 0,
@@ -117,7 +130,8 @@ async fn manifest_status(
     let (binding, cluster) = (binding_of(work), cluster_of(work));
     let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
-    if before.and_then(|before| before.health) != Some(outcome.health) {
+    let changed = before.and_then(|before| before.health) != Some(outcome.health);
+    let news = changed.then(|| {
         let record = Record {
             controller: NAME,
             subject: subject.clone(),
@@ -127,8 +141,8 @@ async fn manifest_status(
             effect: outcome.health.as_str().to_owned(),
             inputs: vec![input(work)],
         };
-        context.record_decided(record, case.as_ref(), None);
-    }
+        (record, case)
+    });
     let mut remarks = outcome.remarks;
     let (told, more) = Context::told(context.interpretation(Operation::ReflectStatus { object: observed }).await);
     remarks.extend(more);
@@ -139,5 +153,5 @@ async fn manifest_status(
         Err(()) => before.and_then(|before| before.status.clone()),
     };
     context.record_remarks(NAME, &subject, Some(&cluster), &remarks);
-    ManifestStatus { identifier, status, health: Some(outcome.health) }
+    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news }
 }

@@ -3,53 +3,114 @@
 use std::fmt::Debug;
 
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::controller::{Error, is_conflict, is_not_found};
+use crate::store::{Key, Store, Turn, is_newer};
 
 /// Attempts at a status write before the reconcile is given back to its queue.
 const STATUS_ATTEMPTS_MAX: usize = 5;
 
-/// Changes the status of an object, starting again from a fresh copy on a conflict. `change` says whether there
-/// is anything to write. An object that is gone is fine. Returns the object as it is now, if it is.
-pub(crate) async fn update_status<K>(
-    api: &Api<K>,
-    known: &K,
-    mut change: impl FnMut(&mut K) -> bool,
-) -> Result<Option<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-{
-    let operation = || format!("writing the status of {} {}", K::kind(&()), known.name_any());
-    let mut object = known.clone();
-    for attempt in 0.. {
-        if !change(&mut object) {
-            return Ok(Some(object));
-        }
-        match api.replace_status(&object.name_any(), &PostParams::default(), &object).await {
-            Ok(written) => return Ok(Some(written)),
-            Err(error) if is_not_found(&error) => return Ok(None),
-            Err(error) if is_conflict(&error) && attempt + 1 < STATUS_ATTEMPTS_MAX => {
-                let fresh = api.get_opt(&known.name_any()).await.map_err(Error::api(operation()))?;
-                let Some(fresh) = fresh else { return Ok(None) };
-                object = fresh;
-            }
-            Err(error) => return Err(Error::api(operation())(error)),
-        }
-    }
-    Ok(None)
+/// Where objects of one kind are written: one writer of this process at a time for each object, and the store learns
+/// of what was written before the watch tells.
+pub(crate) struct Writer<'a, K> {
+    pub(crate) store: &'a Store<K>,
+    pub(crate) api: Api<K>,
 }
 
-/// Merge-patches an object on condition that nobody wrote it since this version was read.
-pub(crate) async fn patch_if_unchanged<K>(api: &Api<K>, read: &K, mut patch: Value) -> Result<K, kube::Error>
+impl<K> Writer<'_, K>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + 'static,
 {
-    patch["metadata"]["resourceVersion"] = json!(read.resource_version());
-    api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
+    /// Changes the status of an object, starting again from a fresh copy on a conflict. `change` says whether there
+    /// is anything to write. An object that is gone is fine. Returns the object as it is now, if it is.
+    pub(crate) async fn update_status(
+        &self,
+        known: &K,
+        mut change: impl FnMut(&mut K) -> bool,
+    ) -> Result<Option<K>, Error> {
+        let operation = || format!("writing the status of {} {}", K::kind(&()), known.name_any());
+        let key = Key::of(known);
+        let _turn = self.store.turn(&key).await;
+        let newest = self.store.get(&key).filter(|newest| is_newer(known, &**newest));
+        let mut object = newest.map_or_else(|| known.clone(), |newest| K::clone(&newest));
+        for attempt in 0.. {
+            if !change(&mut object) {
+                return Ok(Some(object));
+            }
+            match self.api.replace_status(&object.name_any(), &PostParams::default(), &object).await {
+                Ok(written) => {
+                    self.store.wrote(&written);
+                    return Ok(Some(written));
+                }
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) if is_conflict(&error) && attempt + 1 < STATUS_ATTEMPTS_MAX => {
+                    let fresh = self.api.get_opt(&known.name_any()).await.map_err(Error::api(operation()))?;
+                    let Some(fresh) = fresh else { return Ok(None) };
+                    object = fresh;
+                }
+                Err(error) => return Err(Error::api(operation())(error)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Merge-patches an object on condition that nobody wrote it since this version was read.
+    pub(crate) async fn patch_if_unchanged(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
+        self.patch(read, patch, |_, _| false).await
+    }
+
+    /// The same on condition that nobody changed anything but its status; for decisions that do not rest on that.
+    pub(crate) async fn patch_despite_status(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
+        self.patch(read, patch, same_but_status).await
+    }
+
+    async fn patch(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
+        let (_turn, version) = self.version(read, holds).await?;
+        patch["metadata"]["resourceVersion"] = json!(version);
+        let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.store.wrote(&written);
+        Ok(written)
+    }
+
+    /// Replaces an object, but for its status, on condition that nobody changed anything but its status since `read`.
+    pub(crate) async fn replace(&self, read: &K, mut object: K) -> Result<K, kube::Error> {
+        let (_turn, version) = self.version(read, same_but_status).await?;
+        object.meta_mut().resource_version = version;
+        let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await?;
+        self.store.wrote(&written);
+        Ok(written)
+    }
+
+    /// The turn to write an object, and the version to write on top of, if what is known of it still holds.
+    async fn version(&self, read: &K, holds: fn(&K, &K) -> bool) -> Result<(Turn, Option<String>), kube::Error> {
+        let key = Key::of(read);
+        let turn = self.store.turn(&key).await;
+        let newest = self.store.get(&key).filter(|newest| is_newer(read, &**newest));
+        match newest {
+            Some(newest) if !holds(read, &newest) => Err(lost_race::<K>(&key)),
+            Some(newest) => Ok((turn, newest.resource_version())),
+            None => Ok((turn, read.resource_version())),
+        }
+    }
+}
+
+fn same_but_status<K: Resource>(left: &K, right: &K) -> bool {
+    let (left, right) = (left.meta(), right.meta());
+    left.generation == right.generation
+        && left.labels == right.labels
+        && left.annotations == right.annotations
+        && left.finalizers == right.finalizers
+}
+
+/// What the API server would answer, for a race that is known to be lost.
+fn lost_race<K: Resource<DynamicType = ()>>(key: &Key) -> kube::Error {
+    let message = format!("{} {key} was changed meanwhile", K::kind(&()));
+    kube::Error::Api(Box::new(Status::failure(&message, "Conflict").with_code(409)))
 }
 
 #[cfg(test)]
@@ -85,8 +146,9 @@ mod tests {
         let read = api.create(&PostParams::default(), &binding).await.unwrap();
         let added = Patch::Merge(json!({"spec": {"gracefulEvictionTasks": [task("m1"), task("m2")]}}));
         api.patch("b", &PatchParams::default(), &added).await.unwrap();
-        let error =
-            patch_if_unchanged(&api, &read, json!({"spec": {"gracefulEvictionTasks": null}})).await.unwrap_err();
+        let writer = Writer { store: &Store::new(), api: api.clone() };
+        let none = json!({"spec": {"gracefulEvictionTasks": null}});
+        let error = writer.patch_if_unchanged(&read, none).await.unwrap_err();
         assert!(is_conflict(&error), "{error}");
         let tasks = api.get("b").await.unwrap().spec.graceful_eviction_tasks;
         assert_eq!(tasks.iter().map(|task| task.from_cluster.as_str()).collect::<Vec<_>>(), ["m1", "m2"]);

@@ -17,12 +17,15 @@ use crate::wait;
 /// How long each part may take.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Default flags but for the switches that failover needs, and no limit on the rate of evictions.
+/// Default flags but for the switches that failover needs, and, as Karmada was measured, an eviction rate of 1000/s and
+/// 400 writes a second for the scheduler.
 const SETTINGS: &[&str] = &[
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction",
     "--allow-no-execute-taint-policy",
     "--resource-eviction-rate=1000",
+    "--kube-api-qps=400",
+    "--kube-api-burst=800",
 ];
 
 /// Runs the storm and prints what was measured.

@@ -22,9 +22,10 @@ use bulkhead_core::decide::depend;
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::names::{self, keys};
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
+use crate::binding_kind::Binding;
 use crate::context::{Context, HUB, about, subject};
 use crate::controller::{self, Action, Error};
 use crate::dynamic;
@@ -33,7 +34,6 @@ use crate::flags::FeatureGate;
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::patch_if_unchanged;
 
 const NAME: &str = "dependencies-distributor";
 const WORKERS: usize = 5;
@@ -179,14 +179,9 @@ async fn record(
         finalizers.push(keys::DEPENDENCIES_FINALIZER.to_owned());
     }
     let patch = json!({"metadata": {"finalizers": finalizers, "annotations": {keys::DEPENDENCIES: text}}});
-    let api = api(context, binding);
-    let recorded = patch_if_unchanged(&api, &**binding, patch).await;
+    let recorded = ResourceBinding::writer(context, binding).patch_if_unchanged(binding, patch).await;
     let operation = format!("recording the dependencies of ResourceBinding {}", Key::of(&**binding));
     recorded.map(Arc::new).map_err(Error::api(operation))
-}
-
-fn api(context: &Context, binding: &ResourceBinding) -> Api<ResourceBinding> {
-    Api::namespaced(context.hub.clone(), &binding.namespace().unwrap_or_default())
 }
 
 /// Attaches everything that is needed, detaches what is not any more. Returns how many bindings were written. One object
@@ -264,7 +259,7 @@ async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Ac
     if is_marked(binding) {
         let others = binding.finalizers().iter().filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
         let patch = json!({"metadata": {"finalizers": others.collect::<Vec<_>>()}});
-        let released = patch_if_unchanged(&api(context, binding), &**binding, patch).await;
+        let released = ResourceBinding::writer(context, binding).patch_if_unchanged(binding, patch).await;
         match released {
             Err(error) if controller::is_not_found(&error) => {}
             released => {

@@ -16,7 +16,6 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::Error;
 use crate::events::{EventType, Events};
-use crate::write::{patch_if_unchanged, update_status};
 
 /// Nothing to schedule: the scheduler has seen this generation through.
 pub(super) async fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) -> Result<(), Error> {
@@ -25,13 +24,13 @@ pub(super) async fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B
         return Ok(());
     }
     scheduler.budget.take().await;
-    update_status(&api(&scheduler.context, binding), binding, |binding| {
+    let changed = |binding: &mut B| {
         let status = binding.status_mut();
         let changed = status.scheduler_observed_generation != generation;
         status.scheduler_observed_generation = generation;
         changed
-    })
-    .await?;
+    };
+    B::writer(&scheduler.context, binding).update_status(binding, changed).await?;
     Ok(())
 }
 
@@ -60,10 +59,8 @@ pub(super) async fn apply<B: Binding>(
     let news = is_news(binding, &conclusion) || !records.is_empty();
     if conclusion.apply(&mut written.status().clone(), model.generation, now) {
         scheduler.budget.take().await;
-        update_status(&api(context, binding), &written, |binding| {
-            conclusion.apply(binding.status_mut(), model.generation, now)
-        })
-        .await?;
+        let changed = |binding: &mut B| conclusion.apply(binding.status_mut(), model.generation, now);
+        B::writer(context, binding).update_status(&written, changed).await?;
     }
     if news {
         let events = context.events_of(records);
@@ -73,10 +70,6 @@ pub(super) async fn apply<B: Binding>(
         Retry::Backoff => Err(Error::Undecided(conclusion.verdict.message)),
         retry => Ok(retry),
     }
-}
-
-fn api<B: Binding>(context: &Context, binding: &B) -> kube::Api<B> {
-    B::api(context.hub.clone(), &binding.namespace().unwrap_or_default())
 }
 
 /// Records what is about to happen, unless it has happened before.
@@ -169,7 +162,7 @@ fn refusal(error: &Error) -> Option<WriteError> {
 }
 
 /// Writes result and applied placement together. Unlike Karmada's, the write is refused if the binding was
-/// written since: a decision made from an old binding must not undo an eviction.
+/// written since, but for its status: a decision made from an old binding must not undo an eviction.
 async fn write_spec<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
@@ -190,7 +183,8 @@ async fn write_spec<B: Binding>(
     });
     scheduler.context.sign(&mut patch, records);
     scheduler.budget.take().await;
-    patch_if_unchanged(&api(&scheduler.context, binding), binding, patch).await.map_err(Error::api(operation))
+    let patched = B::writer(&scheduler.context, binding).patch_despite_status(binding, patch).await;
+    patched.map_err(Error::api(operation))
 }
 
 /// `member1:1, member2:2`.

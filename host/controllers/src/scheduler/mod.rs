@@ -11,6 +11,7 @@ mod apply;
 mod budget;
 mod estimators;
 mod inputs;
+mod metrics;
 mod queue;
 mod triggers;
 
@@ -23,16 +24,19 @@ use bulkhead_core::decide::schedule::{self, Outcome, Retry, SchedulingSnapshot};
 use bulkhead_core::journal::{Question, plan};
 use bulkhead_core::model;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
 use crate::controller::{AFTER_CONFLICT, Error};
 use crate::deliberation::Basis;
 use crate::flags::{FeatureGate, Flags};
-use crate::store::{Key, Subscription};
+use crate::store::{Change, Key, Subscription};
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
 use inputs::Known;
+use metrics::Incoming;
+pub(crate) use metrics::SchedulerMetrics;
 use queue::{Fate, SchedulingQueue};
 
 const NAME: &str = "scheduler";
@@ -89,8 +93,11 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
 
 fn subscribe<B: Binding>(context: &Context, queue: &Queue) -> Subscription<B> {
     let (queue, name) = (Arc::clone(queue), context.flags.scheduler_name.clone());
+    let metrics = Arc::clone(&context.metrics);
     B::store(&context.stores).subscribe(move |change| {
         if triggers::brings_binding(change, &name) {
+            let is_new = matches!(change, Change::Added(_));
+            metrics.scheduler.incoming(if is_new { Incoming::BindingAdd } else { Incoming::BindingUpdate });
             push(&queue, change.object());
         }
     })
@@ -104,6 +111,7 @@ fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[mo
     for binding in B::store(&context.stores).list() {
         let responsible = triggers::is_responsible(&*binding, &context.flags.scheduler_name);
         if responsible && clusters.iter().any(|cluster| triggers::is_affected(&*binding, cluster)) {
+            context.metrics.scheduler.incoming(Incoming::ClusterChanged);
             push(queue, &*binding);
         }
     }
@@ -124,11 +132,19 @@ impl Scheduler {
                     tokio::time::sleep(AFTER_CONFLICT).await;
                     queue.again(item);
                 }
-                Ok(fate) => queue.done(item, fate),
-                Err(error) if error.is_withheld() => queue.done(item, Fate::Forget),
-                Err(_) => queue.done(item, Fate::BackOff),
+                Ok(fate) => self.give_back(&queue, item, fate),
+                Err(error) if error.is_withheld() => self.give_back(&queue, item, Fate::Forget),
+                Err(_) => self.give_back(&queue, item, Fate::BackOff),
             }
+            self.context.metrics.scheduler.pending(queue.pending());
         }
+    }
+
+    fn give_back(&self, queue: &Queue, item: queue::Item<Key>, fate: Fate) {
+        if matches!(fate, Fate::BackOff | Fate::SetAside) {
+            self.context.metrics.scheduler.incoming(Incoming::ScheduleAttemptFailure);
+        }
+        queue.done(item, fate);
     }
 
     async fn schedule_key(&self, key: &Key) -> Result<Fate, Error> {
@@ -150,7 +166,7 @@ impl Scheduler {
         let Some(placement) = &model.spec.placement else {
             return Err(Error::Undecided(format!("{} {key} has no placement", B::kind(&()))));
         };
-        let now = context.clock.now();
+        let (now, started) = (context.clock.now(), Instant::now());
         let (clusters, options) = (self.known.clusters(), inputs::options(&context.flags));
         let Some(trigger) = schedule::trigger(&model, placement, &clusters, &options) else {
             return apply::note_observed(self, &*binding).await.map(|()| Fate::Forget);
@@ -171,7 +187,9 @@ impl Scheduler {
         };
         let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == model.key());
         let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
+        let deciding = Instant::now();
         let plan = decide(snapshot, asking.policies());
+        context.metrics.scheduler.decided(deciding.elapsed());
         context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
         let basis = || Basis {
             trigger: trigger.describe(),
@@ -187,7 +205,9 @@ impl Scheduler {
             plan: plan::schedule(&plan),
         };
         let records = apply::record(context, &*binding, &plan, trigger, || asking.case(basis));
-        let retry = apply::apply(self, &*binding, &plan, &records).await?;
+        let applied = apply::apply(self, &*binding, &plan, &records).await;
+        context.metrics.scheduler.attempted(trigger, applied.is_ok(), started.elapsed());
+        let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
         Ok(match (retry, &plan.outcome, block_ends) {
             // Nothing else would bring the binding back when a cluster that it left is open to it again.

@@ -239,6 +239,11 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
         self.changed.notify_one();
     }
 
+    /// How many bindings wait.
+    pub(super) fn pending(&self) -> PendingBindings {
+        self.lanes().pending()
+    }
+
     /// The next binding, as soon as there is one. It must be given back with [`SchedulingQueue::done`].
     pub(super) async fn next(&self) -> Item<K> {
         loop {

@@ -38,6 +38,15 @@ fn item(report: &WorkReport) -> AggregatedStatusItem {
     }
 }
 
+/// Whether a cluster is healthy that was not, or the other way round, which others decide from; the rest is detail.
+pub fn changes_health(before: &[AggregatedStatusItem], after: &[AggregatedStatusItem]) -> bool {
+    let is_healthy = |item: &AggregatedStatusItem| item.health == Some(Health::Healthy);
+    after.iter().any(|item| {
+        let before = before.iter().find(|before| before.cluster_name == item.cluster_name);
+        before.is_some_and(is_healthy) != is_healthy(item)
+    })
+}
+
 /// The `FullyApplied` condition: every cluster that has, or should have, a Work reports it as applied.
 pub fn fully_applied<'a>(
     items: &[AggregatedStatusItem],

@@ -1,0 +1,133 @@
+//! Karmada's metrics of the scheduler, as far as they mean something here: a decision has no steps of its own to time,
+//! and plugins are counted for all kinds alike (`bulkhead_plugin_calls_total`).
+
+use std::time::Duration;
+
+use bulkhead_core::decide::schedule::Trigger;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::queue::PendingBindings;
+use crate::metrics::short;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    result: &'static str,
+    schedule_type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EventLabels {
+    event: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabels {
+    queue: &'static str,
+}
+
+/// Why a binding comes into the queue, in Karmada's words.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Incoming {
+    BindingAdd,
+    BindingUpdate,
+    ScheduleAttemptFailure,
+    ClusterChanged,
+}
+
+/// Numbers about the scheduler.
+#[derive(Debug)]
+pub(crate) struct SchedulerMetrics {
+    attempts: Family<AttemptLabels, Counter>,
+    took: Family<AttemptLabels, Histogram>,
+    deciding: Histogram,
+    incoming: Family<EventLabels, Counter>,
+    pending: Family<QueueLabels, Gauge>,
+}
+
+impl Default for SchedulerMetrics {
+    fn default() -> Self {
+        Self {
+            attempts: Family::default(),
+            took: Family::new_with_constructor(short),
+            deciding: short(),
+            incoming: Family::default(),
+            pending: Family::default(),
+        }
+    }
+}
+
+impl SchedulerMetrics {
+    /// Adds them to those of the process.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("karmada_scheduler");
+        registry.register("schedule_attempts", "Attempts to schedule a binding, by result", self.attempts.clone());
+        let took = "How long a binding took to be scheduled, its writes included";
+        registry.register("e2e_scheduling_duration_seconds", took, self.took.clone());
+        let deciding = "How long the decision took";
+        registry.register("scheduling_algorithm_duration_seconds", deciding, self.deciding.clone());
+        registry.register("queue_incoming_bindings", "Bindings that came into the queue", self.incoming.clone());
+        registry.register("pending_bindings", "Bindings that wait, by the reason for it", self.pending.clone());
+    }
+
+    /// An attempt that took so long came to an end.
+    pub(super) fn attempted(&self, trigger: Trigger, succeeded: bool, took: Duration) {
+        let result = if succeeded { "scheduled" } else { "error" };
+        let schedule_type = if trigger == Trigger::ReplicasChanged { "ScaleSchedule" } else { "ReconcileSchedule" };
+        let labels = AttemptLabels { result, schedule_type };
+        self.attempts.get_or_create(&labels).inc();
+        self.took.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A decision took so long.
+    pub(super) fn decided(&self, took: Duration) {
+        self.deciding.observe(took.as_secs_f64());
+    }
+
+    /// A binding came into the queue.
+    pub(super) fn incoming(&self, event: Incoming) {
+        let event = match event {
+            Incoming::BindingAdd => "BindingAdd",
+            Incoming::BindingUpdate => "BindingUpdate",
+            Incoming::ScheduleAttemptFailure => "ScheduleAttemptFailure",
+            Incoming::ClusterChanged => "ClusterChanged",
+        };
+        self.incoming.get_or_create(&EventLabels { event }).inc();
+    }
+
+    /// So many bindings wait.
+    pub(super) fn pending(&self, pending: PendingBindings) {
+        let PendingBindings { active, backoff, unschedulable } = pending;
+        for (queue, count) in [("active", active), ("backoff", backoff), ("unschedulable", unschedulable)] {
+            self.pending.get_or_create(&QueueLabels { queue }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_labels_are_those_of_karmada() {
+        let (metrics, mut registry) = (SchedulerMetrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        metrics.incoming(Incoming::ClusterChanged);
+        metrics.attempted(Trigger::ReplicasChanged, true, Duration::from_millis(3));
+        metrics.pending(PendingBindings { active: 2, backoff: 1, unschedulable: 0 });
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"karmada_scheduler_schedule_attempts_total{result="scheduled",schedule_type="ScaleSchedule"} 1"#,
+            r#"karmada_scheduler_queue_incoming_bindings_total{event="ClusterChanged"} 1"#,
+            r#"karmada_scheduler_pending_bindings{queue="active"} 2"#,
+            r#"karmada_scheduler_e2e_scheduling_duration_seconds_bucket{le="0.004",result="scheduled","#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+    }
+}
