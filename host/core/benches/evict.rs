@@ -99,7 +99,7 @@ fn queue(criterion: &mut Criterion) {
     let full = || {
         let mut queue = EvictionQueue::new(Some(Duration::from_mins(10)));
         for key in 0..WAITING {
-            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0, not_before: Duration::ZERO };
+            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0.into(), not_before: Duration::ZERO };
             queue.put(key, waiting, Duration::ZERO);
         }
         queue
@@ -120,7 +120,7 @@ fn queue(criterion: &mut Criterion) {
     group.bench_function("put again, 5,000 waiting", |bencher| {
         let mut queue = full();
         bencher.iter(|| {
-            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0, not_before: Duration::ZERO };
+            let waiting = Waiting { cluster: "member1".to_owned(), priority: 0.into(), not_before: Duration::ZERO };
             queue.put(black_box(17), waiting, Duration::ZERO);
         });
     });

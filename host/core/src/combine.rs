@@ -12,6 +12,8 @@
 //! [`Composition`](crate::composition::Composition) chooses where the table gives a choice. A policy that answers
 //! [`FaultKind::Unsupported`] abstains. Policies in shadow are asked after the decision, see [`crate::shadow`].
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
@@ -19,9 +21,11 @@ use crate::call::{
     Interpretation, Reason, Reply, ScoreCall, TaintChange,
 };
 use crate::composition::{EvictionRule, HealthRule};
-use crate::model::Health;
+use crate::model::{Binding, Cluster, Health};
 use crate::policy::{Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
 use crate::shadow::{self, Divergence};
+use crate::snapshot::{Candidates, ClusterSnapshot};
+use crate::time::Time;
 
 /// A fault together with who had it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,6 +280,14 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     }
     outcome.remarks.divergences = shadow::score(policies, &call, &outcome.totals);
     outcome
+}
+
+/// How soon a binding leaves a cluster in comparison with others, by the plugins that order evictions: each is asked to
+/// score the cluster that is left, and the higher sum goes first. A plugin that fails adds nothing.
+pub fn eviction_order(policies: &PolicySet, binding: &Binding, source: &Arc<Cluster>, now: Time) -> (i64, Remarks) {
+    let snapshot = ClusterSnapshot::new([Arc::clone(source)]);
+    let outcome = score(policies, ScoreCall { binding, clusters: Candidates::of_rows(&snapshot, &[0]), now });
+    (outcome.totals.first().copied().unwrap_or(0), outcome.remarks)
 }
 
 /// Combined answer to "may the old copy go?".

@@ -34,7 +34,7 @@ pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use guard::{Breaker, BreakerState, Fallback, Guarded};
 pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
 pub use plugins::{Plugins, Refresh, SmokeTest};
-pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Terms};
+pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Scores, Terms};
 pub use source::{Digest, Entry, EntryPoint, Inspection, Instances, Module, PluginSource};
 pub use status::{PluginStatus, Refused};
 pub use watch::Watch;

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use crate::{Breaker, Budget, Dialect, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource, Terms};
+use crate::{
+    Breaker, Budget, Dialect, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource, Scores, Terms,
+};
 
 /// `apiVersion` of a list of plugins.
 pub(crate) const API_VERSION: &str = "bulkhead.dev/v1alpha1";
@@ -76,6 +78,9 @@ pub struct PluginManifest {
     /// What its scores are multiplied with.
     #[serde(default = "one")]
     pub weight: u32,
+    /// For a plugin that only scores: what its scores order.
+    #[serde(default)]
+    pub scores: Scores,
     /// When it is put in quarantine.
     #[serde(default)]
     pub breaker: Breaker,
@@ -149,6 +154,7 @@ impl PluginManifest {
             instances: Instances::default(),
             mode: Mode::default(),
             weight: one(),
+            scores: Scores::default(),
             breaker: Breaker::default(),
             fallback: Fallback::default(),
         }
@@ -192,7 +198,8 @@ impl PluginManifest {
 
     /// How it takes part.
     pub fn terms(&self) -> Terms {
-        Terms { mode: self.mode, weight: self.weight, breaker: self.breaker, fallback: self.fallback.clone() }
+        let Self { mode, weight, scores, breaker, fallback, .. } = self;
+        Terms { mode: *mode, weight: *weight, scores: *scores, breaker: *breaker, fallback: fallback.clone() }
     }
 
     /// Reads the code with `read`, which is given the file as the list names it and tells where that is, and compares

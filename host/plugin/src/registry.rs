@@ -1,8 +1,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
 use bulkhead_core::policy::{EngineKind, Member, Policy, PolicyId, PolicySet, Usage};
+
+use serde::Deserialize;
 
 use crate::guard::{Guarded, StandIn};
 use crate::{Bounded, Breaker, BreakerState, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded, PluginSource};
@@ -47,6 +50,19 @@ pub struct Installed {
     plugin: Arc<Guarded>,
     mode: Mode,
     weight: u32,
+    scores: Scores,
+}
+
+/// What the scores of a plugin order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Scores {
+    /// The clusters that a binding could be placed on.
+    #[default]
+    Placements,
+    /// The bindings that wait to leave a cluster: the plugin is asked about each with that cluster as the only one, and
+    /// the higher score goes first. The scheduler does not ask it.
+    Evictions,
 }
 
 /// How a plugin takes part.
@@ -56,6 +72,8 @@ pub struct Terms {
     pub mode: Mode,
     /// What its scores are multiplied with.
     pub weight: u32,
+    /// What its scores order.
+    pub scores: Scores,
     /// When it is put in quarantine.
     pub breaker: Breaker,
     /// Who answers meanwhile.
@@ -114,6 +132,9 @@ struct State {
     layers: BTreeMap<Layer, Vec<Seat>>,
     composition: Composition,
     current: Arc<PolicySet>,
+    /// Plugins that order evictions and are asked for nothing else.
+    evictions: Vec<Seat>,
+    eviction_order: Arc<PolicySet>,
 }
 
 impl Registry {
@@ -140,9 +161,13 @@ impl Registry {
             }
             Fallback::Builtin(name) => StandIn::Policy(self.builtin(name)?),
         };
+        let only_scores = loaded.policy.capabilities().iter().all(|capability| capability.kind == CallKind::Score);
+        if terms.scores == Scores::Evictions && !only_scores {
+            return Err("scores: evictions is for plugins that only score".to_owned());
+        }
         let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
         let plugin = Arc::new(Guarded::new(Arc::new(bounded), terms.breaker, stand_in));
-        Ok(Installed { plugin, mode: terms.mode, weight: terms.weight })
+        Ok(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
     }
 
     fn builtin(&self, name: &str) -> Result<Arc<dyn Policy>, String> {
@@ -173,7 +198,16 @@ impl Registry {
             let (policy, mode, weight) = (Arc::clone(&guarded) as Arc<dyn Policy>, installed.mode, installed.weight);
             Seat { member: Member { policy, mode, weight }, bounded, guarded: Some(guarded) }
         };
-        self.put(Layer::Plugins, plugins.iter().map(seat).collect(), Some(composition));
+        let (evictions, others): (Vec<_>, Vec<_>) =
+            plugins.iter().partition(|installed| installed.scores == Scores::Evictions);
+        let evictions: Vec<_> = evictions.into_iter().map(seat).collect();
+        {
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            let members = evictions.iter().map(|seat| seat.member.clone()).collect();
+            state.eviction_order = Arc::new(PolicySet::composed(members, composition));
+            state.evictions = evictions;
+        }
+        self.put(Layer::Plugins, others.into_iter().map(seat).collect(), Some(composition));
     }
 
     fn put(&self, layer: Layer, seats: Vec<Seat>, composition: Option<Composition>) {
@@ -203,7 +237,8 @@ impl Registry {
     /// Counts that a policy in shadow would have decided otherwise.
     pub fn count_divergence(&self, of: &PolicyId) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seat) = state.layers.values().flatten().find(|seat| seat.bounded.id() == of) {
+        if let Some(seat) = state.layers.values().flatten().chain(&state.evictions).find(|seat| seat.bounded.id() == of)
+        {
             seat.bounded.count_divergence();
         }
     }
@@ -211,6 +246,11 @@ impl Registry {
     /// The policies in force.
     pub fn policies(&self) -> Arc<PolicySet> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).current)
+    }
+
+    /// The plugins by whose scores evictions are ordered.
+    pub fn eviction_order(&self) -> Arc<PolicySet> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).eviction_order)
     }
 
     /// The policies in force of the layers that are asked before that one.
@@ -235,6 +275,7 @@ impl Registry {
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let seats = state.layers.iter().flat_map(|(layer, seats)| seats.iter().map(move |seat| (*layer, seat)));
+        let seats = state.evictions.iter().map(|seat| (Layer::Plugins, seat)).chain(seats);
         let report = |(layer, seat): (Layer, &Seat)| PluginReport {
             id: seat.bounded.id().clone(),
             layer,

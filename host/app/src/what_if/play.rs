@@ -230,7 +230,7 @@ impl Play<'_> {
                 Ok(Due::In { remaining_ms }) => Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0)),
                 Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
-            let priority = binding.spec.schedule_priority();
+            let priority = binding.spec.schedule_priority().into();
             let waiting = Waiting { cluster: name.to_owned(), priority, not_before: now + delay };
             self.queue.put((index, name.to_owned()), waiting, now);
         }

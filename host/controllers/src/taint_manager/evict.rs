@@ -20,7 +20,6 @@ use crate::controller::{self, Error};
 use crate::deliberation::{Basis, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
-use crate::write::patch_if_unchanged;
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -113,7 +112,7 @@ impl TaintManager {
         }
     }
 
-    /// Writes both lists at once, on condition that nobody wrote the binding since it was read: a lost update would
+    /// Writes both lists at once, on condition that nobody wrote them since the binding was read: a lost update would
     /// bring a copy back, or lose a task (Karmada issues 7290 and 7302).
     pub(super) async fn write<B: Binding>(&self, binding: &B, cluster: &str, planned: Planned) -> Result<(), Error> {
         let context = &self.context;
@@ -138,8 +137,7 @@ impl TaintManager {
             patch["metadata"] = json!({"annotations": {HOME: json!(home).to_string()}});
         }
         context.sign(&mut patch, &[record]);
-        let api = B::api(context.hub.clone(), &binding.namespace().unwrap_or_default());
-        let written = patch_if_unchanged(&api, binding, patch).await;
+        let written = B::writer(context, binding).patch_despite_status(binding, patch).await;
         if let Err(error) = &written
             && !controller::is_conflict(error)
         {

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use bulkhead_core::decide::eviction::{EvictionPause, Waiting};
+use bulkhead_core::decide::eviction::{EvictionPause, Priority, Waiting};
 use bulkhead_core::decide::failback::{
     self, FailbackPlan, FailbackSnapshot, HOME, REASON_FAILBACK, STABLE, Stability, stability,
 };
 use bulkhead_core::model;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::evict::{Judged, Planned};
@@ -23,7 +23,6 @@ use crate::context::Context;
 use crate::controller::{self, Action, Error};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
-use crate::write::patch_if_unchanged;
 
 /// What the flags say, and what is on its way.
 pub(super) struct Failback {
@@ -115,10 +114,9 @@ impl TaintManager {
             return Ok(Action::Wait);
         }
         let text = stable.map_or(Value::Null, |stable| Value::String(json!(stable).to_string()));
-        let api: Api<Cluster> = Api::all(context.hub.clone());
         let patch = json!({"metadata": {"annotations": {STABLE: text}}});
         let operation = Error::api(format!("noting since when Cluster {key} is well"));
-        patch_if_unchanged(&api, &*cluster, patch).await.map_err(operation)?;
+        context.cluster_writer().patch_if_unchanged(&cluster, patch).await.map_err(operation)?;
         Ok(Action::Wait)
     }
 
@@ -170,7 +168,7 @@ impl TaintManager {
     }
 
     /// What may set out, with its priority. What is remembered for nothing is forgotten on the way.
-    async fn scan_kind<B: Binding>(&self, view: &View, settings: Settings) -> Vec<(i32, Eviction)> {
+    async fn scan_kind<B: Binding>(&self, view: &View, settings: Settings) -> Vec<(Priority, Eviction)> {
         let mut ready = Vec::new();
         for binding in B::store(&self.context.stores).list() {
             if !binding.annotations().contains_key(HOME) {
@@ -193,7 +191,7 @@ impl TaintManager {
                     }
                 }
                 FailbackPlan::Return(back) => {
-                    ready.push((self.priority(&*binding), eviction(&back.task.from_cluster)));
+                    ready.push((self.priority(&*binding, &back.task.from_cluster), eviction(&back.task.from_cluster)));
                 }
             }
         }
@@ -206,9 +204,8 @@ impl TaintManager {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|eviction, _| eviction.cause != Cause::Failback || eviction.binding != key);
-        let api = B::api(self.context.hub.clone(), &key.namespace);
         let patch = json!({"metadata": {"annotations": {HOME: null}}});
-        if let Err(error) = patch_if_unchanged(&api, binding, patch).await {
+        if let Err(error) = B::writer(&self.context, binding).patch_despite_status(binding, patch).await {
             let operation = format!("forgetting the home of {} {key}", B::kind(&()));
             self.context.failures.count(NAME, &Error::api(operation)(error));
         }

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::{self, Because};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, PRODUCER_TAINT_MANAGER, due};
-use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Slot, Waiting};
+use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
 use bulkhead_core::journal::{Case, Decision, Subject};
 use bulkhead_core::model::{BindingSpec, Cluster};
 use bulkhead_core::names::keys;
@@ -34,7 +34,7 @@ use self::count::Counts;
 use self::evict::Judged;
 use self::failback::Failback;
 use crate::binding_kind::Binding;
-use crate::context::{Context, HUB, Record};
+use crate::context::{Context, HUB, Record, subject};
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::kinds::ObjectKind;
 use crate::queue::WorkQueue;
@@ -220,16 +220,16 @@ impl TaintManager {
             let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding), cause: Cause::Taint };
             let waiting = Waiting {
                 cluster: cluster.name.clone(),
-                priority: self.priority(&*binding),
+                priority: self.priority(&*binding, &cluster.name),
                 not_before: now.saturating_add(delay),
             };
             self.queue().put(eviction, waiting, now);
         }
     }
 
-    /// A label on the binding, or on its template, or else the value of the priority class that the binding carries.
-    /// A label that is no number counts as none.
-    fn priority<B: Binding>(&self, binding: &B) -> i32 {
+    /// What plugins say, then a label on the binding, or on its template, or else the value of the priority class that the
+    /// binding carries. A label that is no number counts as none.
+    fn priority<B: Binding>(&self, binding: &B, cluster: &str) -> Priority {
         let spec = binding.spec();
         let labelled = |labels: &BTreeMap<String, String>| labels.get(keys::EVICTION_PRIORITY)?.parse().ok();
         let template = || {
@@ -237,7 +237,18 @@ impl TaintManager {
             let key = Key::new(&spec.resource.namespace, &spec.resource.name);
             labelled(self.context.templates.get(HUB, &kind, &key)?.labels())
         };
-        labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority())
+        let class = labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority());
+        Priority { score: self.eviction_score(binding, cluster), class }
+    }
+
+    fn eviction_score<B: Binding>(&self, binding: &B, cluster: &str) -> i64 {
+        let context = &self.context;
+        let policies = context.registry.eviction_order();
+        let Some(source) = context.stores.cluster(cluster).filter(|_| !policies.members().is_empty()) else { return 0 };
+        let (source, now) = (Arc::new(source.to_model()), context.clock.now());
+        let (score, remarks) = combine::eviction_order(&policies, &binding.to_model(), &source, now);
+        context.record_remarks(NAME, &subject(binding), Some(cluster), &remarks);
+        score
     }
 
     /// Says once that the brake holds up evictions from a cluster, and once that it let go.

@@ -183,6 +183,33 @@ fn the_priority_class_that_the_policy_names_decides_who_leaves_first() {
 }
 
 #[test]
+fn a_plugin_that_orders_evictions_outranks_labels_and_its_faults_change_nothing() {
+    let important = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app-6, namespace: default, labels: {bulkhead.dev/eviction-priority: '100'}}
+spec: {}
+";
+    let events = "events:\n- {at: 10s, apply: important.yaml}\n- {at: 60s, cluster: member1, state: unreachable}\n";
+    let check = |name: &str, script: &str, first: &str, more: &str| {
+        let plugins = "plugins:\n- {name: order, lua: order.lua, scores: evictions}\n";
+        let expect = format!(
+            "expect:\n- {{at: 110s, binding: default/{first}-deployment, clustersOneOf: [{{member2: 1}}, {{member3: 1}}]}}\n\
+             - {{at: 110s, bindingsOn: {{cluster: member1, count: 5}}}}\n{more}"
+        );
+        let files = [("important.yaml", important), ("order.lua", script)];
+        let rest = format!("{plugins}{events}{expect}");
+        check_with(name, "  resource-eviction-rate: 0.02\n", 3, &files, &rest);
+    };
+    // It is asked with the cluster that is left, and only about evictions: member2 and member3 stay equal otherwise.
+    let script = "function Score(binding, clusters, now)\n  assert(#clusters == 1 and clusters[1].name == 'member1')\n  \
+                  if binding.name == 'app-3-deployment' then return {100} end\n  return {0}\nend\n";
+    check("score-order", script, "app-3", "");
+    let fault = "- {decision: {decision: PluginFault, plugin: order}}\n";
+    check("score-fault", "function Score(binding, clusters, now)\n  error('no')\nend\n", "app-6", fault);
+}
+
+#[test]
 fn a_pause_holds_what_it_covers_and_lets_go_when_it_is_deleted_or_ends() {
     let pause = "apiVersion: bulkhead.dev/v1alpha1\nkind: EvictionPause\nmetadata: {name: freeze}\n\
                  spec: {workloads: [{kind: Deployment, namespace: default, name: app-1}], reason: quarter-end}\n";

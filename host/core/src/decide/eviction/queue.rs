@@ -33,10 +33,25 @@ pub struct Limit {
 pub struct Waiting {
     /// The cluster that is to be left.
     pub cluster: String,
-    /// The higher number goes first.
-    pub priority: i32,
+    /// The higher one goes first.
+    pub priority: Priority,
     /// Not to be looked at before.
     pub not_before: Duration,
+}
+
+/// Who leaves first: what score plugins say, then the number that a label or a priority class gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority {
+    /// The weighted sum of the plugins that order evictions; 0 without any.
+    pub score: i64,
+    /// The number of the label or of the priority class.
+    pub class: i32,
+}
+
+impl From<i32> for Priority {
+    fn from(class: i32) -> Self {
+        Self { score: 0, class }
+    }
 }
 
 /// What to do next.
@@ -78,7 +93,7 @@ enum Scope {
 #[derive(Clone, Debug)]
 struct Item {
     cluster: String,
-    priority: i32,
+    priority: Priority,
     since: Duration,
     sequence: u64,
     failures: u32,
@@ -95,7 +110,7 @@ enum Place {
 /// The ready items of one cluster.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    by_rank: BTreeSet<(Reverse<i32>, u64)>,
+    by_rank: BTreeSet<(Reverse<Priority>, u64)>,
     by_age: BTreeSet<u64>,
 }
 

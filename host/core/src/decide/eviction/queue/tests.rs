@@ -5,7 +5,7 @@ use super::*;
 const S: fn(u64) -> Duration = Duration::from_secs;
 
 fn waiting(cluster: &str, priority: i32) -> Waiting {
-    Waiting { cluster: cluster.to_owned(), priority, not_before: Duration::ZERO }
+    Waiting { cluster: cluster.to_owned(), priority: priority.into(), not_before: Duration::ZERO }
 }
 
 fn global(rate: f64) -> impl Fn(&str) -> Limit {
