@@ -3,6 +3,7 @@
 //! Start reading at [`scenario`] (what a person writes), then [`simulation`] (what runs), then [`report`] (what
 //! comes out).
 
+pub mod admission;
 pub mod journal;
 pub mod render;
 pub mod report;
