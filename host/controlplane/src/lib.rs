@@ -32,6 +32,7 @@ mod object;
 mod openapi;
 mod patch;
 mod persistence;
+mod protobuf;
 mod request;
 mod respond;
 mod rng;

@@ -31,7 +31,7 @@ use crate::status_error::StatusError;
 use crate::store::Store;
 use crate::watch::Watch;
 use crate::write::{Fidelity, Part, Rules, Writer};
-use crate::{discovery, openapi, patch, scale};
+use crate::{discovery, openapi, patch, protobuf, scale};
 
 /// How a server is made.
 pub struct Options {
@@ -261,6 +261,12 @@ impl ApiServer {
         // A body that cannot be read is a client that hung up.
         let body =
             body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
+        let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let body = match protobuf::to_json(content_type.unwrap_or_default(), &body) {
+            Ok(None) => body,
+            Ok(Some(json)) => Bytes::from(json),
+            Err(error) => return Ok(refusal(&error)),
+        };
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
         let resource = match routed {

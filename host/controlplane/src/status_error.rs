@@ -58,6 +58,7 @@ impl StatusError {
     pub fn invalid(kind: &ResourceKind, name: &str, field: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is invalid: {field}: {why}", kind.kind);
         let mut error = Self::new(422, "Invalid", message).about(kind, name);
+        error.details["kind"] = json!(kind.kind);
         error.details["causes"] = json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]);
         error
     }

@@ -264,11 +264,14 @@ struct Wrong {
 pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownFields) -> Result<Vec<String>, StatusError> {
     let Some(schema) = Schema::of(kind) else { return Ok(Vec::new()) };
     let mut unknown = Vec::new();
-    let metadata = object.as_object_mut().and_then(|fields| fields.remove("metadata"));
+    // What every object has need not be in a definition.
+    let taken = ["apiVersion", "kind", "metadata"].map(|field| object.as_object_mut()?.remove_entry(field));
     schema.prune(object, "", &mut unknown);
-    if let Some(mut metadata) = metadata {
-        Schema::new(builtin::object_meta()).prune(&mut metadata, "metadata", &mut unknown);
-        object["metadata"] = metadata;
+    for (field, mut value) in taken.into_iter().flatten() {
+        if field == "metadata" {
+            Schema::new(builtin::object_meta()).prune(&mut value, "metadata", &mut unknown);
+        }
+        object[field] = value;
     }
     let told: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     if mode == UnknownFields::Refuse && !told.is_empty() {
@@ -375,9 +378,6 @@ mod tests {
             "type": "object",
             "required": ["spec"],
             "properties": {
-                "apiVersion": {"type": "string"},
-                "kind": {"type": "string"},
-                "metadata": {"type": "object"},
                 "spec": {
                     "type": "object",
                     "required": ["size"],
@@ -394,7 +394,8 @@ mod tests {
     }
 
     fn check(spec: Value, mode: UnknownFields, expected: Result<Value, &str>) {
-        let mut object = json!({"metadata": {"name": "w"}, "spec": spec});
+        let mut object =
+            json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
         let outcome = decode(&widget(), &mut object, mode).and_then(|_| {
             complete(&widget(), &mut object);
             super::check(&widget(), &object).map(|()| object["spec"].clone())
@@ -414,6 +415,7 @@ mod tests {
             Ignore,
             Ok(json!({"size": 1, "free": {"x": 1}, "labels": {"a": "b"}, "mode": "A"})),
         );
+        check(json!({"size": 1}), Refuse, Ok(json!({"size": 1, "mode": "A"})));
         check(json!({"size": 1, "colour": "red"}), Refuse, Err("unknown field \"spec.colour\""));
         check(json!({"size": "big"}), Ignore, Err("spec.size in body must be of type integer: \"string\""));
         check(json!({"size": 0}), Ignore, Err("spec.size: Invalid value: 0"));
