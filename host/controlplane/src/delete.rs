@@ -136,7 +136,9 @@ impl Writer<'_> {
         let mut value = Value::clone(object.value());
         value["metadata"]["deletionTimestamp"] = json!(rfc3339(self.rules.clock.now()));
         value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-        bump_generation(&mut value);
+        if object.value()["metadata"].get("generation").is_some() {
+            bump_generation(&mut value);
+        }
         if is_namespace {
             value["status"]["phase"] = json!("Terminating");
         }

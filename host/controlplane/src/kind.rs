@@ -119,6 +119,15 @@ impl ResourceKind {
         self.group.is_empty() && self.kind == "Namespace"
     }
 
+    /// Whether Kubernetes counts the changes of what is wanted: not where an object is only data.
+    pub(crate) fn counts_generations(&self) -> bool {
+        match &*self.group {
+            "" => self.kind == "Pod",
+            "rbac.authorization.k8s.io" | "coordination.k8s.io" => false,
+            _ => true,
+        }
+    }
+
     pub(crate) fn is_definition(&self) -> bool {
         self.group == "apiextensions.k8s.io" && self.kind == "CustomResourceDefinition"
     }

@@ -112,7 +112,9 @@ impl<'a> Writer<'a> {
         object["metadata"]["name"] = json!(name);
         object["metadata"]["uid"] = json!(self.state.rng.uuid());
         object["metadata"]["creationTimestamp"] = json!(rfc3339(self.rules.clock.now()));
-        object["metadata"]["generation"] = json!(1);
+        if self.counts_generations(&kind) {
+            object["metadata"]["generation"] = json!(1);
+        }
         if self.rules.fidelity == Fidelity::People {
             match owners {
                 Some(owners) if self.terms.applies => object["metadata"]["managedFields"] = owners,
@@ -134,6 +136,11 @@ impl<'a> Writer<'a> {
             return Arc::new(Object::new(value, version));
         }
         self.state.put(key, value)
+    }
+
+    /// Whether an object of this kind has a generation. Controllers find one everywhere.
+    fn counts_generations(&self, kind: &ResourceKind) -> bool {
+        self.rules.fidelity == Fidelity::Controllers || kind.counts_generations()
     }
 
     fn author(&self, part: Part) -> Author {
@@ -288,7 +295,7 @@ impl<'a> Writer<'a> {
         if new == **old.value() {
             return Ok(old);
         }
-        if differs_outside_metadata_and_status(old.value(), &new) {
+        if self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
             bump_generation(&mut new);
         }
         if kind.is_definition() && part == Part::Main {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,7 +50,8 @@ impl DataDirectory {
     /// Opens the folder, or makes it.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let about = || format!("--data-dir {}", path.display());
-        fs::create_dir_all(path).with_context(about)?;
+        // It holds Secrets, so a folder that is made here is its owner's alone.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(about)?;
         let lock = OpenOptions::new().create(true).write(true).truncate(false).open(path.join("lock"));
         let lock = lock.with_context(about)?;
         match lock.try_lock() {
