@@ -1,6 +1,7 @@
-//! What surrounds an object that is to be stored, for the rules of admission.
+//! Admission of objects: what surrounds one that is to be stored, and the webhooks without a network in between.
 
-use bulkhead_api::admission::Surroundings;
+use bulkhead_api::admission::{self, AdmissionOptions, Surroundings};
+use bulkhead_controlplane as controlplane;
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::check_portable;
 use serde_json::Value;
@@ -30,5 +31,29 @@ impl Surroundings for Around<'_> {
 
     fn script_error(&self, script: &str) -> Option<String> {
         check_portable(script).err().map(|mistake| mistake.to_string())
+    }
+}
+
+/// Karmada's webhooks, in process.
+pub struct InProcess(pub AdmissionOptions);
+
+impl controlplane::Admission for InProcess {
+    fn admit(&self, request: controlplane::AdmissionRequest<'_>) -> Result<(), controlplane::Denied> {
+        let operation = match request.operation {
+            controlplane::Operation::Create => admission::Operation::Create,
+            controlplane::Operation::Update => admission::Operation::Update,
+        };
+        let asked = admission::Request {
+            group: &request.kind.group,
+            kind: &request.kind.kind,
+            operation,
+            namespace: request.namespace,
+            old: request.old,
+        };
+        let mut around = Around { ids: request.ids, now: Time::new(request.now), others: request.others };
+        admission::admit(&asked, request.object, &mut around, self.0).map_err(|denied| controlplane::Denied {
+            reason: controlplane::DenialReason::Invalid,
+            message: denied.to_string(),
+        })
     }
 }

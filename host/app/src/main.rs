@@ -12,6 +12,7 @@ mod plugin;
 mod profiles;
 mod run;
 mod simulate;
+mod top;
 mod trials;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ enum Command {
     Profiles(profiles::Arguments),
     Run(Box<run::Arguments>),
     Agent(Box<run::agent::AgentArguments>),
+    Top(top::Arguments),
     Crds(crds::Arguments),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Agent(arguments) => run::agent::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),

@@ -6,16 +6,23 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
+use crate::definition;
 use crate::object::{Object, ObjectKey, array, has_finalizers, owner_uids, text};
+use crate::shape::bump_generation;
 use crate::status_error::StatusError;
-use crate::write::{Writer, bump_generation};
+use crate::write::Writer;
+
+/// The finalizer of an object that waits for its dependents.
+const FOREGROUND: &str = "foregroundDeletion";
 
 /// What happens to the objects that name the deleted one as an owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are deleted after it, before the request returns. `Foreground` is treated the same.
+    /// They are deleted after it, before the request returns.
     #[default]
     Background,
+    /// It stays, terminating, until those that block its deletion are gone.
+    Foreground,
     /// They stay and lose the owner reference.
     Orphan,
 }
@@ -47,6 +54,7 @@ impl Propagation {
     pub(crate) fn parse(policy: &str) -> Self {
         match policy {
             "Orphan" => Self::Orphan,
+            "Foreground" => Self::Foreground,
             _ => Self::Background,
         }
     }
@@ -65,11 +73,17 @@ impl Writer<'_> {
     pub(crate) fn delete(&mut self, key: &ObjectKey, options: &DeleteOptions) -> Result<Deletion, StatusError> {
         let object = self.existing(key)?;
         self.check_preconditions(key, &object, options)?;
-        if options.propagation == Propagation::Orphan {
-            self.orphan_dependents(object.uid());
+        if self.terms.dry_run {
+            return Ok(Deletion::Removed(object));
+        }
+        let mut pending = VecDeque::new();
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Orphan => self.orphan_dependents(object.uid()),
+            Propagation::Foreground => self.wait_for_dependents(key, &object, &mut pending),
         }
         self.mark_deleted(key);
-        let mut pending = VecDeque::from([key.clone()]);
+        pending.push_back(key.clone());
         self.collect(&mut pending);
         Ok(match self.state.get_key(key) {
             Some(kept) => Deletion::Terminating(Arc::clone(kept)),
@@ -122,7 +136,9 @@ impl Writer<'_> {
         let mut value = Value::clone(object.value());
         value["metadata"]["deletionTimestamp"] = json!(rfc3339(self.rules.clock.now()));
         value["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-        bump_generation(&mut value);
+        if object.value()["metadata"].get("generation").is_some() {
+            bump_generation(&mut value);
+        }
         if is_namespace {
             value["status"]["phase"] = json!("Terminating");
         }
@@ -143,8 +159,68 @@ impl Writer<'_> {
                 continue;
             }
             self.state.take(key.clone());
+            self.undefine(&key, &object);
             self.release_dependents(object.uid(), pending);
+            self.release_owners(&object, pending);
             self.release_namespace(&key.namespace, pending);
+        }
+    }
+
+    /// A definition takes the objects of its kinds with it.
+    fn undefine(&mut self, key: &ObjectKey, object: &Object) {
+        if !self.state.kind(key.kind).is_definition() {
+            return;
+        }
+        for kind in definition::kinds(object.value()).unwrap_or_default() {
+            let Some(id) = self.state.kind_by_path(&kind.group, &kind.version, &kind.plural) else { continue };
+            let objects = self.state.table(id).scan(None, None);
+            let keys: Vec<_> = objects.map(|object| ObjectKey::new(id, object.namespace(), object.name())).collect();
+            for key in keys {
+                self.state.take(key);
+            }
+            self.state.unregister(id);
+        }
+    }
+
+    /// Holds an object until its dependents are gone, which are to be deleted first.
+    fn wait_for_dependents(&mut self, key: &ObjectKey, object: &Object, pending: &mut VecDeque<ObjectKey>) {
+        let dependents = self.state.dependents(object.uid());
+        if dependents.is_empty() {
+            return;
+        }
+        let mut value = Value::clone(object.value());
+        let mut finalizers = array(&value, "/metadata/finalizers").to_vec();
+        if !finalizers.iter().any(|known| known == FOREGROUND) {
+            finalizers.push(json!(FOREGROUND));
+            value["metadata"]["finalizers"] = Value::Array(finalizers);
+            self.state.put(key.clone(), value);
+        }
+        for dependent in dependents {
+            self.mark_deleted(&dependent);
+            pending.push_back(dependent);
+        }
+    }
+
+    /// Owners that wait for their dependents go on when the last one that blocks them went.
+    fn release_owners(&mut self, gone: &Object, pending: &mut VecDeque<ObjectKey>) {
+        for uid in owner_uids(gone.value()) {
+            let Some(key) = self.state.key_of_uid(uid) else { continue };
+            let Some(owner) = self.state.get_key(&key).cloned() else { continue };
+            let finalizers = array(owner.value(), "/metadata/finalizers");
+            let blocks = |key: &ObjectKey| {
+                let references =
+                    self.state.get_key(key).map(|object| array(object.value(), "/metadata/ownerReferences"));
+                let mut references = references.unwrap_or_default().iter();
+                references.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
+            };
+            let waits = finalizers.iter().any(|known| known == FOREGROUND);
+            if waits && !self.state.dependents(uid).iter().any(blocks) {
+                let left: Vec<Value> = finalizers.iter().filter(|known| **known != FOREGROUND).cloned().collect();
+                let mut value = Value::clone(owner.value());
+                value["metadata"]["finalizers"] = Value::Array(left);
+                self.state.put(key.clone(), value);
+                pending.push_back(key);
+            }
         }
     }
 

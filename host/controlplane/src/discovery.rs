@@ -5,10 +5,65 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::kind::ResourceKind;
+use crate::scale;
 use crate::state::State;
 use crate::status_error::StatusError;
 
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The version that our OpenAPI documents give themselves.
+pub(crate) const OPENAPI_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The media type of [`aggregated`] discovery.
+pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Whether a client takes everything in one answer.
+pub(crate) fn wants_aggregated(accept: &str) -> bool {
+    let wants =
+        |media: &str| media.contains("as=APIGroupDiscoveryList") && media.split(';').any(|part| part.trim() == "v=v2");
+    accept.split(',').any(wants)
+}
+
+/// The body of `/api` or `/apis` with the resources of all groups: only the core group, or all but it.
+pub(crate) fn aggregated(state: &State, core: bool) -> Value {
+    let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
+    for kind in kinds(state).filter(|kind| kind.group.is_empty() == core) {
+        let versions = groups.entry(&kind.group).or_default();
+        versions.entry(&kind.version).or_default().push(aggregated_resource(kind));
+    }
+    let items = groups.into_iter().map(|(group, versions)| {
+        let versions: Vec<Value> = versions
+            .into_iter()
+            .rev()
+            .map(|(version, resources)| json!({"version": version, "resources": resources, "freshness": "Current"}))
+            .collect();
+        json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
+    });
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items.collect::<Vec<_>>(),
+    })
+}
+
+fn aggregated_resource(kind: &ResourceKind) -> Value {
+    let response_kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+    let mut resource = json!({
+        "resource": kind.plural,
+        "responseKind": response_kind,
+        "scope": if kind.is_namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular(),
+        "verbs": VERBS,
+        "shortNames": kind.short_names,
+        "categories": kind.categories,
+    });
+    let subresources = subresources(kind).into_iter().map(
+        |(name, response_kind)| json!({"subresource": name, "responseKind": response_kind, "verbs": SUBRESOURCE_VERBS}),
+    );
+    resource["subresources"] = subresources.collect();
+    resource
+}
 
 /// The body of `/version`.
 pub(crate) fn version(git_version: &str) -> Value {
@@ -65,7 +120,7 @@ pub(crate) fn resources(state: &State, group: &str, version: &str) -> Result<Val
 }
 
 fn kinds(state: &State) -> impl Iterator<Item = &ResourceKind> {
-    state.tables().map(|(_, table)| &*table.kind)
+    state.tables().filter(|(_, table)| table.is_served).map(|(_, table)| &*table.kind)
 }
 
 /// The versions of each group except the core group, in the order of registration.
@@ -108,14 +163,28 @@ fn api_resources(kind: &ResourceKind) -> Vec<Value> {
         resource["categories"] = json!(kind.categories);
     }
     let mut resources = vec![resource];
-    if kind.status_subresource {
+    for (name, response_kind) in subresources(kind) {
         resources.push(json!({
-            "name": format!("{}/status", kind.plural),
+            "name": format!("{}/{name}", kind.plural),
             "singularName": "",
             "namespaced": kind.is_namespaced(),
-            "kind": kind.kind,
-            "verbs": ["get", "patch", "update"],
+            "group": response_kind["group"],
+            "version": response_kind["version"],
+            "kind": response_kind["kind"],
+            "verbs": SUBRESOURCE_VERBS,
         }));
     }
     resources
+}
+
+/// The subresources of a kind, each with the kind of what is answered.
+fn subresources(kind: &ResourceKind) -> Vec<(&'static str, Value)> {
+    let mut found = Vec::new();
+    if kind.status_subresource {
+        found.push(("status", json!({"group": kind.group, "version": kind.version, "kind": kind.kind})));
+    }
+    if scale::is_served(kind) {
+        found.push(("scale", json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})));
+    }
+    found
 }

@@ -1,6 +1,11 @@
 //! The kinds a server knows: what discovery reports and what the write rules need.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::table::Column;
 
 /// Whether objects of a kind live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +37,10 @@ pub struct ResourceKind {
     pub scope: Scope,
     /// Whether `/status` is a subresource, so that writes to the object keep its status.
     pub status_subresource: bool,
+    /// What `kubectl get` shows beside the name, for kinds that are not Kubernetes' own.
+    pub columns: Vec<Column>,
+    /// The structural schema of objects, for kinds that are not Kubernetes' own; absent where none is checked.
+    pub schema: Option<Arc<Value>>,
 }
 
 impl ResourceKind {
@@ -51,6 +60,8 @@ impl ResourceKind {
             categories: Vec::new(),
             scope: Scope::Namespaced,
             status_subresource: false,
+            columns: Vec::new(),
+            schema: None,
         }
     }
 
@@ -108,6 +119,19 @@ impl ResourceKind {
         self.group.is_empty() && self.kind == "Namespace"
     }
 
+    /// Whether Kubernetes counts the changes of what is wanted: not where an object is only data.
+    pub(crate) fn counts_generations(&self) -> bool {
+        match &*self.group {
+            "" => self.kind == "Pod",
+            "rbac.authorization.k8s.io" | "coordination.k8s.io" => false,
+            _ => true,
+        }
+    }
+
+    pub(crate) fn is_definition(&self) -> bool {
+        self.group == "apiextensions.k8s.io" && self.kind == "CustomResourceDefinition"
+    }
+
     /// Whether this kind is built into Kubernetes, which decides whether strategic merge patch is defined for it.
     pub(crate) fn is_builtin(&self) -> bool {
         !self.group.contains('.') || self.group.ends_with(".k8s.io")
@@ -121,6 +145,15 @@ pub struct KindId(pub(crate) u32);
 /// Ready-made sets of kinds.
 pub mod kinds {
     use super::ResourceKind;
+
+    /// Definitions of kinds: each one that is stored is served from then on.
+    pub fn definitions() -> ResourceKind {
+        let (group, kind) = ("apiextensions.k8s.io", "CustomResourceDefinition");
+        ResourceKind::cluster_scoped(group, "v1", kind, "customresourcedefinitions")
+            .with_status()
+            .with_short_names(&["crd", "crds"])
+            .with_categories(&["api-extensions"])
+    }
 
     /// The built-in Kubernetes kinds a member cluster serves.
     pub fn kubernetes() -> Vec<ResourceKind> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kind::{KindId, ResourceKind};
 use crate::object::Object;
@@ -118,12 +118,18 @@ impl ListRequest {
 }
 
 impl Page {
-    /// The list body.
-    pub(crate) fn body(&self, kind: &ResourceKind) -> Bytes {
+    /// The metadata of the list.
+    pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.resource_version.to_string()});
         if let Some(next) = &self.next {
             metadata["continue"] = json!(next.token());
         }
+        metadata
+    }
+
+    /// The list body.
+    pub(crate) fn body(&self, kind: &ResourceKind) -> Bytes {
+        let metadata = self.metadata();
         let items: Vec<Bytes> = self.objects.iter().map(|object| object.bytes()).collect();
         let items_bytes: usize = items.iter().map(|item| item.len() + 1).sum();
         let head = format!(

@@ -14,7 +14,9 @@ use crate::emulator::{Emulator, FailureSwitch, Timing};
 use crate::kind::{ResourceKind, kinds};
 use crate::link::Link;
 use crate::object::ObjectKey;
+use crate::persistence::{Contents, Persistence};
 use crate::server::{ApiServer, Options};
+use crate::write::Fidelity;
 
 /// How long a scheduled pod takes to become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl Default for Behaviour {
 }
 
 /// How a member cluster is made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemberOptions {
     /// Name, also the prefix of its nodes' names.
     pub name: String,
@@ -74,6 +76,12 @@ pub struct MemberOptions {
     pub behaviour: Behaviour,
     /// Kinds that it serves besides Kubernetes' own. Nothing acts on their objects.
     pub custom_kinds: Vec<ResourceKind>,
+    /// How closely its API server follows Kubernetes.
+    pub fidelity: Fidelity,
+    /// Where changes are kept besides memory.
+    pub persistence: Option<Arc<dyn Persistence>>,
+    /// What it held before.
+    pub contents: Contents,
 }
 
 impl MemberOptions {
@@ -89,6 +97,9 @@ impl MemberOptions {
             replica_ready: ReplicaReady { base: Duration::from_secs(2), jitter: Duration::from_secs(1) },
             behaviour: Behaviour::default(),
             custom_kinds: Vec::new(),
+            fidelity: Fidelity::default(),
+            persistence: None,
+            contents: Contents::default(),
         }
     }
 
@@ -117,12 +128,15 @@ pub struct MemberCluster {
 
 impl MemberCluster {
     /// A cluster with its nodes and namespaces.
-    pub fn new(options: MemberOptions) -> Self {
+    pub fn new(mut options: MemberOptions) -> Self {
         let server = ApiServer::new(Options {
             kinds: kinds::kubernetes().into_iter().chain(options.custom_kinds.iter().cloned()).collect(),
             kubernetes_version: options.kubernetes_version.clone(),
+            fidelity: options.fidelity,
+            persistence: options.persistence.clone(),
             ..Options::new(&options.name, options.seed, options.clock.clone())
         });
+        let _of_kinds_that_are_gone = server.restore(std::mem::take(&mut options.contents));
         let cluster = Self {
             switch: Arc::new(FailureSwitch::new(Failures {
                 cluster: options.behaviour.failure,
@@ -140,13 +154,14 @@ impl MemberCluster {
     fn create_first_objects(&self) {
         let store = self.server.store();
         let kind = |kind| self.server.kind_id("v1", kind).expect("a member cluster serves the built-in kinds");
-        for name in ["default", "kube-system"] {
+        let is_there = |kind_name, name: &str| store.get(&ObjectKey::new(kind(kind_name), "", name)).is_some();
+        for name in ["default", "kube-system"].into_iter().filter(|name| !is_there("Namespace", name)) {
             store
                 .create(kind("Namespace"), "", json!({"metadata": {"name": name}}))
                 .expect("the first namespaces are valid");
         }
         let nodes = self.nodes();
-        for index in 0..nodes.total() {
+        for index in (0..nodes.total()).filter(|index| !is_there("Node", &nodes.name(*index))) {
             let node = nodes.object(index, &self.options.kubernetes_version, self.options.clock.now());
             let status = node["status"].clone();
             let created = store

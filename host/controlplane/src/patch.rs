@@ -1,15 +1,26 @@
 //! The patch types: JSON patch, merge patch, and strategic merge for built-in kinds.
 //!
-//! Server-side apply is not supported: it needs field ownership, which this server does not track.
+//! Server-side apply is in [`crate::apply`].
 
 use serde_json::{Map, Value};
 
 use crate::kind::ResourceKind;
 use crate::status_error::StatusError;
+use crate::topology;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+
+/// Whether a patch is a configuration to be applied.
+pub(crate) fn is_apply(content_type: &str) -> bool {
+    media_type(content_type) == APPLY_PATCH
+}
+
+fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
 
 /// The result of applying a patch of type `content_type` to `old`.
 ///
@@ -18,7 +29,7 @@ const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// 400 for a body that is no patch, 415 for a patch type not supported for the kind, 422 for a JSON patch
 /// that does not apply.
 pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: &[u8]) -> Result<Value, StatusError> {
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = media_type(content_type);
     let mut new = old.clone();
     match media_type {
         JSON_PATCH => {
@@ -53,26 +64,6 @@ fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, StatusError> 
 fn parse_object(body: &[u8]) -> Result<Value, StatusError> {
     let patch: Value = parse(body)?;
     if patch.is_object() { Ok(patch) } else { Err(StatusError::bad_request("the patch is not a JSON object")) }
-}
-
-/// The field that identifies an element of a list, for the lists Kubernetes merges by key.
-fn merge_key(field: &str, elements: &[Value]) -> Option<&'static str> {
-    let candidates: &[&'static str] = match field {
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" => &["name"],
-        "volumeMounts" => &["mountPath"],
-        "volumeDevices" => &["devicePath"],
-        // The same field name means container ports in a pod and service ports in a service.
-        "ports" => &["containerPort", "port"],
-        "conditions" => &["type"],
-        "ownerReferences" => &["uid"],
-        "hostAliases" | "podIPs" => &["ip"],
-        "topologySpreadConstraints" => &["topologyKey"],
-        _ => &[],
-    };
-    candidates
-        .iter()
-        .copied()
-        .find(|key| elements.iter().all(|element| element.get(key).is_some() || element.get("$patch").is_some()))
 }
 
 fn strategic_merge(target: &mut Value, patch: Value) {
@@ -126,7 +117,8 @@ fn merge_list(field: &str, target: &mut Value, elements: Vec<Value>) {
         }
         return;
     }
-    let Some(key) = merge_key(field, &elements) else {
+    let keys = topology::builtin_keys(field, &elements).unwrap_or_default();
+    let Some(key) = keys.first() else {
         *list = elements;
         return;
     };
@@ -187,7 +179,7 @@ mod tests {
     #[test]
     fn an_unsupported_patch_type_names_the_supported_ones() {
         let custom = ResourceKind::namespaced("example.io", "v1", "Widget", "widgets");
-        for content_type in ["application/apply-patch+yaml", STRATEGIC_MERGE_PATCH] {
+        for content_type in [APPLY_PATCH, STRATEGIC_MERGE_PATCH] {
             let error = apply(&custom, &json!({}), content_type, b"{}").expect_err(content_type);
             assert_eq!(error.code, 415);
             assert!(error.message.contains(MERGE_PATCH), "{}", error.message);

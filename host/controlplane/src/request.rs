@@ -78,6 +78,10 @@ pub(crate) enum Route {
     Group { group: String },
     /// `/api/{version}` and `/apis/{group}/{version}`.
     Resources { group: String, version: String },
+    /// `/openapi/v3`.
+    OpenApi,
+    /// `/openapi/v3/api/{version}` and `/openapi/v3/apis/{group}/{version}`.
+    OpenApiOf { group: String, version: String },
     /// An object or a collection.
     Resource(ResourceRequest),
 }
@@ -142,6 +146,9 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
         ["version"] => Some(Route::Version),
         ["api"] => Some(Route::CoreVersions),
         ["apis"] => Some(Route::Groups),
+        ["openapi", "v3"] => Some(Route::OpenApi),
+        ["openapi", "v3", "api", version] => Some(openapi_of("", version)),
+        ["openapi", "v3", "apis", group, version] => Some(openapi_of(group, version)),
         ["apis", group] => Some(Route::Group { group: (*group).to_owned() }),
         ["api", version] => Some(resources("", version)),
         ["apis", group, version] => Some(resources(group, version)),
@@ -184,6 +191,10 @@ pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route,
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
     }))
+}
+
+fn openapi_of(group: &str, version: &str) -> Route {
+    Route::OpenApiOf { group: group.to_owned(), version: version.to_owned() }
 }
 
 fn resources(group: &str, version: &str) -> Route {

@@ -7,34 +7,31 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::stream::{Stream, TryStreamExt};
-use http::{HeaderMap, Method, Request, Response, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use http::{HeaderMap, Request, Response, header};
 use kube::client::Body;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::admission::Admission;
 use crate::answers::{Answer, Answers};
+use crate::call::Call;
 use crate::clock::Clock;
-use crate::delete::{DeleteOptions, Deletion, Propagation};
-use crate::discovery;
+use crate::delete::Deletion;
 use crate::fault::{Fault, Faults};
+use crate::form::Form;
 use crate::kind::{KindId, ResourceKind};
 use crate::link::{ConnectionError, Link};
 use crate::list::ListRequest;
-use crate::object::{Object, ObjectKey, text};
-use crate::patch;
+use crate::object::{Object, ObjectKey};
+use crate::persistence::{Contents, Persistence};
 use crate::request::{Probe, Query, ResourceRequest, Route, Verb, route};
+use crate::respond::{ApiBody, complete, deleted, full, plain_text, refusal, respond, stream, with_warnings};
 use crate::state::State;
 use crate::status_error::StatusError;
 use crate::store::Store;
 use crate::watch::Watch;
-use crate::write::{Part, Rules, Writer};
-
-/// Body of a response: complete for most requests, an endless stream of lines for a watch.
-pub type ApiBody = UnsyncBoxBody<Bytes, ConnectionError>;
+use crate::write::{Fidelity, Part, Rules, Writer};
+use crate::{discovery, openapi, patch, protobuf, scale};
 
 /// How a server is made.
 pub struct Options {
@@ -54,6 +51,10 @@ pub struct Options {
     pub auto_create_namespaces: bool,
     /// What `/version` reports, such as `v1.35.0`.
     pub kubernetes_version: String,
+    /// How closely writes follow Kubernetes.
+    pub fidelity: Fidelity,
+    /// Where changes are kept besides memory.
+    pub persistence: Option<Arc<dyn Persistence>>,
 }
 
 impl Options {
@@ -68,6 +69,8 @@ impl Options {
             watch_history_events_max: 10_000,
             auto_create_namespaces: false,
             kubernetes_version: "v1.35.0".to_owned(),
+            fidelity: Fidelity::default(),
+            persistence: None,
         }
     }
 }
@@ -111,7 +114,7 @@ pub struct ApiServer {
 impl ApiServer {
     /// A server that stores nothing yet.
     pub fn new(options: Options) -> Self {
-        let mut state = State::new(options.seed, options.watch_history_events_max);
+        let mut state = State::new(options.seed, options.watch_history_events_max, options.persistence);
         for kind in options.kinds {
             state.register(kind);
         }
@@ -122,6 +125,7 @@ impl ApiServer {
                     clock: options.clock,
                     admission: options.admission,
                     auto_create_namespaces: options.auto_create_namespaces,
+                    fidelity: options.fidelity,
                 },
                 kubernetes_version: options.kubernetes_version,
                 state: Mutex::new(state),
@@ -146,6 +150,13 @@ impl ApiServer {
     /// Serves another kind from now on; a kind already served keeps its objects.
     pub fn register(&self, kind: ResourceKind) -> KindId {
         self.shared.lock_state().register(kind)
+    }
+
+    /// Puts back what a server held before; to be called before anything else is stored. Returns objects of kinds that
+    /// are not served, which are left out.
+    #[must_use = "what is left out is lost"]
+    pub fn restore(&self, contents: Contents) -> Vec<Value> {
+        self.shared.lock_state().restore(contents)
     }
 
     /// The handle of a served kind, by `apiVersion` and `kind` as objects spell them.
@@ -250,12 +261,18 @@ impl ApiServer {
         // A body that cannot be read is a client that hung up.
         let body =
             body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
+        let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let body = match protobuf::to_json(content_type.unwrap_or_default(), &body) {
+            Ok(None) => body,
+            Ok(Some(json)) => Bytes::from(json),
+            Err(error) => return Ok(refusal(&error)),
+        };
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let routed = route(&parts.method, parts.uri.path(), &query);
         let resource = match routed {
             Err(error) => return Ok(refusal(&error)),
             Ok(Route::Resource(resource)) => resource,
-            Ok(information) => return Ok(self.describe(&information)),
+            Ok(information) => return Ok(self.describe(&information, &parts.headers)),
         };
         let call = Call {
             method: parts.method,
@@ -283,9 +300,17 @@ impl ApiServer {
         }
     }
 
-    fn describe(&self, information: &Route) -> Response<ApiBody> {
+    fn describe(&self, information: &Route, headers: &HeaderMap) -> Response<ApiBody> {
         let state = self.shared.lock_state();
+        let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let all_at_once = discovery::wants_aggregated(accept);
         let body = match information {
+            Route::CoreVersions | Route::Groups if all_at_once => {
+                let groups = discovery::aggregated(&state, *information == Route::CoreVersions);
+                return respond(200, discovery::AGGREGATED, full(Bytes::from(groups.to_string())));
+            }
+            Route::OpenApi => Ok(openapi::index(&state)),
+            Route::OpenApiOf { group, version } => openapi::document(&state, group, version),
             Route::Health(probe) => {
                 let ready = *lock(&self.shared.ready);
                 return match (probe, ready) {
@@ -318,162 +343,77 @@ impl ApiServer {
         if kind.is_namespaced() == resource.namespace.is_none() && !call.is_over_all_namespaces() {
             return Err(StatusError::unknown_path(&call.path));
         }
-        if !call.query.get("dryRun").is_empty() {
-            return Err(StatusError::not_implemented("dryRun"));
-        }
         let namespace = resource.namespace.as_deref();
         if resource.verb == Verb::Watch {
             // Opening a watch takes the lock itself.
             drop(state);
-            let watch = Watch::open(&self.shared, id, namespace, resource.name.as_deref(), &call.query)?;
+            let form = call.form(&kind, &self.shared.rules.clock)?;
+            let watch = Watch::open(&self.shared, id, namespace, resource.name.as_deref(), &call.query, form)?;
             return Ok(stream(link.cut(&self.shared.name, watch.into_lines())));
         }
         let key = ObjectKey::new(id, namespace.unwrap_or_default(), resource.name.as_deref().unwrap_or_default());
-        let mut writer = Writer { state: &mut state, rules: &self.shared.rules };
-        match resource.verb {
-            Verb::Get => Ok(object(200, &*writer.existing(&key)?)),
-            Verb::List | Verb::Watch => {
-                let page = ListRequest::parse(id, namespace, &call.query)?.page(writer.state)?;
-                Ok(complete(200, page.body(&kind)))
-            }
-            Verb::Create => {
-                let created = writer.create(id, &key.namespace, call.object()?)?;
-                Ok(object(201, &created))
-            }
-            Verb::Update => Ok(object(200, &*writer.update(&key, part, call.object()?)?)),
-            Verb::Patch => {
-                let old = writer.existing(&key)?;
-                let new = patch::apply(&kind, old.value(), call.content_type(), &call.body)?;
-                Ok(object(200, &*writer.update(&key, part, new)?))
-            }
-            Verb::Delete => {
-                let deletion = writer.delete(&key, &call.delete_options()?)?;
-                Ok(match deletion {
-                    Deletion::Terminating(kept) => object(200, &kept),
-                    Deletion::Removed(removed) => complete(200, deleted(&kind, &removed)),
-                })
-            }
-            Verb::DeleteCollection => {
-                let options = call.delete_options()?;
-                let page = ListRequest::parse(id, namespace, &call.query)?.page(writer.state)?;
-                for found in &page.objects {
-                    let key = ObjectKey::new(id, found.namespace(), found.name());
-                    match writer.delete(&key, &options) {
-                        // An earlier deletion of the same request may have collected it.
-                        Err(error) if error.code == 404 => {}
-                        result => drop(result?),
-                    }
+        let form = call.form(&kind, &self.shared.rules.clock)?;
+        let mut writer = Writer::new(&mut state, &self.shared.rules, call.terms()?);
+        let answer = carry_out(&mut writer, call, &key, part, &form)?;
+        Ok(with_warnings(answer, &writer.warnings))
+    }
+}
+
+/// Does what a request asks for, except for watches.
+fn carry_out(
+    writer: &mut Writer<'_>,
+    call: &Call,
+    key: &ObjectKey,
+    part: Part,
+    form: &Form,
+) -> Result<Response<ApiBody>, StatusError> {
+    let kind = writer.state.kind(key.kind);
+    let namespace = call.resource.namespace.as_deref();
+    let object = |code: u16, object: &Object| complete(code, form.one(object));
+    if call.resource.subresource.as_deref() == Some("scale") {
+        return Ok(complete(200, Bytes::from(scale::answer(writer, call, key)?.to_string())));
+    }
+    match call.resource.verb {
+        Verb::Get => Ok(object(200, &*writer.existing(key)?)),
+        Verb::List | Verb::Watch => {
+            let page = ListRequest::parse(key.kind, namespace, &call.query)?.page(writer.state)?;
+            Ok(complete(200, form.page(&kind, &page)))
+        }
+        Verb::Create => {
+            let created = writer.create(key.kind, &key.namespace, call.object()?)?;
+            Ok(object(201, &created))
+        }
+        Verb::Update => Ok(object(200, &*writer.update(key, part, call.object()?)?)),
+        Verb::Patch if patch::is_apply(call.content_type()) && writer.rules.fidelity == Fidelity::People => {
+            let (applied, is_new) = writer.apply(key, part, call.configuration()?, call.query.is_true("force"))?;
+            Ok(object(if is_new { 201 } else { 200 }, &applied))
+        }
+        Verb::Patch => {
+            let old = writer.existing(key)?;
+            let new = patch::apply(&kind, old.value(), call.content_type(), &call.body)?;
+            Ok(object(200, &*writer.update(key, part, new)?))
+        }
+        Verb::Delete => {
+            let deletion = writer.delete(key, &call.delete_options()?)?;
+            Ok(match deletion {
+                Deletion::Terminating(kept) => object(200, &kept),
+                Deletion::Removed(removed) => complete(200, deleted(&kind, &removed)),
+            })
+        }
+        Verb::DeleteCollection => {
+            let options = call.delete_options()?;
+            let page = ListRequest::parse(key.kind, namespace, &call.query)?.page(writer.state)?;
+            for found in &page.objects {
+                let key = ObjectKey::new(key.kind, found.namespace(), found.name());
+                match writer.delete(&key, &options) {
+                    // An earlier deletion of the same request may have collected it.
+                    Err(error) if error.code == 404 => {}
+                    result => drop(result?),
                 }
-                Ok(complete(200, page.body(&kind)))
             }
+            Ok(complete(200, form.page(&kind, &page)))
         }
     }
-}
-
-/// A request for a resource with everything needed to answer it.
-struct Call {
-    method: Method,
-    path: String,
-    headers: HeaderMap,
-    query: Query,
-    body: Bytes,
-    resource: ResourceRequest,
-}
-
-impl Call {
-    /// Which part of the object a request addresses; refuses what this server does not serve.
-    fn part(&self, kind: &ResourceKind) -> Result<Part, StatusError> {
-        let verb = self.resource.verb;
-        match self.resource.subresource.as_deref() {
-            None if verb == Verb::Create && self.resource.name.is_some() => Err(self.not_allowed()),
-            None => Ok(Part::Main),
-            Some("status") if !kind.status_subresource => Err(StatusError::unknown_path(&self.path)),
-            Some("status") if matches!(verb, Verb::Get | Verb::Update | Verb::Patch) => Ok(Part::Status),
-            Some("status") => Err(self.not_allowed()),
-            Some(other) => {
-                Err(StatusError::not_implemented(&format!("the {other} subresource of {}", kind.group_resource())))
-            }
-        }
-    }
-
-    fn not_allowed(&self) -> StatusError {
-        StatusError::method_not_allowed(self.method.as_str(), &self.path)
-    }
-
-    /// Reading a namespaced kind over all namespaces needs no namespace in the path.
-    fn is_over_all_namespaces(&self) -> bool {
-        let reads = matches!(self.resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-        reads && self.resource.name.is_none() && self.resource.namespace.is_none()
-    }
-
-    fn content_type(&self) -> &str {
-        self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-
-    fn object(&self) -> Result<Value, StatusError> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| StatusError::bad_request(format!("cannot parse the body: {error}")))
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, StatusError> {
-        let body = if self.body.is_empty() { Value::Null } else { self.object()? };
-        if body["dryRun"].as_array().is_some_and(|stages| !stages.is_empty()) {
-            return Err(StatusError::not_implemented("dryRun"));
-        }
-        let mut options = DeleteOptions::parse(&body);
-        if text(&body, "/propagationPolicy").is_empty() {
-            options.propagation = Propagation::parse(self.query.get("propagationPolicy"));
-        }
-        Ok(options)
-    }
-}
-
-fn deleted(kind: &ResourceKind, object: &Object) -> Bytes {
-    let status = json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": {
-            "name": object.name(),
-            "group": kind.group,
-            "kind": kind.plural,
-            "uid": object.uid(),
-        },
-    });
-    Bytes::from(status.to_string())
-}
-
-fn object(code: u16, object: &Object) -> Response<ApiBody> {
-    complete(code, object.bytes())
-}
-
-fn refusal(error: &StatusError) -> Response<ApiBody> {
-    complete(error.code, error.to_bytes())
-}
-
-fn complete(code: u16, body: Bytes) -> Response<ApiBody> {
-    respond(code, "application/json", full(body))
-}
-
-fn plain_text(code: u16, body: &'static str) -> Response<ApiBody> {
-    respond(code, "text/plain", full(Bytes::from_static(body.as_bytes())))
-}
-
-fn stream(lines: impl Stream<Item = Result<Bytes, ConnectionError>> + Send + 'static) -> Response<ApiBody> {
-    let body = StreamBody::new(lines.map_ok(Frame::data)).boxed_unsync();
-    respond(200, "application/json", body)
-}
-
-fn full(body: Bytes) -> ApiBody {
-    Full::new(body).map_err(|never| match never {}).boxed_unsync()
-}
-
-fn respond(code: u16, content_type: &'static str, body: ApiBody) -> Response<ApiBody> {
-    let mut response = Response::new(body);
-    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
-    response
 }
 
 /// A server behind a link, as a tower service.

@@ -11,13 +11,17 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::definition;
 use crate::kind::{KindId, ResourceKind};
-use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids};
+use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids, text};
+use crate::persistence::{Contents, Persistence};
 use crate::rng::SplitMix64;
 
 /// All objects of one kind by namespace and name, and what recently happened to them.
 pub(crate) struct Table {
     pub(crate) kind: Arc<ResourceKind>,
+    /// Whether requests reach it: a kind whose definition was deleted is not served any more.
+    pub(crate) is_served: bool,
     objects: BTreeMap<String, BTreeMap<String, Arc<Object>>>,
     objects_total: usize,
     log: VecDeque<Arc<Change>>,
@@ -91,12 +95,14 @@ pub(crate) struct State {
     by_owner_uid: BTreeMap<String, BTreeSet<ObjectKey>>,
     objects_by_namespace: BTreeMap<String, u64>,
     history_events_max: usize,
+    persistence: Option<Arc<dyn Persistence>>,
     pub(crate) changed: Arc<Notify>,
 }
 
 impl State {
-    pub(crate) fn new(seed: u64, history_events_max: usize) -> Self {
+    pub(crate) fn new(seed: u64, history_events_max: usize, persistence: Option<Arc<dyn Persistence>>) -> Self {
         Self {
+            persistence,
             version: 0,
             rng: SplitMix64::new(seed),
             tables: Vec::new(),
@@ -113,13 +119,16 @@ impl State {
     pub(crate) fn register(&mut self, kind: ResourceKind) -> KindId {
         let path = path_key(&kind.group, &kind.version, &kind.plural);
         if let Some(&id) = self.by_path.get(&path) {
-            self.table_mut(id).kind = Arc::new(kind);
+            let table = self.table_mut(id);
+            table.kind = Arc::new(kind);
+            table.is_served = true;
             return id;
         }
         let id = KindId(self.tables.len() as u32);
         self.by_path.insert(path, id);
         self.tables.push(Table {
             kind: Arc::new(kind),
+            is_served: true,
             objects: BTreeMap::new(),
             objects_total: 0,
             log: VecDeque::new(),
@@ -138,12 +147,20 @@ impl State {
     }
 
     pub(crate) fn kind_by_path(&self, group: &str, version: &str, plural: &str) -> Option<KindId> {
-        self.by_path.get(&path_key(group, version, plural)).copied()
+        self.by_path.get(&path_key(group, version, plural)).copied().filter(|id| self.table(*id).is_served)
+    }
+
+    /// Serves a kind no longer, and ends the watches of it.
+    pub(crate) fn unregister(&mut self, id: KindId) {
+        let table = self.table_mut(id);
+        table.is_served = false;
+        table.watch_epoch += 1;
+        table.changed.notify_waiters();
     }
 
     pub(crate) fn kind_by_name(&self, api_version: &str, kind: &str) -> Option<KindId> {
         self.tables()
-            .find(|(_, table)| table.kind.kind == kind && table.kind.api_version() == api_version)
+            .find(|(_, table)| table.is_served && table.kind.kind == kind && table.kind.api_version() == api_version)
             .map(|(id, _)| id)
     }
 
@@ -174,6 +191,11 @@ impl State {
 
     pub(crate) fn uid_exists(&self, uid: &str) -> bool {
         self.by_uid.contains_key(uid)
+    }
+
+    /// The key of the object with that uid.
+    pub(crate) fn key_of_uid(&self, uid: &str) -> Option<ObjectKey> {
+        self.by_uid.get(uid).cloned()
     }
 
     /// The keys of the objects that name `uid` as an owner, in key order.
@@ -208,6 +230,37 @@ impl State {
         let change_type = if previous.is_some() { ChangeType::Modified } else { ChangeType::Added };
         self.record(change_type, key, Arc::clone(&object), previous);
         object
+    }
+
+    /// Puts objects back that were kept, with the versions that they had. Returns those of kinds that are not served.
+    pub(crate) fn restore(&mut self, contents: Contents) -> Vec<Value> {
+        let persistence = self.persistence.take();
+        let (definitions, others): (Vec<_>, Vec<_>) =
+            contents.objects.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");
+        let mut homeless = Vec::new();
+        for object in definitions.into_iter().chain(others) {
+            let Some(kind) = self.kind_by_name(text(&object, "/apiVersion"), text(&object, "/kind")) else {
+                homeless.push(object);
+                continue;
+            };
+            if self.kind(kind).is_definition() {
+                for defined in definition::kinds(&object).unwrap_or_default() {
+                    self.register(defined);
+                }
+            }
+            let version = text(&object, "/metadata/resourceVersion").parse::<u64>().unwrap_or(1);
+            self.version = version.saturating_sub(1);
+            let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
+            let key = ObjectKey::new(kind, namespace, name);
+            self.put(key, object);
+        }
+        self.version = contents.version;
+        for table in &mut self.tables {
+            table.log.clear();
+            table.compacted = contents.version;
+        }
+        self.persistence = persistence;
+        homeless
     }
 
     /// Removes an object; the change carries its last state with a new resourceVersion.
@@ -249,6 +302,9 @@ impl State {
     fn record(&mut self, change_type: ChangeType, key: ObjectKey, object: Arc<Object>, previous: Option<Arc<Object>>) {
         let kind = key.kind;
         let change = Change { change_type, key, object, previous, line: OnceLock::new() };
+        if let Some(persistence) = &self.persistence {
+            persistence.keep(&self.table(kind).kind, &change);
+        }
         let history_events_max = self.history_events_max;
         self.table_mut(kind).record(change, history_events_max);
         self.changed.notify_waiters();

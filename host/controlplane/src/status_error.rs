@@ -58,7 +58,24 @@ impl StatusError {
     pub fn invalid(kind: &ResourceKind, name: &str, field: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is invalid: {field}: {why}", kind.kind);
         let mut error = Self::new(422, "Invalid", message).about(kind, name);
+        error.details["kind"] = json!(kind.kind);
         error.details["causes"] = json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]);
+        error
+    }
+
+    /// 422: fields of the object break rules, each with a cause of its own.
+    pub(crate) fn invalid_for(kind: &ResourceKind, name: &str, told: &str, causes: Vec<Value>) -> Self {
+        let named = if kind.group.is_empty() { kind.kind.to_string() } else { format!("{}.{}", kind.kind, kind.group) };
+        let mut error = Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {told}")).about(kind, name);
+        error.details["kind"] = json!(kind.kind);
+        error.details["causes"] = Value::Array(causes);
+        error
+    }
+
+    /// 409: others own fields that an apply would change.
+    pub(crate) fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
+        let mut error = Self::new(409, "Conflict", message);
+        error.details = json!({"causes": causes});
         error
     }
 
@@ -73,6 +90,11 @@ impl StatusError {
         Self::new(400, "BadRequest", message.into())
     }
 
+    /// 401: the client did not say who it is.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized".to_owned())
+    }
+
     /// 405: the resource exists but does not answer this method.
     pub fn method_not_allowed(method: &str, path: &str) -> Self {
         let message = format!("{method} is not allowed on {path}");
@@ -82,6 +104,17 @@ impl StatusError {
     /// 410: the requested resourceVersion is older than the history kept.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message.into())
+    }
+
+    /// 406: the client accepts nothing that this server can send.
+    pub fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json".to_owned();
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// 413: the request is larger than what is stored.
+    pub fn too_large(bytes_max: usize) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {bytes_max}"))
     }
 
     /// 415: the patch type is not supported for this resource.
@@ -146,7 +179,8 @@ impl StatusError {
         status
     }
 
-    pub(crate) fn to_bytes(&self) -> Bytes {
+    /// The body of a response.
+    pub fn to_bytes(&self) -> Bytes {
         Bytes::from(self.to_value().to_string())
     }
 }

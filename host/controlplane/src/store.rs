@@ -10,7 +10,7 @@ use crate::kind::KindId;
 use crate::object::{Change, Object, ObjectKey};
 use crate::server::Shared;
 use crate::status_error::StatusError;
-use crate::write::{Part, Writer};
+use crate::write::{Part, Terms, Writer};
 
 /// A handle on the objects of one server; its writes follow the same rules as requests.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ impl Store {
 
     fn write<T>(&self, act: impl FnOnce(&mut Writer<'_>) -> T) -> T {
         let mut state = self.shared.lock_state();
-        act(&mut Writer { state: &mut state, rules: &self.shared.rules })
+        act(&mut Writer::new(&mut state, &self.shared.rules, Terms::default()))
     }
 }
 

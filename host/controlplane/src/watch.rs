@@ -14,9 +14,10 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::form::Form;
 use crate::kind::KindId;
 use crate::link::ConnectionError;
-use crate::object::{Change, ChangeType, event_line};
+use crate::object::{Change, ChangeType};
 use crate::request::Query;
 use crate::selector::Selector;
 use crate::server::Shared;
@@ -29,6 +30,7 @@ pub(crate) struct Watch {
     kind: KindId,
     namespace: Option<String>,
     selector: Selector,
+    form: Form,
     /// Every change up to this version has been looked at.
     cursor: u64,
     lines: VecDeque<Bytes>,
@@ -74,6 +76,7 @@ impl Watch {
         namespace: Option<&str>,
         name: Option<&str>,
         query: &Query,
+        form: Form,
     ) -> Result<Self, StatusError> {
         let mut selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
         if let Some(name) = name {
@@ -104,6 +107,7 @@ impl Watch {
             kind,
             namespace: namespace.map(str::to_owned),
             selector,
+            form,
             cursor,
             lines: VecDeque::new(),
             deadline: timeout.map(|timeout| Instant::now() + timeout),
@@ -126,7 +130,8 @@ impl Watch {
             .table(self.kind)
             .scan(self.namespace.as_deref(), None)
             .filter(|object| self.selector.matches(object.value()))
-            .map(|object| event_line(ChangeType::Added, object));
+            .map(|object| self.form.event(ChangeType::Added, object));
+        let lines: Vec<Bytes> = lines.collect();
         self.lines.extend(lines);
     }
 
@@ -140,7 +145,7 @@ impl Watch {
         if !annotations.is_null() {
             object["metadata"]["annotations"] = annotations;
         }
-        let event = json!({"type": "BOOKMARK", "object": object});
+        let event = json!({"type": "BOOKMARK", "object": self.form.bookmark(object)});
         self.lines.push_back(Bytes::from(format!("{event}\n")));
     }
 
@@ -172,7 +177,7 @@ impl Watch {
             return None;
         }
         if self.selector.is_empty() {
-            return Some(change.line());
+            return Some(self.form.change(change));
         }
         let matches_now = change.change_type != ChangeType::Deleted && self.selector.matches(change.object.value());
         let matched_before = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous.value()));
@@ -182,7 +187,11 @@ impl Watch {
             (true, true) => ChangeType::Modified,
             (true, false) => ChangeType::Deleted,
         };
-        if event == change.change_type { Some(change.line()) } else { Some(event_line(event, &change.object)) }
+        Some(if event == change.change_type {
+            self.form.change(change)
+        } else {
+            self.form.event(event, &change.object)
+        })
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionError>> {

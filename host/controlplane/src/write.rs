@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::admission::{Admission, AdmissionRequest, DenialReason, Operation};
+use crate::apply::{self, Applied, Author};
 use crate::clock::{Clock, rfc3339};
+use crate::definition;
 use crate::kind::{KindId, ResourceKind};
-use crate::object::{Object, ObjectKey, array, has_finalizers, is_terminating, text};
+use crate::object::{Object, ObjectKey, array, has_finalizers, text};
+use crate::schema::{self, UnknownFields};
+use crate::shape::{
+    SERVER_METADATA, bump_generation, check_identity, check_new_finalizers, check_shape,
+    differs_outside_metadata_and_status, keep_only_status, keep_server_fields, metadata_mut, remove, with_status_of,
+};
 use crate::state::State;
 use crate::status_error::StatusError;
 
@@ -16,6 +23,36 @@ pub(crate) struct Rules {
     pub(crate) clock: Clock,
     pub(crate) admission: Option<Arc<dyn Admission>>,
     pub(crate) auto_create_namespaces: bool,
+    pub(crate) fidelity: Fidelity,
+}
+
+/// How closely a server follows Kubernetes where that costs time at each write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// As far as controllers notice: for simulations with many writes.
+    #[default]
+    Controllers,
+    /// As far as people and their tools notice: schemas are checked and fields have owners, so that there is
+    /// server-side apply.
+    People,
+}
+
+/// How a client wants a write to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// Name of the field manager.
+    pub(crate) manager: String,
+    /// Whether nothing is stored.
+    pub(crate) dry_run: bool,
+    /// Whether the object comes from an apply and names the owners of its fields.
+    pub(crate) applies: bool,
+    pub(crate) unknown_fields: UnknownFields,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { manager: "unknown".to_owned(), dry_run: false, applies: false, unknown_fields: UnknownFields::Ignore }
+    }
 }
 
 /// Which part of an object an update may change.
@@ -27,24 +64,29 @@ pub(crate) enum Part {
     Status,
 }
 
+impl Part {
+    fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+        }
+    }
+}
+
 /// A write transaction: the locked state and the rules to apply.
 pub(crate) struct Writer<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rules: &'a Rules,
+    pub(crate) terms: Terms,
+    /// What the client is told besides the answer.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// Metadata that only the server sets.
-const SERVER_METADATA: [&str; 7] = [
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
+impl<'a> Writer<'a> {
+    pub(crate) fn new(state: &'a mut State, rules: &'a Rules, terms: Terms) -> Self {
+        Self { state, rules, terms, warnings: Vec::new() }
+    }
 
-impl Writer<'_> {
     pub(crate) fn create(
         &mut self,
         kind_id: KindId,
@@ -52,11 +94,14 @@ impl Writer<'_> {
         mut object: Value,
     ) -> Result<Arc<Object>, StatusError> {
         let kind = self.state.kind(kind_id);
+        // Somebody who applies has brought the owners of fields.
+        let owners = object["metadata"].get("managedFields").cloned();
         let name = self.prepare_new(&kind, namespace, &mut object)?;
         self.check_namespace(&kind, namespace, &name)?;
         if self.state.get(kind_id, namespace, &name).is_some() {
             return Err(StatusError::already_exists(&kind, &name));
         }
+        self.conform(&kind, &mut object)?;
         if kind.status_subresource {
             remove(&mut object, "status");
         }
@@ -67,8 +112,104 @@ impl Writer<'_> {
         object["metadata"]["name"] = json!(name);
         object["metadata"]["uid"] = json!(self.state.rng.uuid());
         object["metadata"]["creationTimestamp"] = json!(rfc3339(self.rules.clock.now()));
-        object["metadata"]["generation"] = json!(1);
-        Ok(self.state.put(ObjectKey::new(kind_id, namespace, &name), object))
+        if self.counts_generations(&kind) {
+            object["metadata"]["generation"] = json!(1);
+        }
+        if self.rules.fidelity == Fidelity::People {
+            match owners {
+                Some(owners) if self.terms.applies => object["metadata"]["managedFields"] = owners,
+                _ => apply::created(&kind, &mut object, &self.author(Part::Main)),
+            }
+        }
+        if kind.is_definition() {
+            definition::accept(&mut object, self.rules.clock.now())?;
+        }
+        let stored = self.put(ObjectKey::new(kind_id, namespace, &name), object);
+        self.define(&kind, &stored);
+        Ok(stored)
+    }
+
+    /// Stores an object, unless nothing is to be stored.
+    fn put(&mut self, key: ObjectKey, value: Value) -> Arc<Object> {
+        if self.terms.dry_run {
+            let version = self.state.get_key(&key).map_or(0, |object| object.resource_version());
+            return Arc::new(Object::new(value, version));
+        }
+        self.state.put(key, value)
+    }
+
+    /// Whether an object of this kind has a generation. Controllers find one everywhere.
+    fn counts_generations(&self, kind: &ResourceKind) -> bool {
+        self.rules.fidelity == Fidelity::Controllers || kind.counts_generations()
+    }
+
+    fn author(&self, part: Part) -> Author {
+        let now = self.rules.clock.now();
+        Author { manager: self.terms.manager.clone(), subresource: part.subresource(), now }
+    }
+
+    /// Drops what the schema does not know, which is told.
+    fn decode(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
+        if self.rules.fidelity == Fidelity::People {
+            self.warnings.extend(schema::decode(kind, object, self.terms.unknown_fields)?);
+        }
+        Ok(())
+    }
+
+    /// Decodes an object, completes it and checks it by its schema.
+    fn conform(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
+        if self.rules.fidelity == Fidelity::People {
+            self.decode(kind, object)?;
+            schema::complete(kind, object);
+            schema::check(kind, object)?;
+        }
+        Ok(())
+    }
+
+    /// Applies a configuration: makes the object, or changes what the configuration says. Returns whether it was made.
+    pub(crate) fn apply(
+        &mut self,
+        key: &ObjectKey,
+        part: Part,
+        mut configuration: Value,
+        force: bool,
+    ) -> Result<(Arc<Object>, bool), StatusError> {
+        let kind = self.state.kind(key.kind);
+        check_shape(&kind, &key.namespace, &mut configuration)?;
+        if !array(&configuration, "/metadata/managedFields").is_empty() {
+            return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+        }
+        let name = text(&configuration, "/metadata/name");
+        if name != key.name {
+            return Err(StatusError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                key.name
+            )));
+        }
+        self.decode(&kind, &mut configuration)?;
+        match part {
+            Part::Main if kind.status_subresource => remove(&mut configuration, "status"),
+            Part::Main => {}
+            Part::Status => keep_only_status(&mut configuration),
+        }
+        let live = self.state.get_key(key).cloned();
+        if let Some(live) = &live {
+            check_identity(&kind, live, &configuration)?;
+        }
+        let author = self.author(part);
+        let live_value = live.as_ref().map(|live| &**live.value());
+        let object = match apply::apply(&kind, live_value, &configuration, &author, force)? {
+            Applied::Unchanged => return Ok((self.existing(key)?, false)),
+            Applied::Changed(object) => object,
+        };
+        self.terms.applies = true;
+        if live.is_some() {
+            return Ok((self.update(key, part, object)?, false));
+        }
+        if part == Part::Status {
+            return Err(StatusError::not_found(&kind, &key.name));
+        }
+        Ok((self.create(key.kind, &key.namespace, object)?, true))
     }
 
     /// Checks what a client may write and returns the new object's name.
@@ -134,6 +275,8 @@ impl Writer<'_> {
         let old = self.existing(key)?;
         check_shape(&kind, &key.namespace, &mut object)?;
         check_identity(&kind, &old, &object)?;
+        self.conform(&kind, &mut object)?;
+        let owners = object["metadata"].get("managedFields").cloned();
         let mut new = match part {
             Part::Main => object,
             Part::Status => with_status_of(old.value(), &object),
@@ -143,17 +286,39 @@ impl Writer<'_> {
             self.admit(&kind, &key.namespace, Some(old.value()), &mut new)?;
             check_new_finalizers(&kind, old.value(), &new)?;
         }
+        if self.rules.fidelity == Fidelity::People {
+            match owners {
+                Some(owners) if self.terms.applies => new["metadata"]["managedFields"] = owners,
+                owners => apply::updated(&kind, old.value(), &mut new, owners.as_ref(), &self.author(part)),
+            }
+        }
         if new == **old.value() {
             return Ok(old);
         }
-        if differs_outside_metadata_and_status(old.value(), &new) {
+        if self.counts_generations(&kind) && differs_outside_metadata_and_status(old.value(), &new) {
             bump_generation(&mut new);
         }
-        let stored = self.state.put(key.clone(), new);
+        if kind.is_definition() && part == Part::Main {
+            definition::accept(&mut new, self.rules.clock.now())?;
+        }
+        let stored = self.put(key.clone(), new);
+        if self.terms.dry_run {
+            return Ok(stored);
+        }
+        self.define(&kind, &stored);
         if stored.is_terminating() && !has_finalizers(stored.value()) {
             return Ok(self.finish_deletion(key).unwrap_or(stored));
         }
         Ok(stored)
+    }
+
+    /// Serves the kinds of a definition that was stored.
+    fn define(&mut self, kind: &ResourceKind, stored: &Object) {
+        if kind.is_definition() && !self.terms.dry_run {
+            for defined in definition::kinds(stored.value()).unwrap_or_default() {
+                self.state.register(defined);
+            }
+        }
     }
 
     pub(crate) fn existing(&self, key: &ObjectKey) -> Result<Arc<Object>, StatusError> {
@@ -188,135 +353,5 @@ impl Writer<'_> {
                 DenialReason::Forbidden => StatusError::forbidden(kind, &name, &denied.message),
                 DenialReason::Invalid => StatusError::invalid(kind, &name, "object", &denied.message),
             })
-    }
-}
-
-/// Increases `metadata.generation`.
-pub(crate) fn bump_generation(object: &mut Value) {
-    let generation = object["metadata"]["generation"].as_u64().unwrap_or_default();
-    object["metadata"]["generation"] = json!(generation + 1);
-}
-
-/// `old` with the status of `object`.
-fn with_status_of(old: &Value, object: &Value) -> Value {
-    let mut new = old.clone();
-    match object.get("status") {
-        Some(status) => new["status"] = status.clone(),
-        None => remove(&mut new, "status"),
-    }
-    new
-}
-
-/// Completes apiVersion, kind and namespace, and refuses an object that contradicts its path.
-fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<(), StatusError> {
-    let Some(fields) = object.as_object_mut() else {
-        return Err(StatusError::bad_request("the body is not a JSON object"));
-    };
-    for (field, expected) in [("apiVersion", kind.api_version()), ("kind", kind.kind.to_string())] {
-        match fields.get(field).and_then(Value::as_str) {
-            None | Some("") => {
-                fields.insert(field.to_owned(), json!(expected));
-            }
-            Some(given) if given == expected => {}
-            Some(given) => {
-                return Err(StatusError::bad_request(format!(
-                    "{field} \"{given}\" in the body does not match \"{expected}\" expected by the path"
-                )));
-            }
-        }
-    }
-    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else {
-        return Err(StatusError::bad_request("metadata is not a JSON object"));
-    };
-    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-    if !given.is_empty() && given != namespace {
-        return Err(StatusError::bad_request(format!(
-            "the namespace of the object ({given}) does not match the namespace on the URL ({namespace})"
-        )));
-    }
-    if kind.is_namespaced() {
-        metadata.insert("namespace".to_owned(), json!(namespace));
-    } else {
-        metadata.remove("namespace");
-    }
-    Ok(())
-}
-
-/// Refuses an update that is meant for another object or another version of it.
-fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) -> Result<(), StatusError> {
-    let name = text(object, "/metadata/name");
-    if name != old.name() {
-        return Err(StatusError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            old.name()
-        )));
-    }
-    let uid = text(object, "/metadata/uid");
-    if !uid.is_empty() && uid != old.uid() {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid());
-        return Err(StatusError::conflict(kind, name, &why));
-    }
-    let version = text(object, "/metadata/resourceVersion");
-    if !matches!(version, "" | "0") && version != text(old.value(), "/metadata/resourceVersion") {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(StatusError::conflict(kind, name, why));
-    }
-    Ok(())
-}
-
-/// Carries over what a client cannot change.
-fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, new: &mut Value) {
-    let metadata = metadata_mut(new);
-    for field in SERVER_METADATA.into_iter().chain(["resourceVersion"]) {
-        match old["metadata"].get(field) {
-            Some(kept) => metadata.insert(field.to_owned(), kept.clone()),
-            None => metadata.remove(field),
-        };
-    }
-    if part == Part::Main && kind.status_subresource {
-        match old.get("status") {
-            Some(status) => new["status"] = status.clone(),
-            None => remove(new, "status"),
-        }
-    }
-}
-
-fn check_new_finalizers(kind: &ResourceKind, old: &Value, new: &Value) -> Result<(), StatusError> {
-    let known = array(old, "/metadata/finalizers");
-    let adds = array(new, "/metadata/finalizers").iter().any(|finalizer| !known.contains(finalizer));
-    if is_terminating(old) && adds {
-        return Err(StatusError::invalid(
-            kind,
-            text(old, "/metadata/name"),
-            "metadata.finalizers",
-            "no new finalizers can be added if the object is being deleted",
-        ));
-    }
-    Ok(())
-}
-
-fn differs_outside_metadata_and_status(old: &Value, new: &Value) -> bool {
-    let counted = |value: &Value, other: &Value| {
-        value.as_object().is_some_and(|fields| {
-            fields.iter().any(|(field, content)| {
-                !matches!(field.as_str(), "metadata" | "status") && other.get(field) != Some(content)
-            })
-        })
-    };
-    counted(old, new) || counted(new, old)
-}
-
-/// The metadata of an object that passed [`check_shape`].
-pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    object["metadata"].as_object_mut().expect("metadata was just made an object")
-}
-
-fn remove(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
     }
 }

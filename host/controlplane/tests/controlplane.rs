@@ -7,6 +7,8 @@ mod emulator;
 mod faults;
 #[path = "controlplane/objects.rs"]
 mod objects;
+#[path = "controlplane/people.rs"]
+mod people;
 #[path = "controlplane/support.rs"]
 mod support;
 #[path = "controlplane/watching.rs"]

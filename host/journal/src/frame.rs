@@ -53,6 +53,10 @@ pub enum Sort {
     Record,
     /// The id of a record whose effects could not be applied, as a JSON number.
     Abandoned,
+    /// An object of an embedded control plane, as JSON with the version of its state. No journal has it.
+    Object,
+    /// What names an object of an embedded control plane that is gone, likewise.
+    Removed,
 }
 
 impl Sort {
@@ -62,11 +66,14 @@ impl Sort {
             Self::Fleet => 2,
             Self::Record => 3,
             Self::Abandoned => 4,
+            Self::Object => 5,
+            Self::Removed => 6,
         }
     }
 
     fn of(byte: u8) -> Option<Self> {
-        [Self::Cluster, Self::Fleet, Self::Record, Self::Abandoned].into_iter().find(|sort| sort.byte() == byte)
+        let all = [Self::Cluster, Self::Fleet, Self::Record, Self::Abandoned, Self::Object, Self::Removed];
+        all.into_iter().find(|sort| sort.byte() == byte)
     }
 }
 

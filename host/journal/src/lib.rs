@@ -9,6 +9,8 @@
 //! When [`Writer::keep`](bulkhead_core::journal::Sink::keep) returns, the record has left the process: a process that
 //! is killed loses nothing. [`Writer::sync`] makes it outlive the machine.
 //!
+//! The form of segments and frames is also that of what `bulkhead run --embedded` keeps, which has two sorts of its own.
+//!
 //! There is no embedded database below this: records are written once, in order, by one process, and read from the
 //! first to the last. Nothing here reads a clock; the age of a record is told by the record.
 //!

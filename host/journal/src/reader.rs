@@ -113,6 +113,9 @@ impl<'a> Open<'a> {
             Some(Sort::Fleet) => self.fleet(payload),
             Some(Sort::Record) => self.record(payload),
             Some(Sort::Abandoned) => self.abandoned(payload),
+            Some(Sort::Object | Sort::Removed) => {
+                Err("it is an object of an embedded control plane, and this is no journal".to_owned())
+            }
             None => Err("it is of a sort that this program does not know; a newer one wrote it".to_owned()),
         };
         if let Err(why) = understood {

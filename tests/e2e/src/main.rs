@@ -5,10 +5,13 @@
 mod bench;
 mod control_plane;
 mod federation;
+mod kubectl;
 mod modes;
 mod process;
 mod scenarios;
 mod servers;
+#[path = "../../kubectl/transcript.rs"]
+mod transcript;
 mod wait;
 
 use std::path::PathBuf;

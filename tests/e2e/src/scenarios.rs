@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::{modes, wait};
+use crate::{kubectl, modes, wait};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -22,6 +22,7 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("the leader is killed, paused and stopped", |site| Box::pin(leaders(site))),
         ("an agent works in a member and is lost", |site| Box::pin(agent(site))),
         ("the chart and the manifests are accepted", |site| Box::pin(manifests(site))),
+        ("kubectl sees no difference to an embedded control plane", |site| Box::pin(kubectl::compared(site))),
         ("report writes nothing", |site| Box::pin(modes::report(site))),
         ("finish beside what Karmada keeps", |site| Box::pin(modes::beside(site, "finish", modes::FINISH))),
         ("evict beside what Karmada keeps", |site| Box::pin(modes::beside(site, "evict", modes::EVICT))),

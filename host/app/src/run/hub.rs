@@ -35,7 +35,11 @@ pub(crate) struct Hub {
 impl Hub {
     /// Connects, and asks for the version so that what is wrong is said now.
     pub(crate) async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
-        let config = arguments.config().await?;
+        Self::at(arguments.config().await?, permit).await
+    }
+
+    /// The same, of a control plane whose address is known.
+    pub(super) async fn at(config: Config, permit: &WritePermit) -> anyhow::Result<Self> {
         let address = config.cluster_url.to_string();
         let unguarded = connect(config.clone(), &WritePermit::unlimited())
             .with_context(|| format!("connecting to the control plane {address}"))?;

@@ -1,6 +1,7 @@
 //! `bulkhead run`: the controllers on a real control plane.
 
 pub(crate) mod agent;
+mod embedded;
 mod endpoint;
 mod federation;
 pub(crate) mod hub;
@@ -44,6 +45,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Arguments {
     #[command(flatten)]
     hub: hub::HubArguments,
+
+    #[command(flatten)]
+    embedded: embedded::EmbeddedArguments,
 
     /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
     /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
@@ -139,7 +143,7 @@ fn until_stopped(serving: impl Future<Output = anyhow::Result<()>>) -> ExitCode 
 
 /// The time. This is the one place of the program that reads the system's clock.
 #[expect(clippy::disallowed_methods, reason = "this is where the controllers' clock comes from")]
-fn now() -> k8s_openapi::jiff::Timestamp {
+pub(crate) fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
 
@@ -171,14 +175,18 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let modes = Modes::new(&arguments.mode)?;
     let wanted = modes.controllers(&arguments.controllers)?;
     let election = arguments.election.check()?;
-    // Whoever writes nothing has nothing to be elected for.
-    let elects = arguments.election.leader_elect && !modes.only_reports();
+    // Whoever writes nothing has nothing to be elected for, and an embedded control plane has only one user.
+    let elects = arguments.election.leader_elect && !modes.only_reports() && !arguments.embedded.embedded;
     let permit = match (modes.only_reports(), elects) {
         (true, _) => WritePermit::report_only(),
         (false, true) => WritePermit::none(),
         (false, false) => WritePermit::unlimited(),
     };
-    let hub = hub::Hub::connect(&arguments.hub, &permit).await?;
+    let embedded = arguments.embedded.start(&flags).await?;
+    let hub = match &embedded {
+        Some(embedded) => hub::Hub::at(embedded.config.clone(), &permit).await?,
+        None => hub::Hub::connect(&arguments.hub, &permit).await?,
+    };
     say(&format!("control plane {} is {}", hub.address, hub.version));
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
@@ -196,6 +204,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let federation = Federation::start(&hub, parts, &state)?;
     let webhook = webhook(arguments, &modes, &flags, &hub, &federation).await?;
+    if let Some(embedded) = &embedded {
+        embedded.join_members(&hub.unguarded).await?;
+    }
 
     // A standby has everything in its stores when it takes over.
     let standby = federation.watch(modes.has(Mode::All));
@@ -223,7 +234,14 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
             None => std::future::pending().await,
         }
     };
+    let attended = async {
+        match &embedded {
+            Some(embedded) => embedded.attend(hub.unguarded.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
     let outcome = tokio::select! {
+        why = attended => Err(why),
         why = unrecorded => Err(why),
         why = lost => Err(why),
         () = registered => Ok(()),

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bulkhead_api::admission::{self, AdmissionOptions};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
@@ -25,7 +24,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::member;
-use crate::admission::Around;
+use crate::admission::InProcess;
 use crate::scenario::{
     ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
     ObjectSpec,
@@ -87,30 +86,6 @@ impl Members for MemberClients {
     }
 }
 
-/// Karmada's webhooks, in process.
-struct Webhooks(AdmissionOptions);
-
-impl controlplane::Admission for Webhooks {
-    fn admit(&self, request: controlplane::AdmissionRequest<'_>) -> Result<(), controlplane::Denied> {
-        let operation = match request.operation {
-            controlplane::Operation::Create => admission::Operation::Create,
-            controlplane::Operation::Update => admission::Operation::Update,
-        };
-        let asked = admission::Request {
-            group: &request.kind.group,
-            kind: &request.kind.kind,
-            operation,
-            namespace: request.namespace,
-            old: request.old,
-        };
-        let mut around = Around { ids: request.ids, now: Time::new(request.now), others: request.others };
-        admission::admit(&asked, request.object, &mut around, self.0).map_err(|denied| controlplane::Denied {
-            reason: controlplane::DenialReason::Invalid,
-            message: denied.to_string(),
-        })
-    }
-}
-
 fn custom_kinds(scenario: &Loaded) -> Vec<ResourceKind> {
     let kind = |custom: &CustomKind| {
         let (group, version) = split_api_version(&custom.api_version);
@@ -151,7 +126,7 @@ impl Federation {
                 .chain(karmada_kinds())
                 .chain(custom_kinds(scenario))
                 .collect(),
-            admission: Some(Arc::new(Webhooks(options))),
+            admission: Some(Arc::new(InProcess(options))),
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..controlplane::Options::new("control plane", seed, clock.clone())
         });

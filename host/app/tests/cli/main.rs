@@ -1,9 +1,12 @@
 //! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod embedded;
 mod interpret;
 mod journal;
 mod plugin;
+#[path = "../../../../tests/kubectl/transcript.rs"]
+mod transcript;
 mod vectors;
 
 use std::fs;

@@ -55,6 +55,20 @@ impl Stage {
     }
 }
 
+impl PodProgress {
+    /// How far a pod has come that was not followed so far: it has just been scheduled, or it was ready before the
+    /// emulator was started.
+    fn seen(pod: &Value, failure: Option<FailureMode>, now: Timestamp) -> Self {
+        let ready = array(pod, "/status/conditions").iter().find(|condition| condition["type"] == "Ready");
+        let since = ready.filter(|ready| ready["status"] == "True").map(|ready| text(ready, "/lastTransitionTime"));
+        let stage = match since.and_then(|since| since.parse().ok()) {
+            Some(since) => Stage::Ready(since),
+            None => Stage::Starting,
+        };
+        Self { failure, since: now, stage }
+    }
+}
+
 impl Emulator {
     pub(super) fn sync_pod(&mut self, key: &ObjectKey) {
         let Some(mut pod) = self.store.get(key) else {
@@ -111,8 +125,7 @@ impl Emulator {
     fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
         let now = self.clock.now();
         let failure = self.failures.of_pod(pod);
-        let mut progress =
-            self.progress.get(key).copied().unwrap_or(PodProgress { failure, since: now, stage: Stage::Starting });
+        let mut progress = self.progress.get(key).copied().unwrap_or_else(|| PodProgress::seen(pod, failure, now));
         if progress.failure != failure {
             progress.failure = failure;
             progress.since = now;

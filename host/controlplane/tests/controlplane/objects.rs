@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bulkhead_controlplane::{Admission, AdmissionRequest, DenialReason, Denied, Operation, Options, ResourceKind};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{ResourceExt, discovery::Discovery};
 use serde_json::json;
 
@@ -37,8 +39,8 @@ async fn refusals_carry_the_code_and_reason_of_kubernetes() {
     assert_eq!(refusal(api.create(&post, &ConfigMap::default()).await), (422, "Invalid".to_owned()));
     let elsewhere: Api<ConfigMap> = Api::namespaced(server.client(), "missing");
     assert_eq!(refusal(elsewhere.create(&post, &configmap("a", "1")).await), (404, "NotFound".to_owned()));
-    let scale: Api<Deployment> = Api::default_namespaced(server.client());
-    assert_eq!(refusal(scale.get_scale("a").await).0, 501);
+    let pods: Api<Pod> = Api::default_namespaced(server.client());
+    assert_eq!(refusal(pods.logs("a", &LogParams::default()).await).0, 501);
     let apply = PatchParams::apply("test");
     let patch = Patch::Apply(configmap("a", "3"));
     assert_eq!(refusal(api.patch("a", &apply, &patch).await), (415, "UnsupportedMediaType".to_owned()));

@@ -15,18 +15,18 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     /// The certificate, and those between it and the authority.
-    pub(super) chain_pem: String,
+    pub(in crate::run) chain_pem: String,
     /// Its key.
-    pub(super) key_pem: String,
+    pub(in crate::run) key_pem: String,
     /// The authorities that clients may trust.
-    pub(super) ca_pem: String,
+    pub(in crate::run) ca_pem: String,
 }
 
 impl Certificate {
     /// A new certificate for a host name or address, from an authority of its own whose key is forgotten at once. It
     /// is good until the end of the day `until`. Clients that still see the one before trust both, if `before` has its
     /// authorities.
-    pub(super) fn self_made(host: &str, until: Date, before: Option<&str>) -> anyhow::Result<Self> {
+    pub(in crate::run) fn self_made(host: &str, until: Date, before: Option<&str>) -> anyhow::Result<Self> {
         let last_day = until.tomorrow().unwrap_or(until);
         let month = u8::try_from(last_day.month()).unwrap_or(1);
         let end = rcgen::date_time_ymd(last_day.year().into(), month, u8::try_from(last_day.day()).unwrap_or(1));
@@ -55,13 +55,13 @@ impl Certificate {
     }
 
     /// The first of the authorities: that of this certificate.
-    pub(super) fn own_authority(&self) -> &str {
+    pub(in crate::run) fn own_authority(&self) -> &str {
         const END: &str = "-----END CERTIFICATE-----\n";
         self.ca_pem.find(END).map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
     }
 
     /// The TLS side of a server with this certificate.
-    pub(super) fn server_config(&self) -> anyhow::Result<ServerConfig> {
+    pub(in crate::run) fn server_config(&self) -> anyhow::Result<ServerConfig> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(self.chain_pem.as_bytes())
             .collect::<Result<_, _>>()
             .map_err(|error| anyhow::anyhow!("tls.crt is not PEM: {error}"))?;

@@ -4,7 +4,7 @@
 //! What it decides is in [`bulkhead_api::admission`] and [`bulkhead_api::webhook::serve`]; here are only the protocol,
 //! the certificate and the registration.
 
-mod certificate;
+pub(super) mod certificate;
 mod interpreter;
 mod registration;
 mod review;

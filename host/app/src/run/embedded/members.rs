@@ -1,0 +1,165 @@
+//! Simulated members of an embedded control plane, and what annotations of their Clusters do to them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use bulkhead::scenario::{ClusterState, WorkloadFailure};
+use bulkhead_api::Cluster;
+use bulkhead_controlplane::{
+    ApiServer, Clock, FailureMode, Fidelity, LinkState, MemberCluster, MemberOptions, ObjectKey, ReadyState,
+};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::super::say;
+use super::data::DataDirectory;
+
+/// Namespace of the Secrets with members' credentials, as with `bulkhead join`.
+const NAMESPACE: &str = "karmada-cluster";
+/// What the control plane's own writes are called.
+const MANAGER: &str = "bulkhead-embedded";
+/// Annotation of a Cluster: `unreachable`, `readyz-failing` or `readyz-degraded`; well without it.
+const STATE: &str = "simulation.bulkhead.dev/state";
+/// Annotation of a Cluster: `never-ready`, `crash-loop` or `image-pull`; workloads are well without it.
+const WORKLOADS: &str = "simulation.bulkhead.dev/workloads";
+/// How long a replica stays ready when it crashes over and over.
+const CRASH_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// The members that a control plane is started with: `total` of them, and those that are in the data directory.
+pub(super) fn names(total: usize, data: Option<&DataDirectory>) -> anyhow::Result<Vec<String>> {
+    let mut names: Vec<String> = (1..=total).map(|number| format!("member{number}")).collect();
+    if let Some(data) = data {
+        let folder = data.path().join("members");
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        names.dedup();
+    }
+    Ok(names)
+}
+
+/// Makes a member with what it held before.
+pub(super) fn build(
+    name: &str,
+    seed: u64,
+    clock: &Clock,
+    data: Option<&DataDirectory>,
+) -> anyhow::Result<MemberCluster> {
+    let mut options = MemberOptions { fidelity: Fidelity::People, ..MemberOptions::new(name, seed, clock.clone()) };
+    if let Some(data) = data {
+        let (contents, persistence) = data.server(&format!("members/{name}"))?;
+        options.contents = contents;
+        options.persistence = Some(persistence);
+    }
+    Ok(MemberCluster::new(options))
+}
+
+/// Makes a member known to the control plane, as `bulkhead join` does.
+pub(super) async fn join(
+    hub: &Client,
+    member: &MemberCluster,
+    url: &str,
+    ca_pem: &str,
+    token: &str,
+) -> anyhow::Result<()> {
+    let name = member.name();
+    let id = member.server().kind_id("v1", "Namespace").and_then(|kind| {
+        member.server().store().get(&ObjectKey::new(kind, "", "kube-system")).map(|system| system.uid().to_owned())
+    });
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let secret = json!({
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "data": {"token": bytes(token), "caBundle": bytes(ca_pem)},
+    });
+    let cluster = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "id": id,
+            "syncMode": "Push",
+            "apiEndpoint": url,
+            "provider": "simulated",
+            "secretRef": {"namespace": NAMESPACE, "name": name},
+        },
+    });
+    apply::<Namespace>(&Api::all(hub.clone()), json!({"metadata": {"name": NAMESPACE}})).await?;
+    apply::<Secret>(&Api::namespaced(hub.clone(), NAMESPACE), secret).await?;
+    apply::<Cluster>(&Api::all(hub.clone()), cluster).await
+}
+
+async fn apply<K>(api: &Api<K>, mut object: Value) -> anyhow::Result<()>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let applied = api.patch(&name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await;
+    applied.map(drop).with_context(|| format!("writing {} {name}", K::kind(&())))
+}
+
+/// Does to the members what annotations of their Clusters say, for ever.
+pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String, MemberCluster>) {
+    let Some(kind) = hub.kind_id("cluster.karmada.io/v1alpha1", "Cluster") else { return };
+    let store = hub.store();
+    let mut changes = store.subscribe(&[kind]);
+    let mut known: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    loop {
+        for (name, member) in &members {
+            let cluster = store.get(&ObjectKey::new(kind, "", name));
+            let annotation = |key: &str| {
+                let annotations = cluster.as_ref().map(|cluster| &cluster.value()["metadata"]["annotations"]);
+                annotations.and_then(|found| found[key].as_str()).unwrap_or_default().to_owned()
+            };
+            let wanted = (annotation(STATE), annotation(WORKLOADS));
+            let before = known.insert(name, wanted.clone()).unwrap_or_default();
+            if before.0 != wanted.0 {
+                set_state(member, &wanted.0);
+            }
+            if before.1 != wanted.1 {
+                set_workloads(member, &wanted.1);
+            }
+        }
+        changes.changed().await;
+        // What changed is looked up above; an overflow loses nothing.
+        let _ = changes.drain();
+    }
+}
+
+/// A word of an annotation; nothing when there is none, or it is wrong, which is said.
+fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &str) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    let read = serde_json::from_value(Value::from(text));
+    read.map_err(|error| say(&format!("cluster {}: annotation {annotation}: {error}", member.name()))).ok()
+}
+
+fn set_state(member: &MemberCluster, text: &str) {
+    let state = word(member, STATE, text).unwrap_or(ClusterState::Recover);
+    let (link, ready, told) = match state {
+        ClusterState::Unreachable => (LinkState::Down, ReadyState::Ready, "cannot be reached"),
+        ClusterState::ReadyzFailing => (LinkState::Up, ReadyState::Failing(500), "answers /readyz with 500"),
+        ClusterState::ReadyzDegraded => (LinkState::Up, ReadyState::Failing(202), "answers /readyz with 202"),
+        ClusterState::Recover => (LinkState::Up, ReadyState::Ready, "is well again"),
+    };
+    member.link().set(link);
+    member.server().set_ready(ready);
+    say(&format!("simulated: {} {told}", member.name()));
+}
+
+fn set_workloads(member: &MemberCluster, text: &str) {
+    let failure = word(member, WORKLOADS, text).map(|failure| match failure {
+        WorkloadFailure::NeverReady => FailureMode::NeverReady,
+        WorkloadFailure::CrashLoop => FailureMode::CrashLoop { ready_for: CRASH_AFTER },
+        WorkloadFailure::ImagePull => FailureMode::ImagePull,
+    });
+    member.set_failure(failure);
+    let told = if failure.is_some() { "workloads fail" } else { "workloads are well again" };
+    say(&format!("simulated: {}: {told}", member.name()));
+}

@@ -1,0 +1,217 @@
+//! What `bulkhead top` looks at.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, ResourceBinding};
+use bulkhead_core::decide::evict::applied_placement;
+use bulkhead_core::decide::finish::{self, FinishOptions, FinishSnapshot};
+use bulkhead_core::model::{self, Binding, ConditionStatus};
+use bulkhead_core::policy::PolicySet;
+use bulkhead_core::time::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Objects that are asked for at a time.
+const PAGE: u32 = 500;
+/// How long the metrics may take.
+const METRICS_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Where to look.
+pub(super) struct Source {
+    client: Client,
+    /// Host and port of the metrics.
+    metrics: Option<String>,
+    policies: PolicySet,
+}
+
+/// One look.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct View {
+    /// When.
+    pub(super) at: Timestamp,
+    pub(super) clusters: Vec<ClusterRow>,
+    pub(super) tasks: Vec<TaskRow>,
+    /// Evictions that could be looked at now; absent without metrics.
+    pub(super) queue_depth: Option<u64>,
+    /// Evictions are paused by these, with why.
+    pub(super) pauses: BTreeMap<String, String>,
+    /// Bindings that the scheduler has placed nowhere.
+    pub(super) unplaced: Vec<String>,
+    /// Why metrics could not be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_problem: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterRow {
+    pub(super) name: String,
+    /// `True`, `False` or `Unknown`.
+    pub(super) ready: &'static str,
+    /// Since when, if it is known.
+    pub(super) since: Option<Timestamp>,
+    /// Why it is not ready.
+    pub(super) reason: String,
+    pub(super) taints: Vec<String>,
+    /// Bindings that have it as a target.
+    pub(super) bindings: usize,
+    /// Replicas of those.
+    pub(super) replicas: i64,
+    /// Bindings with an old copy there that is to go.
+    pub(super) leaving: usize,
+    /// Bindings whose copy there is healthy.
+    pub(super) healthy: usize,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TaskRow {
+    /// `namespace/name`, or the name alone.
+    pub(super) binding: String,
+    pub(super) from: String,
+    /// Where the workload is now, with replicas.
+    pub(super) to: BTreeMap<String, i32>,
+    pub(super) reason: String,
+    pub(super) producer: String,
+    /// When the grace period began.
+    pub(super) since: Option<Timestamp>,
+    /// What the old copy waits for, by the default settings and the built-in policies.
+    pub(super) waits_for: String,
+}
+
+impl Source {
+    pub(super) fn new(client: Client, metrics: Option<&str>) -> anyhow::Result<Self> {
+        let host = |url: &str| -> anyhow::Result<String> {
+            let parsed: http::Uri = url.parse().with_context(|| format!("--metrics {url}"))?;
+            if !matches!(parsed.scheme_str(), None | Some("http")) {
+                bail!("--metrics {url}: it must be a plain http URL, as bulkhead run serves it");
+            }
+            let authority = parsed.authority().with_context(|| format!("--metrics {url} has no host"))?;
+            Ok(authority.to_string())
+        };
+        let metrics = metrics.map(host).transpose()?;
+        Ok(Self { client, metrics, policies: PolicySet::new(bulkhead_plugins_builtin::all()) })
+    }
+
+    /// Looks at everything.
+    pub(super) async fn look(&self, now: Timestamp) -> anyhow::Result<View> {
+        let clusters: Vec<Cluster> = list(&self.client).await?;
+        let mut bindings: Vec<Binding> = Vec::new();
+        bindings.extend(list::<ResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
+        bindings.extend(list::<ClusterResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
+        // Beside Karmada nobody may have installed our own kinds.
+        let pauses: Vec<EvictionPause> = list(&self.client).await.unwrap_or_default();
+        let (queue_depth, metrics_problem) = match &self.metrics {
+            None => (None, None),
+            Some(host) => match queue_depth(host).await {
+                Ok(depth) => (Some(depth), None),
+                Err(error) => (None, Some(format!("{error:#}"))),
+            },
+        };
+        let clusters: Vec<model::Cluster> = clusters.iter().map(Cluster::to_model).collect();
+        Ok(View {
+            at: now,
+            clusters: clusters.iter().map(|cluster| cluster_row(cluster, &bindings)).collect(),
+            tasks: self.tasks(&clusters, &bindings, Time::new(now)),
+            queue_depth,
+            pauses: pauses.iter().map(|pause| (pause.name_any(), pause.spec.reason.clone())).collect(),
+            unplaced: bindings.iter().filter(|b| applied_placement(b).is_none()).map(Binding::key).collect(),
+            metrics_problem,
+        })
+    }
+
+    fn tasks(&self, clusters: &[model::Cluster], bindings: &[Binding], now: Time) -> Vec<TaskRow> {
+        let mut rows = Vec::new();
+        for binding in bindings.iter().filter(|binding| !binding.spec.graceful_eviction_tasks.is_empty()) {
+            let tasks = &binding.spec.graceful_eviction_tasks;
+            let is_source = |cluster: &&model::Cluster| tasks.iter().any(|task| task.from_cluster == cluster.name);
+            let sources: Vec<_> = clusters.iter().filter(is_source).cloned().collect();
+            let snapshot = FinishSnapshot { binding, sources: &sources, options: FinishOptions::default(), now };
+            let plan = finish::decide(snapshot, &self.policies);
+            for task in tasks {
+                let held = plan.held.iter().find(|(held, _)| held == task);
+                let waits_for = match held {
+                    Some((_, because)) => because.reason.to_string(),
+                    None if plan.released.iter().any(|(released, _)| released == task) => "may go now".to_owned(),
+                    None => "its grace period begins".to_owned(),
+                };
+                rows.push(TaskRow {
+                    binding: binding.key(),
+                    from: task.from_cluster.clone(),
+                    to: binding.spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect(),
+                    reason: task.reason.clone(),
+                    producer: task.producer.clone(),
+                    since: task.creation_timestamp.map(Time::timestamp),
+                    waits_for,
+                });
+            }
+        }
+        // What has waited longest first.
+        rows.sort_by(|a, b| (a.since, &a.binding).cmp(&(b.since, &b.binding)));
+        rows
+    }
+}
+
+fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
+    let ready = cluster.ready();
+    let name = &cluster.name;
+    let targets = bindings.iter().flat_map(|b| &b.spec.clusters).filter(|target| target.name == *name);
+    let leaves = |b: &&Binding| b.spec.graceful_eviction_tasks.iter().any(|task| task.from_cluster == *name);
+    let is_healthy = |b: &&Binding| {
+        let mut items = b.status.aggregated_status.iter();
+        items.any(|item| item.cluster_name == *name && item.health == Some(model::Health::Healthy))
+    };
+    ClusterRow {
+        name: name.clone(),
+        ready: ready.map_or(ConditionStatus::Unknown, |ready| ready.status).as_str(),
+        since: ready.and_then(|ready| ready.last_transition_time).map(Time::timestamp),
+        reason: ready.filter(|_| !cluster.is_ready()).map(|ready| ready.reason.clone()).unwrap_or_default(),
+        taints: cluster.spec.taints.iter().map(ToString::to_string).collect(),
+        bindings: targets.clone().count(),
+        replicas: targets.map(|target| i64::from(target.replicas)).sum(),
+        leaving: bindings.iter().filter(leaves).count(),
+        healthy: bindings.iter().filter(is_healthy).count(),
+    }
+}
+
+/// Every object of a kind, page by page.
+async fn list<K>(client: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = api.list(&params).await.with_context(|| format!("reading {}", K::plural(&())))?;
+        all.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+async fn queue_depth(host: &str) -> anyhow::Result<u64> {
+    let text = tokio::time::timeout(METRICS_TIME_MAX, metrics(host)).await;
+    let text = text.unwrap_or_else(|_| bail!("no answer")).with_context(|| format!("reading the metrics at {host}"))?;
+    let depths = text.lines().filter(|line| line.starts_with("eviction_queue_depth"));
+    let depths = depths.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    Ok(depths.sum::<f64>() as u64)
+}
+
+/// The metrics over plain HTTP, which is how they are served.
+async fn metrics(host: &str) -> anyhow::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(host).await?;
+    stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("this is no answer of an HTTP server")?;
+    Ok(body.to_owned())
+}

@@ -1,0 +1,209 @@
+//! `bulkhead run --embedded` as its users meet it: with kubectl, and killed.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bulkhead;
+use crate::transcript::{self, Outcome};
+
+/// How long anything may take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A control plane that runs. It is killed when this is dropped.
+struct Embedded {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Embedded {
+    /// Starts one with a folder of its own, and waits until it has written its kubeconfig and is ready.
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let kubeconfig = folder.join("kubeconfig");
+        let _ = std::fs::remove_file(&kubeconfig);
+        let log = File::create(folder.join("log")).unwrap();
+        let child = bulkhead()
+            .args(["run", "--embedded", "--health-probe-bind-address=127.0.0.1:0", "--write-kubeconfig"])
+            .arg(&kubeconfig)
+            .args(arguments)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut embedded = Self { child, folder: folder.to_path_buf() };
+        embedded.until("it serves", |embedded| {
+            embedded.kubeconfig().exists() && embedded.kubectl(&["get", "--raw", "/readyz"]).status.success()
+        });
+        embedded
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Output {
+        let cache = self.folder.join("cache");
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).env("KUBECACHEDIR", cache);
+        command.output().unwrap()
+    }
+
+    /// What a kubectl command prints that has to succeed.
+    #[track_caller]
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl(arguments);
+        let (told, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments:?}: {told}{complaint}\n{}", self.log());
+        told.into_owned()
+    }
+
+    /// Asks again until something holds.
+    #[track_caller]
+    fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let started = Instant::now();
+        while !holds(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "it ended with {ended:?}:\n{}", self.log());
+            assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Ends it in order.
+    fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
+/// A folder of its own for a test, with nothing in it.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("embedded").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Whether there is a kubectl; a test that needs one says so and ends where there is none.
+fn has_kubectl(test: &str) -> bool {
+    let found =
+        Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: {test} needs kubectl");
+    }
+    found
+}
+
+#[test]
+fn kubectl_works_as_against_any_cluster() {
+    if !has_kubectl("kubectl_works_as_against_any_cluster") {
+        return;
+    }
+    let embedded = Embedded::start(&folder("transcript"), &["--members", "1"]);
+    let steps = transcript::steps(root());
+    assert!(steps.len() > 70, "the transcript has {} commands", steps.len());
+    let outcomes = transcript::run(root(), &steps, &embedded.kubeconfig(), &embedded.folder.join("cache"));
+    let shown = |outcome: &Outcome| {
+        let Outcome { command, code, output, problems } = outcome;
+        format!("$ {command}\n{output}=> {code:?}: {}\n", problems.join("; "))
+    };
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).map(shown).collect();
+    assert!(failed.is_empty(), "{} of {} commands failed:\n{}", failed.len(), steps.len(), failed.join("\n"));
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+const FAILOVER: &[&str] = &[
+    "--feature-gates=Failover=true",
+    "--enable-no-execute-taint-eviction",
+    "--allow-no-execute-taint-policy",
+    "--cluster-status-update-frequency=1s",
+    "--cluster-failure-threshold=2s",
+    "--cluster-success-threshold=2s",
+    "--resource-eviction-rate=100",
+];
+
+#[test]
+fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
+    if !has_kubectl("a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on") {
+        return;
+    }
+    let folder = folder("failover");
+    let data = folder.join("data").display().to_string();
+    let arguments: Vec<&str> = ["--data-dir", &data].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Embedded::start(&folder, &arguments);
+    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.told(&["apply", "-f", &path.display().to_string()]);
+    }
+    let placed = |embedded: &Embedded| {
+        let path = "jsonpath={range .spec.clusters[*]}{.name}={.replicas} {end}";
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    embedded.until("the replicas are divided", |embedded| placed(embedded).split_whitespace().count() == 2);
+    embedded.until("member1 runs its share", |embedded| {
+        let pods = embedded.kubectl(&["--context", "member1", "get", "pods", "--no-headers"]);
+        String::from_utf8_lossy(&pods.stdout).contains("Running")
+    });
+
+    // Killed without a warning: what was told is there again, and versions go on.
+    let version = |embedded: &Embedded| -> u64 {
+        let list: Value = serde_json::from_str(&embedded.told(&["get", "--raw", "/api/v1/namespaces"])).unwrap();
+        list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    };
+    let uid = |embedded: &Embedded| embedded.told(&["get", "deployment", "nginx", "-o", "jsonpath={.metadata.uid}"]);
+    let pods = |embedded: &Embedded| embedded.told(&["--context", "member2", "get", "pods", "-o", "name"]);
+    let before = (uid(&embedded), pods(&embedded), version(&embedded));
+    drop(embedded);
+    let mut embedded = Embedded::start(&folder, &arguments);
+    assert_eq!((uid(&embedded), pods(&embedded)), (before.0, before.1));
+    assert!(version(&embedded) >= before.2);
+    assert_eq!(placed(&embedded).split_whitespace().count(), 2);
+
+    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.told(&["annotate", "cluster", "member1", "simulation.bulkhead.dev/state=unreachable"]);
+    embedded.until("all replicas are on member2", |embedded| placed(embedded).trim() == "member2=3");
+    assert!(!embedded.kubectl(&["--context", "member1", "get", "pods"]).status.success());
+    let top =
+        bulkhead().args(["top", "--once", "-o", "json", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    let view: Value = serde_json::from_slice(&top.stdout).unwrap();
+    assert_eq!(view["clusters"][0]["name"], "member1", "{view}");
+    assert_ne!(view["clusters"][0]["ready"], "True", "{view}");
+    assert_eq!(view["clusters"][1]["replicas"], 3, "{view}");
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (arguments, expected) in [
+        (vec!["--members", "3"], "--embedded"),
+        (vec!["--embedded", "--kubeconfig", "x"], "cannot be used with"),
+        (vec!["--embedded", "--bind-address", "0.0.0.0:0"], "it must be a loopback address"),
+        (vec!["--embedded", "--members", "1000"], "1000 is not in 0..=100"),
+    ] {
+        let output = bulkhead().arg("run").args(&arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}

@@ -1,0 +1,114 @@
+//! In which form a client wants objects: as they are, as a table, or only their metadata.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::kind::ResourceKind;
+use crate::list::Page;
+use crate::object::{Change, ChangeType, Object, event_line};
+use crate::status_error::StatusError;
+use crate::table::{Include, Tables, partial};
+
+/// A form of objects.
+pub(crate) enum Form {
+    /// As they are.
+    Whole,
+    /// Rows of a table.
+    Table(Tables),
+    /// `PartialObjectMetadata`.
+    Metadata,
+}
+
+impl Form {
+    /// What the header `Accept` asks for. `include` is the query parameter `includeObject`.
+    ///
+    /// # Errors
+    ///
+    /// 406 when it asks for what this server does not have, such as protobuf alone.
+    pub(crate) fn negotiate(
+        accept: &str,
+        include: &str,
+        kind: &ResourceKind,
+        clock: &Clock,
+    ) -> Result<Self, StatusError> {
+        if accept.trim().is_empty() {
+            return Ok(Self::Whole);
+        }
+        for media in accept.split(',') {
+            let mut parts = media.split(';').map(str::trim);
+            if !matches!(parts.next(), Some("application/json" | "application/*" | "*/*")) {
+                continue;
+            }
+            match parts.find_map(|part| part.strip_prefix("as=")) {
+                None => return Ok(Self::Whole),
+                Some("Table") => return Ok(Self::Table(Tables::new(kind, Include::parse(include), clock.clone()))),
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::Metadata),
+                Some(_) => {}
+            }
+        }
+        Err(StatusError::not_acceptable())
+    }
+
+    /// One object as a body.
+    pub(crate) fn one(&self, object: &Object) -> Bytes {
+        match self {
+            Self::Whole => object.bytes(),
+            _ => Bytes::from(self.value(object).to_string()),
+        }
+    }
+
+    /// A page of a list as a body.
+    pub(crate) fn page(&self, kind: &ResourceKind, page: &Page) -> Bytes {
+        match self {
+            Self::Whole => page.body(kind),
+            Self::Table(tables) => Bytes::from(tables.table(&page.objects, &page.metadata()).to_string()),
+            Self::Metadata => {
+                let items: Vec<Value> = page.objects.iter().map(|object| partial(object.value())).collect();
+                let list = json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": page.metadata(),
+                    "items": items,
+                });
+                Bytes::from(list.to_string())
+            }
+        }
+    }
+
+    /// A change as a line of a watch.
+    pub(crate) fn change(&self, change: &Change) -> Bytes {
+        match self {
+            Self::Whole => change.line(),
+            _ => self.event(change.change_type, &change.object),
+        }
+    }
+
+    /// An event as a line of a watch.
+    pub(crate) fn event(&self, type_: ChangeType, object: &Object) -> Bytes {
+        match self {
+            Self::Whole => event_line(type_, object),
+            _ => {
+                let event = json!({"type": type_.wire_name(), "object": self.value(object)});
+                Bytes::from(format!("{event}\n"))
+            }
+        }
+    }
+
+    /// What a bookmark holds. `object` is the empty object with the version.
+    pub(crate) fn bookmark(&self, object: Value) -> Value {
+        match self {
+            Self::Whole => object,
+            Self::Table(tables) => tables.table(&[], &object["metadata"]),
+            Self::Metadata => partial(&object),
+        }
+    }
+
+    fn value(&self, object: &Object) -> Value {
+        match self {
+            Self::Whole => Value::clone(object.value()),
+            Self::Table(tables) => tables.of_one(object.value()),
+            Self::Metadata => partial(object.value()),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Tables: what `kubectl get` prints, made by the server as Kubernetes does.
+//!
+//! Columns of Kubernetes' own kinds are in [`builtin`]; those of other kinds come with their definition.
+
+mod age;
+mod builtin;
+mod workload;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jsonpath_rust::parser::model::JpQuery;
+use jsonpath_rust::parser::parse_json_path;
+use jsonpath_rust::query::js_path_process;
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::kind::ResourceKind;
+use crate::object::{Object, text};
+
+pub(crate) use age::since;
+
+/// A column of a kind that is not Kubernetes' own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub type_: String,
+    /// Meaning, for people.
+    pub description: String,
+    /// 0 is always shown, more only with `-o wide`.
+    pub priority: i64,
+    /// Where the value is, such as `.spec.replicas`.
+    pub path: String,
+}
+
+/// What one cell shows of an object.
+enum Cell {
+    /// Of Kubernetes' own kinds.
+    Rule(fn(&Value, Timestamp) -> Value),
+    /// Of other kinds; absent when the path does not read.
+    Path(Option<JpQuery>, String),
+}
+
+struct Heading {
+    name: String,
+    type_: String,
+    format: &'static str,
+    description: String,
+    priority: i64,
+    cell: Cell,
+}
+
+/// How much of each object a row carries besides its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl Include {
+    pub(crate) fn parse(text: &str) -> Self {
+        match text {
+            "None" => Self::None,
+            "Object" => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
+/// Makes the tables of one kind.
+pub(crate) struct Tables {
+    headings: Vec<Heading>,
+    include: Include,
+    clock: Clock,
+}
+
+impl Tables {
+    pub(crate) fn new(kind: &ResourceKind, include: Include, clock: Clock) -> Self {
+        let mut headings = vec![Heading {
+            name: "Name".to_owned(),
+            type_: "string".to_owned(),
+            format: "name",
+            description: "Name of the object, unique among those of its kind in its namespace.".to_owned(),
+            priority: 0,
+            cell: Cell::Rule(|object, _| json!(text(object, "/metadata/name"))),
+        }];
+        match builtin::columns(&kind.group, &kind.kind) {
+            Some(columns) => headings.extend(columns),
+            None if kind.columns.is_empty() => headings.push(age_heading()),
+            None => headings.extend(kind.columns.iter().map(Heading::of)),
+        }
+        // Whoever looks at events wants to know when, not how they are called.
+        if kind.group.is_empty() && kind.kind == "Event" {
+            headings[0].priority = 1;
+            headings.rotate_left(1);
+        }
+        Self { headings, include, clock }
+    }
+
+    /// A table of objects. `metadata` is that of the list.
+    pub(crate) fn table(&self, objects: &[Arc<Object>], metadata: &Value) -> Value {
+        let rows: Vec<Value> = objects.iter().map(|object| self.row(object.value())).collect();
+        json!({
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": metadata,
+            "columnDefinitions": self.headings.iter().map(Heading::definition).collect::<Vec<_>>(),
+            "rows": rows,
+        })
+    }
+
+    /// A table of one object.
+    pub(crate) fn of_one(&self, object: &Value) -> Value {
+        let metadata = json!({"resourceVersion": text(object, "/metadata/resourceVersion")});
+        let mut table = self.table(&[], &metadata);
+        table["rows"] = json!([self.row(object)]);
+        table
+    }
+
+    fn row(&self, object: &Value) -> Value {
+        let now = self.clock.now();
+        let cells: Vec<Value> = self.headings.iter().map(|heading| heading.cell(object, now)).collect();
+        let mut row = json!({"cells": cells});
+        match self.include {
+            Include::None => {}
+            Include::Metadata => row["object"] = partial(object),
+            Include::Object => row["object"] = object.clone(),
+        }
+        row
+    }
+}
+
+/// An object without all but its metadata.
+pub(crate) fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+impl Heading {
+    fn of(column: &Column) -> Self {
+        // Definitions leave out the root that a path begins with.
+        let query = parse_json_path(&format!("${}", column.path.trim_start_matches('$'))).ok();
+        Self {
+            name: column.name.clone(),
+            type_: column.type_.clone(),
+            format: "",
+            description: column.description.clone(),
+            priority: column.priority,
+            cell: Cell::Path(query, column.type_.clone()),
+        }
+    }
+
+    fn definition(&self) -> Value {
+        json!({
+            "name": self.name,
+            "type": self.type_,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        })
+    }
+
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        match &self.cell {
+            Cell::Rule(rule) => rule(object, now),
+            Cell::Path(None, _) => Value::Null,
+            Cell::Path(Some(query), type_) => {
+                let found = js_path_process(query, object).unwrap_or_default();
+                let Some(first) = found.into_iter().next().map(|found| found.val()) else { return Value::Null };
+                shown(first, type_, now)
+            }
+        }
+    }
+}
+
+/// A value as a column of that type shows it; what is not of the type is shown as its text, as Kubernetes does.
+fn shown(value: &Value, type_: &str, now: Timestamp) -> Value {
+    match (type_, value) {
+        (_, Value::Null) => Value::Null,
+        ("date", Value::String(at)) => match at.parse::<Timestamp>() {
+            Ok(at) => json!(since(at, now)),
+            Err(_) => json!("<invalid>"),
+        },
+        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) | (_, Value::String(_)) => value.clone(),
+        (_, other) => json!(other.to_string()),
+    }
+}
+
+fn age_heading() -> Heading {
+    builtin::heading("Age", 0, |object, now| json!(age::of(object, now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_shows_what_its_path_leads_to() {
+        let column = |name: &str, type_: &str, path: &str| Column {
+            name: name.to_owned(),
+            type_: type_.to_owned(),
+            description: String::new(),
+            priority: 0,
+            path: path.to_owned(),
+        };
+        let mut kind = ResourceKind::cluster_scoped("example.io", "v1", "Widget", "widgets");
+        kind.columns = vec![
+            column("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status"),
+            column("Left", "integer", ".status.left"),
+            column("Zones", "string", ".spec.zones"),
+            column("Missing", "string", ".spec.nothing"),
+            column("Age", "date", ".metadata.creationTimestamp"),
+        ];
+        let object = json!({
+            "metadata": {"name": "w", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"zones": ["a", "b"]},
+            "status": {"left": 3, "conditions": [{"type": "Other", "status": "x"}, {"type": "Ready", "status": "True"}]},
+        });
+        let now = "2026-01-01T00:02:05Z".parse().expect("a time");
+        let table = Tables::new(&kind, Include::None, Clock::new(now)).of_one(&object);
+        assert_eq!(table["rows"][0]["cells"], json!(["w", "True", 3, "[\"a\",\"b\"]", null, "2m5s"]));
+        assert_eq!(table["columnDefinitions"][2]["name"], "Left");
+    }
+}
