@@ -10,6 +10,7 @@ use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Namespace (empty for cluster scope) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +83,25 @@ pub struct Store<K> {
     listed: watch::Sender<bool>,
     handlers: Mutex<Vec<Weak<Handler<K>>>>,
     index_by: Option<IndexBy<K>>,
+    trouble: Mutex<Trouble>,
+}
+
+/// What went wrong with an informer.
+#[derive(Default)]
+struct Trouble {
+    errors: u64,
+    last: Option<(String, Instant)>,
+}
+
+/// How an informer is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InformerState {
+    /// Whether everything that was there when it started is known.
+    pub listed: bool,
+    /// Why it cannot list or watch at present.
+    pub trouble: Option<String>,
+    /// How often a list or a watch failed so far.
+    pub errors: u64,
 }
 
 struct Objects<K> {
@@ -107,7 +127,8 @@ impl<K: Resource + 'static> Store<K> {
     fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
         let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
         let listed = watch::Sender::new(false);
-        Arc::new(Self { objects: RwLock::new(objects), listed, handlers: Mutex::default(), index_by })
+        let (handlers, trouble) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { objects: RwLock::new(objects), listed, handlers, index_by, trouble })
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<K>> {
@@ -117,6 +138,20 @@ impl<K: Resource + 'static> Store<K> {
     /// Whether everything that was there when the informer started is known, so that what is not known is not there.
     pub fn is_listed(&self) -> bool {
         *self.listed.borrow()
+    }
+
+    /// How its informer is doing.
+    pub fn informer(&self) -> InformerState {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = trouble.last.as_ref().filter(|(_, at)| at.elapsed() < TROUBLE_LASTS);
+        InformerState { listed: self.is_listed(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
+    }
+
+    /// Notes that a list or a watch failed, or with none that one worked.
+    fn note(&self, trouble: Option<String>) {
+        let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.errors += u64::from(trouble.is_some());
+        noted.last = trouble.map(|text| (text, Instant::now()));
     }
 
     /// Waits until [`Store::is_listed`].
@@ -217,23 +252,52 @@ impl<K: Resource + 'static> Store<K> {
 const RETRY_BASE: Duration = Duration::from_millis(800);
 /// Longest pause between attempts to list or watch.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// For how long a failure counts: a watch that works again says nothing until something happens, and one that does not
+/// fails again within that time.
+const TROUBLE_LASTS: Duration = Duration::from_secs(75);
+
+/// What a failed list or watch is told as; none where that is how it goes: a watch that is too old begins anew.
+fn told(error: &watcher::Error) -> Option<String> {
+    let of = |error: &kube::Error| match error {
+        kube::Error::Api(status) if status.code == 404 => {
+            format!("it is not served in the version that this program speaks ({})", status.message.trim())
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    };
+    match error {
+        watcher::Error::InitialListFailed(error) => Some(format!("cannot be listed: {}", of(error))),
+        watcher::Error::WatchStartFailed(error) => Some(format!("cannot be watched: {}", of(error))),
+        watcher::Error::WatchError(status) if status.code == 410 => None,
+        watcher::Error::WatchError(status) => Some(format!("the watch failed: {}", status.message)),
+        watcher::Error::WatchFailed(error) => Some(format!("the watch was cut: {}", of(error))),
+        watcher::Error::NoResourceVersion => Some("cannot be watched: the list has no resourceVersion".to_owned()),
+    }
+}
 
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
-    /// deleted once the new list is complete.
+    /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
         let mut events = std::pin::pin!(watcher(api, config));
         let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
         while let Some(event) = events.next().await {
-            if let Ok(event) = event {
-                pause = RETRY_BASE;
-                self.handle(event, &mut listed);
-            } else {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(RETRY_MAX);
+            match event {
+                Ok(event) => {
+                    pause = RETRY_BASE;
+                    self.note(None);
+                    self.handle(event, &mut listed);
+                }
+                Err(error) => {
+                    if let Some(told) = told(&error) {
+                        self.note(Some(told));
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
             }
         }
     }

@@ -4,11 +4,16 @@
 
 mod bench;
 mod control_plane;
+mod faults;
 mod federation;
 mod modes;
 mod process;
+mod proxy;
 mod scenarios;
 mod servers;
+mod sidecar;
+mod soundness;
+mod storm;
 mod wait;
 
 use std::path::PathBuf;
@@ -60,7 +65,8 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&arguments.root)?;
-    let site = federation::Site { servers, program: arguments.program, root: arguments.root };
+    let program = arguments.program.canonicalize()?;
+    let site = federation::Site { servers, program, root: arguments.root };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Run { filter } => {

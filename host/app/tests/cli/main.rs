@@ -1,6 +1,7 @@
 //! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod configuration;
 mod interpret;
 mod journal;
 mod plugin;
