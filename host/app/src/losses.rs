@@ -9,7 +9,7 @@ use bulkhead::render;
 use bulkhead::what_if::{self, Answer, Question};
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::engines::EngineArguments;
 use crate::exit;
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let mut flags = arguments.settings.over(&Map::new())?;
+    let mut flags = arguments.settings.flags()?;
     if let Some(rate) = arguments.rate {
         flags.resource_eviction_rate = rate;
         flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;

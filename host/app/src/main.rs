@@ -1,10 +1,14 @@
 //! The `bulkhead` program.
 
+mod access;
+mod config;
 mod crds;
 mod decisions;
+mod doctor;
 mod drain;
 mod engines;
 mod exit;
+mod expiry;
 mod interpret;
 mod join;
 mod losses;
@@ -17,7 +21,7 @@ mod trials;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Failover runtime for Karmada-style multi-cluster Kubernetes, and a host for policy plugins.
 #[derive(Parser)]
@@ -34,6 +38,9 @@ enum Command {
     Run(Box<run::Arguments>),
     Agent(Box<run::agent::AgentArguments>),
     Top(top::Arguments),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    Doctor(Box<doctor::DoctorArguments>),
     Crds(crds::Arguments),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
@@ -48,12 +55,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let mut command = Arguments::command();
+    let words: Vec<_> = std::env::args_os().collect();
+    let given = config::parse(&command, &words).unwrap_or_else(|error| error.exit());
+    let arguments = Arguments::from_arg_matches(&given.matches);
+    match arguments.unwrap_or_else(|error| error.format(&mut command).exit()).command {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Agent(arguments) => run::agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Config(command) => config::run(&command, &given),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),

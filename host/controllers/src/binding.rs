@@ -105,7 +105,7 @@ impl Reconcile for BindingController {
             }
         }
         if let Some(error) = first_error {
-            let message = format!("Failed to sync work: {error}");
+            let message = format!("Failed to sync work: {}", error.describe());
             context.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
             return Err(error);
         }

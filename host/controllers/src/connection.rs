@@ -1,11 +1,15 @@
-//! Connections to real API servers: limits on how long one may keep us waiting, and the permit that writes need.
+//! Connections to real API servers: limits on how long one may keep us waiting, the permit that writes need, and a
+//! count of the answers.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::{Either, Ready, ready};
-use http::{Method, Request};
+use http::header::USER_AGENT;
+use http::{HeaderValue, Method, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::Instant;
@@ -99,15 +103,80 @@ impl WritePermit {
     }
 }
 
-/// A client whose requests are bounded in time and whose writes need the permit.
+/// What API servers call this program: it is the manager of the fields that it writes, and the agent in audit logs.
+pub const FIELD_MANAGER: &str = "bulkhead";
+
+/// How often API servers answered with which HTTP status; 0 is for requests that nothing answered.
+#[derive(Debug, Default)]
+pub struct Answers(Mutex<BTreeMap<u16, u64>>);
+
+impl Answers {
+    fn count(&self, code: u16) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
+    }
+
+    /// Every status so far, with how often it came.
+    pub fn counts(&self) -> Vec<(u16, u64)> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.iter().map(|(code, count)| (*code, *count)).collect()
+    }
+}
+
+/// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted.
 ///
 /// # Errors
 ///
 /// When the configuration cannot be used, for example because of a certificate that does not parse.
-pub fn connect(mut config: Config, permit: &WritePermit) -> kube::Result<Client> {
+pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT_TIME_MAX);
+    let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((USER_AGENT, agent));
     let stack = ClientBuilder::try_from(config)?;
-    Ok(stack.with_layer(&TimeoutLayer::new(ANSWER_TIME_MAX)).with_layer(&Permitted(permit.clone())).build())
+    let counted = Counted(Arc::clone(answers));
+    Ok(stack
+        .with_layer(&TimeoutLayer::new(ANSWER_TIME_MAX))
+        .with_layer(&counted)
+        .with_layer(&Permitted(permit.clone()))
+        .build())
+}
+
+/// Puts [`CountedService`] around a service.
+struct Counted(Arc<Answers>);
+
+struct CountedService<S> {
+    inner: S,
+    answers: Arc<Answers>,
+}
+
+impl<S> Layer<S> for Counted {
+    type Service = CountedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        CountedService { inner, answers: Arc::clone(&self.0) }
+    }
+}
+
+impl<S, B> Service<Request<Body>> for CountedService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (answer, answers) = (self.inner.call(request), Arc::clone(&self.answers));
+        Box::pin(async move {
+            let answer = answer.await;
+            answers.count(answer.as_ref().map_or(0, |response| response.status().as_u16()));
+            answer
+        })
+    }
 }
 
 /// Puts [`PermittedService`] around a service.
@@ -149,7 +218,6 @@ where
 
 #[cfg(test)]
 mod tests {
-    use http::Response;
     use tower::{ServiceExt, service_fn};
 
     use super::*;
@@ -172,6 +240,23 @@ mod tests {
             assert!(!answered(&permit, method).await);
         }
         assert!(answered(&permit, Method::GET).await);
+    }
+
+    #[tokio::test]
+    async fn answers_are_counted_by_status_and_so_is_silence() {
+        let answers = Arc::<Answers>::default();
+        let server = service_fn(|request: Request<Body>| async move {
+            match request.uri().path() {
+                "/silent" => Err(BoxError::from("nobody")),
+                "/busy" => Ok(Response::builder().status(429).body(()).unwrap()),
+                _ => Ok(Response::new(())),
+            }
+        });
+        for path in ["/", "/busy", "/", "/silent"] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let _ = Counted(Arc::clone(&answers)).layer(server).oneshot(request).await;
+        }
+        assert_eq!(answers.counts(), [(0, 1), (200, 2), (429, 1)]);
     }
 
     #[tokio::test]

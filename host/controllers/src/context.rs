@@ -22,7 +22,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::clock::Clock;
-use crate::controller::Error;
+use crate::controller::{Error, ErrorClass};
 use crate::dynamic::DynamicStores;
 use crate::events::Events;
 use crate::flags::Flags;
@@ -30,7 +30,7 @@ use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
 use crate::scheduler::WriteBudget;
-use crate::store::{Key, Store};
+use crate::store::{InformerState, Key, Store};
 use crate::webhook::Webhooks;
 use crate::write::Writer;
 
@@ -159,6 +159,28 @@ impl Default for Stores {
 }
 
 impl Stores {
+    /// How the informers are doing that watch for these controllers, by plural and group.
+    pub fn informers(&self, scope: &Scope) -> Vec<(String, InformerState)> {
+        fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
+            (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
+        }
+        let mut all = vec![one(&self.clusters), one(&self.works)];
+        if *scope == Scope::Push {
+            all.extend([
+                one(&self.policies),
+                one(&self.cluster_policies),
+                one(&self.taint_policies),
+                one(&self.bindings),
+                one(&self.cluster_bindings),
+                one(&self.customizations),
+                one(&self.webhooks),
+                one(&self.eviction_pauses),
+                one(&self.cluster_drains),
+            ]);
+        }
+        all
+    }
+
     /// One cluster.
     pub fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
         self.clusters.get(&Key::new("", name))
@@ -166,10 +188,11 @@ impl Stores {
 }
 
 /// How often each operation failed, by controller and error. Bounded by the number of different texts, which
-/// is cut at [`Failures::KINDS_MAX`].
+/// is cut at [`Failures::KINDS_MAX`], and by the number of classes.
 #[derive(Default)]
 pub struct Failures {
     counts: Mutex<BTreeMap<(String, String), u64>>,
+    classes: Mutex<BTreeMap<(String, ErrorClass), u64>>,
     withheld: AtomicU64,
 }
 
@@ -183,6 +206,8 @@ impl Failures {
             self.withheld.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let class = (controller.to_owned(), error.class());
+        *self.classes.lock().unwrap_or_else(PoisonError::into_inner).entry(class).or_default() += 1;
         // Who lost a race is of no interest, only how often it happens.
         let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
         let mut failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,6 +221,12 @@ impl Failures {
     pub fn counts(&self) -> Vec<(String, String, u64)> {
         let failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         failures.iter().map(|((controller, error), count)| (controller.clone(), error.clone(), *count)).collect()
+    }
+
+    /// The same by controller and class.
+    pub fn classes(&self) -> Vec<(String, ErrorClass, u64)> {
+        let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        classes.iter().map(|((controller, class), count)| (controller.clone(), *class, *count)).collect()
     }
 
     /// Writes that were decided and not sent, because this process only reports.

@@ -18,7 +18,7 @@ pub enum Action {
     After(Duration),
 }
 
-/// Why a reconcile did not get through. All of these are retried with back-off.
+/// Why a reconcile did not get through. All are retried with back-off but those that last: they wait for a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API refused or did not answer.
@@ -37,7 +37,90 @@ pub enum Error {
     Undecided(String),
 }
 
+/// Sorts of errors, for metrics: there are few of them, and what each one says is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ErrorClass {
+    /// Another writer was faster.
+    Conflict,
+    /// The account may not do it.
+    Forbidden,
+    /// The API server does not know the account.
+    Unauthorized,
+    /// The object or its kind is not there.
+    NotFound,
+    /// The API server does not take the object.
+    Invalid,
+    /// The object is larger than an API server or its store takes.
+    TooLarge,
+    /// Too many requests.
+    Throttled,
+    /// The API server failed.
+    ServerError,
+    /// Nobody answered.
+    NoAnswer,
+    /// The process may not write at present.
+    NotPermitted,
+    /// Something has to happen first.
+    NotYet,
+    /// The decision could not be made.
+    Undecided,
+}
+
+impl ErrorClass {
+    /// Its name as the value of a label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Forbidden => "forbidden",
+            Self::Unauthorized => "unauthorized",
+            Self::NotFound => "not-found",
+            Self::Invalid => "invalid",
+            Self::TooLarge => "too-large",
+            Self::Throttled => "throttled",
+            Self::ServerError => "server-error",
+            Self::NoAnswer => "no-answer",
+            Self::NotPermitted => "not-permitted",
+            Self::NotYet => "not-yet",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    fn of_status(code: u16, message: &str) -> Self {
+        // etcd's limit comes as a 500, that of the API server as a 413.
+        if code == 413 || message.contains("request is too large") || message.contains("Request entity too large") {
+            return Self::TooLarge;
+        }
+        match code {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            429 => Self::Throttled,
+            400..=499 => Self::Invalid,
+            _ => Self::ServerError,
+        }
+    }
+}
+
 impl Error {
+    /// What sort of error it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotYet(_) => ErrorClass::NotYet,
+            Self::Undecided(_) => ErrorClass::Undecided,
+            Self::Api { source, .. } => match &**source {
+                kube::Error::Api(status) => ErrorClass::of_status(status.code, &status.message),
+                kube::Error::Service(error) if error.is::<WriteRefused>() => ErrorClass::NotPermitted,
+                _ => ErrorClass::NoAnswer,
+            },
+        }
+    }
+
+    /// Whether trying again would end the same way: what is too large stays so until somebody changes it.
+    pub fn is_lasting(&self) -> bool {
+        self.class() == ErrorClass::TooLarge
+    }
+
     /// Wraps an API error.
     pub fn api(operation: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let operation = operation.into();
@@ -106,7 +189,8 @@ pub(crate) async fn run<K, F, Fut>(
                 // Whoever lost a race has only to look again; that is no failure to back off from.
                 let lost_race = outcome.as_ref().is_err_and(Error::is_conflict);
                 let withheld = outcome.as_ref().is_err_and(Error::is_withheld);
-                queue.done(&key, outcome.is_err() && !lost_race && !withheld);
+                let lasting = outcome.as_ref().is_err_and(Error::is_lasting);
+                queue.done(&key, outcome.is_err() && !lost_race && !withheld && !lasting);
                 match outcome {
                     Ok(Action::After(delay)) => queue.add_after(key, delay),
                     Err(_) if lost_race => queue.add_after(key, AFTER_CONFLICT),
@@ -121,5 +205,55 @@ pub(crate) async fn run<K, F, Fut>(
         if error.is_panic() {
             std::panic::resume_unwind(error.into_panic());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> Error {
+        let status = Status::failure(message, "").with_code(code);
+        Error::api("writing Work a")(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn errors_are_sorted_into_few_classes() {
+        let check =
+            |code, message, expected: &str| assert_eq!(refused(code, message).class().name(), expected, "{code}");
+        check(409, "somebody was faster", "conflict");
+        check(403, "clusters is forbidden", "forbidden");
+        check(413, "no", "too-large");
+        check(500, "etcdserver: request is too large", "too-large");
+        check(500, "boom", "server-error");
+        check(503, "starting", "server-error");
+        check(429, "slow down", "throttled");
+        check(422, "spec.x: Invalid value", "invalid");
+        let unanswered = Error::api("reading")(kube::Error::Service("connection refused".into()));
+        assert_eq!(unanswered.class().name(), "no-answer");
+        let withheld = Error::api("writing")(kube::Error::Service(Box::new(WriteRefused::LeaseRanOut)));
+        assert_eq!(withheld.class().name(), "not-permitted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_large_waits_for_a_change_and_the_rest_is_tried_again() {
+        let attempts = async |error: fn() -> Error| {
+            let (queue, attempts) = (Arc::<WorkQueue<u8>>::default(), Arc::new(AtomicUsize::new(0)));
+            queue.add(1);
+            let counted = Arc::clone(&attempts);
+            let reconcile = move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                async move { Err(error()) }
+            };
+            let _ =
+                tokio::time::timeout(Duration::from_secs(60), run(Arc::clone(&queue), 1, reconcile, |_, _| {})).await;
+            attempts.load(Ordering::Relaxed)
+        };
+        assert_eq!(attempts(|| refused(413, "too large")).await, 1);
+        assert!(attempts(|| refused(503, "starting")).await > 5);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
-use bulkhead_plugin::{Customization, EntryPoint, Layer, load_customizations};
+use bulkhead_plugin::{Customization, EntryPoint, Layer, LoadedCustomizations, Registry, load_customizations};
 use kube::ResourceExt;
 
 use crate::context::{Context, Record, about, input, subject};
@@ -33,8 +33,7 @@ pub(crate) async fn run(context: Context) {
 /// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stand.
 fn load(context: &Context) {
     let customizations = context.stores.customizations.list();
-    let sets: Vec<_> = customizations.iter().map(|customization| set_of(customization)).collect();
-    let outcome = load_customizations(&sets, &|source| context.registry.load(source));
+    let outcome = install(&context.registry, customizations.iter().map(AsRef::as_ref));
     for customization in &customizations {
         let name = customization.name_any();
         let target = &customization.spec.target;
@@ -54,7 +53,17 @@ fn load(context: &Context) {
             report(context, customization, EventType::Normal, "CustomizationLoaded", &message);
         }
     }
-    context.registry.replace(Layer::Customizations, outcome.policies);
+}
+
+/// Loads customizations into a registry, in place of those before, and returns what is to be said about them.
+pub fn install<'c>(
+    registry: &Registry,
+    customizations: impl Iterator<Item = &'c ResourceInterpreterCustomization>,
+) -> LoadedCustomizations {
+    let sets: Vec<_> = customizations.map(set_of).collect();
+    let mut outcome = load_customizations(&sets, &|source| registry.load(source));
+    registry.replace(Layer::Customizations, std::mem::take(&mut outcome.policies));
+    outcome
 }
 
 fn report(

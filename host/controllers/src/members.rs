@@ -13,7 +13,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::Value;
 
-use crate::connection::{WritePermit, connect};
+use crate::connection::{Answers, WritePermit, connect};
 use crate::context::{MemberError, Members};
 use crate::controller::{self, Action, Error};
 use crate::queue::WorkQueue;
@@ -31,6 +31,7 @@ pub struct MemberClients {
     clusters: Arc<Store<Cluster>>,
     known: Mutex<BTreeMap<String, Known>>,
     permit: WritePermit,
+    answers: Arc<Answers>,
 }
 
 /// The one member that an agent works in.
@@ -85,8 +86,8 @@ impl std::fmt::Debug for Credentials {
 
 impl MemberClients {
     /// No clients yet; [`run`](Self::run) makes them.
-    pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit) -> Arc<Self> {
-        Arc::new(Self { hub, clusters, known: Mutex::default(), permit })
+    pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit, answers: Arc<Answers>) -> Arc<Self> {
+        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, answers })
     }
 
     /// Keeps the clients in step with Clusters and Secrets, for ever.
@@ -112,15 +113,10 @@ impl MemberClients {
             self.lock().remove(&key.name);
             return Ok(Action::Wait);
         };
-        let source = Source {
-            endpoint: cluster.spec.api_endpoint.clone(),
-            insecure: cluster.spec.rest.get("insecureSkipTLSVerification").and_then(Value::as_bool).unwrap_or(false),
-            proxy: cluster.spec.rest.get("proxyURL").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            secret: self.credentials(&cluster).await?,
-        };
+        let source = Source::of(&self.hub, &cluster).await?;
         let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
         if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
-            let client = source.connect(&self.permit);
+            let client = source.connect(&self.permit, &self.answers);
             self.lock().insert(key.name.clone(), Known { made_of: source, client });
         }
         Ok(Action::After(again))
@@ -129,33 +125,62 @@ impl MemberClients {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// What the Secret holds; the inner error is for the Cluster's condition, the outer one means that the control
-    /// plane did not answer, which says nothing about the member.
-    async fn credentials(&self, cluster: &Cluster) -> Result<Result<Credentials, String>, Error> {
-        let name = cluster.name_any();
-        let reference = |field| cluster.spec.secret_ref.as_ref()?.get(field)?.as_str().filter(|text| !text.is_empty());
-        let (Some(namespace), Some(secret_name)) = (reference("namespace"), reference("name")) else {
-            return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef wants namespace and name")));
-        };
-        let api: Api<Secret> = Api::namespaced(self.hub.clone(), namespace);
-        let secret = api.get_opt(secret_name).await;
-        let secret = secret.map_err(Error::api(format!("reading the Secret {namespace}/{secret_name}")))?;
-        let Some(secret) = secret else {
-            return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} does not exist")));
-        };
-        let data = secret.data.unwrap_or_default();
-        let token = data.get("token").and_then(|token| std::str::from_utf8(&token.0).ok()).unwrap_or_default().trim();
-        if token.is_empty() {
-            return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} has no token")));
-        }
-        let ca_bundle = data.get("caBundle").map(|bundle| bundle.0.clone()).unwrap_or_default();
-        Ok(Ok(Credentials { token: token.to_owned(), ca_bundle }))
+/// What the Secret of a Push member holds; the inner error is for the Cluster's condition, the outer one means that
+/// the control plane did not answer, which says nothing about the member.
+async fn credentials(hub: &Client, cluster: &Cluster) -> Result<Result<Credentials, String>, Error> {
+    let name = cluster.name_any();
+    let reference = |field| cluster.spec.secret_ref.as_ref()?.get(field)?.as_str().filter(|text| !text.is_empty());
+    let (Some(namespace), Some(secret_name)) = (reference("namespace"), reference("name")) else {
+        return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef wants namespace and name")));
+    };
+    let api: Api<Secret> = Api::namespaced(hub.clone(), namespace);
+    let secret = api.get_opt(secret_name).await;
+    let secret = secret.map_err(Error::api(format!("reading the Secret {namespace}/{secret_name}")))?;
+    let Some(secret) = secret else {
+        return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} does not exist")));
+    };
+    let data = secret.data.unwrap_or_default();
+    let token = data.get("token").and_then(|token| std::str::from_utf8(&token.0).ok()).unwrap_or_default().trim();
+    if token.is_empty() {
+        return Ok(Err(format!("the Secret {namespace}/{secret_name} of cluster {name} has no token")));
     }
+    let ca_bundle = data.get("caBundle").map(|bundle| bundle.0.clone()).unwrap_or_default();
+    Ok(Ok(Credentials { token: token.to_owned(), ca_bundle }))
+}
+
+/// What it takes to reach a Push member.
+pub struct MemberAccess {
+    /// A client that may only read, or why there is none.
+    pub client: Result<Client, String>,
+    /// The authorities that its certificate is checked against, PEM; empty without a check.
+    pub ca_bundle: Vec<u8>,
+}
+
+/// Makes the client of a Push member as [`MemberClients`] does, once.
+///
+/// # Errors
+///
+/// When the control plane does not let its Secret be read.
+pub async fn member_access(hub: &Client, cluster: &Cluster) -> Result<MemberAccess, Error> {
+    let source = Source::of(hub, cluster).await?;
+    let ca_bundle = source.secret.as_ref().map(|secret| secret.ca_bundle.clone()).unwrap_or_default();
+    Ok(MemberAccess { client: source.connect(&WritePermit::report_only(), &Arc::default()), ca_bundle })
 }
 
 impl Source {
-    fn connect(&self, permit: &WritePermit) -> Result<Client, String> {
+    async fn of(hub: &Client, cluster: &Cluster) -> Result<Self, Error> {
+        let rest = &cluster.spec.rest;
+        Ok(Self {
+            endpoint: cluster.spec.api_endpoint.clone(),
+            insecure: rest.get("insecureSkipTLSVerification").and_then(Value::as_bool).unwrap_or(false),
+            proxy: rest.get("proxyURL").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            secret: credentials(hub, cluster).await?,
+        })
+    }
+
+    fn connect(&self, permit: &WritePermit, answers: &Arc<Answers>) -> Result<Client, String> {
         let credentials = self.secret.as_ref().map_err(String::clone)?;
         if self.endpoint.is_empty() {
             return Err("spec.apiEndpoint is empty".to_owned());
@@ -172,7 +197,7 @@ impl Source {
             let proxy = self.proxy.parse().map_err(|error| format!("spec.proxyURL {}: {error}", self.proxy))?;
             config.proxy_url = Some(proxy);
         }
-        connect(config, permit).map_err(|error| error.to_string())
+        connect(config, permit, answers).map_err(|error| error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use bulkhead_core::decide::eviction::BrakeState;
 use bulkhead_core::model::NodeSummary;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -72,6 +73,8 @@ pub struct Metrics {
     pub(crate) evict_success_rate: Family<ClusterLabels, Float>,
     pub(crate) cluster_fault_num: Gauge,
     pub(crate) cluster_fault_rate: Float,
+    /// Ours.
+    pub(crate) brake: Family<MemberLabels, Gauge>,
     /// Karmada's metrics of clusters.
     pub(crate) cluster_ready: Family<MemberLabels, Gauge>,
     pub(crate) cluster_nodes: Family<MemberLabels, Gauge>,
@@ -105,6 +108,7 @@ impl Default for Metrics {
             evict_success_rate: Family::default(),
             cluster_fault_num: Gauge::default(),
             cluster_fault_rate: Float::default(),
+            brake: Family::default(),
             cluster_ready: Family::default(),
             cluster_nodes: Family::default(),
             cluster_ready_nodes: Family::default(),
@@ -142,6 +146,8 @@ impl Metrics {
         registry.register("evict_success_rate", success, self.evict_success_rate.clone());
         registry.register("cluster_fault_num", "Clusters that are not ready", self.cluster_fault_num.clone());
         registry.register("cluster_fault_rate", "The same as a share of all", self.cluster_fault_rate.clone());
+        let brake = "What the brake does to evictions from a cluster: 0 nothing, 1 slows, 2 stops them";
+        registry.register("bulkhead_eviction_brake", brake, self.brake.clone());
         registry.register("cluster_ready_state", "1 if the cluster is ready", self.cluster_ready.clone());
         registry.register("cluster_node_number", "Nodes of the cluster", self.cluster_nodes.clone());
         let ready_nodes = "Nodes of the cluster that are ready";
@@ -163,6 +169,7 @@ impl Metrics {
         self.cluster_ready.remove(&labels);
         self.cluster_nodes.remove(&labels);
         self.cluster_ready_nodes.remove(&labels);
+        self.brake.remove(&labels);
         let labels = ClusterLabels { cluster_name: name.to_owned() };
         self.evict_total.remove(&labels);
         self.evict_rate.remove(&labels);
@@ -183,6 +190,16 @@ impl Metrics {
     pub(crate) fn ready(&self, cluster: &str, is_ready: bool) {
         let labels = MemberLabels { member_cluster: cluster.to_owned() };
         self.cluster_ready.get_or_create(&labels).set(is_ready.into());
+    }
+
+    /// The brake lets evictions from a cluster go, slows or stops them.
+    pub(crate) fn brake(&self, cluster: &str, state: BrakeState) {
+        let labels = MemberLabels { member_cluster: cluster.to_owned() };
+        self.brake.get_or_create(&labels).set(match state {
+            BrakeState::Open => 0,
+            BrakeState::Slowed => 1,
+            BrakeState::Stopped | BrakeState::Held => 2,
+        });
     }
 
     /// So many clusters are not ready, which is that share of all.

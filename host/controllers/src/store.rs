@@ -6,14 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::turn::{Turn, Turns, is_newer};
 
 /// Namespace (empty for cluster scope) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,41 +90,25 @@ pub struct Store<K> {
     handlers: Mutex<Vec<Weak<Handler<K>>>>,
     index_by: Option<IndexBy<K>>,
     turns: Turns,
+    trouble: Mutex<Trouble>,
 }
 
-/// A lock for each object that is being written, or is waited for.
-type Turns = Arc<Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>>;
-
-/// Nobody else of this process writes the object while this lives.
-pub(crate) struct Turn {
-    turns: Turns,
-    key: Key,
-    guard: Option<OwnedMutexGuard<()>>,
+/// What went wrong with an informer.
+#[derive(Default)]
+struct Trouble {
+    errors: u64,
+    last: Option<(String, Instant)>,
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.guard.take();
-        let mut turns = unpoisoned(&self.turns);
-        if turns.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
-            turns.remove(&self.key);
-        }
-    }
-}
-
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The order of two versions; none if one of them is no number (Kubernetes promises that they are, from 1.35 on).
-fn order<K: Resource>(left: &K, right: &K) -> Option<std::cmp::Ordering> {
-    let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
-    Some(version(left)?.cmp(&version(right)?))
-}
-
-/// Whether the second one is a newer version of the same object.
-pub(crate) fn is_newer<K: Resource>(known: &K, other: &K) -> bool {
-    known.meta().uid == other.meta().uid && order(known, other).is_some_and(std::cmp::Ordering::is_lt)
+/// How an informer is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InformerState {
+    /// Whether everything that was there when it started is known.
+    pub listed: bool,
+    /// Why it cannot list or watch at present.
+    pub trouble: Option<String>,
+    /// How often a list or a watch failed so far.
+    pub errors: u64,
 }
 
 struct Objects<K> {
@@ -153,6 +140,7 @@ impl<K: Resource + 'static> Store<K> {
             handlers: Mutex::default(),
             index_by,
             turns: Turns::default(),
+            trouble: Mutex::default(),
         })
     }
 
@@ -163,6 +151,20 @@ impl<K: Resource + 'static> Store<K> {
     /// Whether everything that was there when the informer started is known, so that what is not known is not there.
     pub fn is_listed(&self) -> bool {
         *self.listed.borrow()
+    }
+
+    /// How its informer is doing.
+    pub fn informer(&self) -> InformerState {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = trouble.last.as_ref().filter(|(_, at)| at.elapsed() < TROUBLE_LASTS);
+        InformerState { listed: self.is_listed(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
+    }
+
+    /// Notes that a list or a watch failed, or with none that one worked.
+    fn note(&self, trouble: Option<String>) {
+        let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.errors += u64::from(trouble.is_some());
+        noted.last = trouble.map(|text| (text, Instant::now()));
     }
 
     /// Waits until [`Store::is_listed`].
@@ -201,13 +203,13 @@ impl<K: Resource + 'static> Store<K> {
         for object in self.list() {
             handler(&Change::Added(&object));
         }
-        unpoisoned(&self.handlers).push(Arc::downgrade(&handler));
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handler));
         Subscription(handler)
     }
 
     fn notify(&self, change: &Change<'_, K>) {
         let handlers: Vec<_> = {
-            let mut handlers = unpoisoned(&self.handlers);
+            let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
             handlers.retain(|handler| handler.strong_count() > 0);
             handlers.iter().filter_map(Weak::upgrade).collect()
         };
@@ -218,9 +220,7 @@ impl<K: Resource + 'static> Store<K> {
 
     /// Waits until nobody else of this process writes the object, in the order of asking.
     pub(crate) async fn turn(&self, key: &Key) -> Turn {
-        let turn = Arc::clone(unpoisoned(&self.turns).entry(key.clone()).or_default());
-        let guard = Some(turn.lock_owned().await);
-        Turn { turns: Arc::clone(&self.turns), key: key.clone(), guard }
+        self.turns.take(key).await
     }
 
     /// Learns what a write answered. An object that is not known stays unknown: it may be gone again by now, and only
@@ -283,23 +283,52 @@ impl<K: Resource + 'static> Store<K> {
 const RETRY_BASE: Duration = Duration::from_millis(800);
 /// Longest pause between attempts to list or watch.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// For how long a failure counts: a watch that works again says nothing until something happens, and one that does not
+/// fails again within that time.
+const TROUBLE_LASTS: Duration = Duration::from_secs(75);
+
+/// What a failed list or watch is told as; none where that is how it goes: a watch that is too old begins anew.
+fn told(error: &watcher::Error) -> Option<String> {
+    let of = |error: &kube::Error| match error {
+        kube::Error::Api(status) if status.code == 404 => {
+            format!("it is not served in the version that this program speaks ({})", status.message.trim())
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    };
+    match error {
+        watcher::Error::InitialListFailed(error) => Some(format!("cannot be listed: {}", of(error))),
+        watcher::Error::WatchStartFailed(error) => Some(format!("cannot be watched: {}", of(error))),
+        watcher::Error::WatchError(status) if status.code == 410 => None,
+        watcher::Error::WatchError(status) => Some(format!("the watch failed: {}", status.message)),
+        watcher::Error::WatchFailed(error) => Some(format!("the watch was cut: {}", of(error))),
+        watcher::Error::NoResourceVersion => Some("cannot be watched: the list has no resourceVersion".to_owned()),
+    }
+}
 
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
-    /// deleted once the new list is complete.
+    /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
         let mut events = std::pin::pin!(watcher(api, config));
         let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
         while let Some(event) = events.next().await {
-            if let Ok(event) = event {
-                pause = RETRY_BASE;
-                self.handle(event, &mut listed);
-            } else {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(RETRY_MAX);
+            match event {
+                Ok(event) => {
+                    pause = RETRY_BASE;
+                    self.note(None);
+                    self.handle(event, &mut listed);
+                }
+                Err(error) => {
+                    if let Some(told) = told(&error) {
+                        self.note(Some(told));
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
             }
         }
     }

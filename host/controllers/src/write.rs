@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::controller::{Error, is_conflict, is_not_found};
-use crate::store::{Key, Store, Turn, is_newer};
+use crate::store::{Key, Store};
+use crate::turn::{Turn, is_newer};
 
 /// Attempts at a status write before the reconcile is given back to its queue.
 const STATUS_ATTEMPTS_MAX: usize = 5;

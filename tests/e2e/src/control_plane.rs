@@ -42,7 +42,6 @@ pub(crate) struct ControlPlane {
     server: Option<Process>,
     beside: Vec<Process>,
     /// Dropped last, because an API server without it hangs.
-    #[expect(dead_code, reason = "held until the control plane is dropped")]
     etcd: Process,
 }
 
@@ -157,11 +156,25 @@ impl ControlPlane {
 
     /// A kubeconfig for a user with a token.
     pub(crate) fn write_kubeconfig(&self, user: &str, token: &str) -> anyhow::Result<PathBuf> {
+        self.write_kubeconfig_for(&format!("https://127.0.0.1:{}", self.port), user, token)
+    }
+
+    /// A kubeconfig for the user [`ADMIN`] at another address than that of the API server.
+    pub(crate) fn kubeconfig_for(&self, address: &str) -> anyhow::Result<PathBuf> {
+        let (_, port) = address.rsplit_once(':').context("the address has a port")?;
+        let written = self.write_kubeconfig_for(address, ADMIN, ADMIN)?;
+        let path = self.directory.join(format!("kubeconfig-at-{port}"));
+        fs::rename(written, &path)?;
+        self.write_kubeconfig(ADMIN, ADMIN)?;
+        Ok(path)
+    }
+
+    fn write_kubeconfig_for(&self, address: &str, user: &str, token: &str) -> anyhow::Result<PathBuf> {
         let text = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "e2e", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.port),
+                "server": address,
                 "certificate-authority": self.directory.join("certificates/apiserver.crt"),
             }}],
             "users": [{"name": user, "user": {"token": token}}],
@@ -206,6 +219,21 @@ impl ControlPlane {
         if let Some(mut server) = self.server.take() {
             server.kill();
         }
+    }
+
+    /// Kills etcd and the API server, and starts them again.
+    pub(crate) async fn restart(&mut self) -> anyhow::Result<()> {
+        self.kill_api_server();
+        self.etcd.restart()?;
+        self.start_api_server().await
+    }
+
+    /// Starts the API server again with another certificate, from another authority, and what runs beside it too.
+    pub(crate) async fn replace_certificate(&mut self) -> anyhow::Result<()> {
+        self.kill_api_server();
+        fs::remove_dir_all(self.directory.join("certificates")).context("removing the certificates")?;
+        self.start_api_server().await?;
+        self.beside.iter_mut().try_for_each(Process::restart)
     }
 
     /// Stops the API server: connections are accepted, and nothing answers.

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
 use crate::control_plane::{ControlPlane, Role};
-use crate::process::Process;
+use crate::process::{Process, Supervisor};
 use crate::servers::Servers;
 use crate::wait;
 
@@ -117,6 +117,11 @@ impl<'s> Federation<'s> {
         Ok(federation)
     }
 
+    /// Joins a member again, with the credentials that it has now.
+    pub(crate) fn rejoin(&mut self, name: &str) -> anyhow::Result<()> {
+        self.join(name, false)
+    }
+
     fn join(&mut self, name: &str, pull: bool) -> anyhow::Result<()> {
         let member = self.members.get(name).context("there is no such member")?.kubeconfig();
         let (hub, member) = (self.hub.kubeconfig().display().to_string(), member.display().to_string());
@@ -161,28 +166,80 @@ impl<'s> Federation<'s> {
     /// Starts another `bulkhead run` in a mode, with the role that `host/deploy` has for it, and more arguments. Returns
     /// the user that the audit log knows it by.
     pub(crate) async fn start_bulkhead_in(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<String> {
-        let roles = self.site.root.join("host/deploy/chart/rbac");
-        let path = |name: &str| roles.join(name).display().to_string();
-        self.kubectl(&["apply", "-f", &path("account.yaml")])?;
-        self.kubectl(&["apply", "-k", &path(mode)])?;
+        self.apply_role(mode)?;
+        self.start_bulkhead_as_account(mode, more).await?;
+        Ok("system:serviceaccount:karmada-system:bulkhead".to_owned())
+    }
+
+    fn rbac(&self, name: &str) -> String {
+        self.site.root.join("host/deploy/chart/rbac").join(name).display().to_string()
+    }
+
+    /// Makes the account of `host/deploy`, with the role of a mode.
+    pub(crate) fn apply_role(&self, mode: &str) -> anyhow::Result<()> {
+        self.kubectl(&["apply", "-f", &self.rbac("account.yaml")])?;
+        self.kubectl(&["apply", "-k", &self.rbac(mode)]).map(drop)
+    }
+
+    /// Takes the role of a mode from the account.
+    pub(crate) fn remove_role(&self, mode: &str) -> anyhow::Result<()> {
+        self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"]).map(drop)
+    }
+
+    /// Takes one verb out of the role of a mode.
+    pub(crate) fn take_verb(&self, mode: &str, resource: &str, group: &str, verb: &str) -> anyhow::Result<()> {
+        let name = format!("bulkhead-{mode}");
+        let text = self.kubectl(&["get", "clusterrole", &name, "-o", "json"])?;
+        let mut role: serde_json::Value = serde_json::from_str(&text)?;
+        let has = |list: &serde_json::Value, wanted: &str| {
+            list.as_array().is_some_and(|list| list.iter().any(|item| item == wanted))
+        };
+        let mut taken = 0;
+        for rule in role["rules"].as_array_mut().into_iter().flatten() {
+            if has(&rule["apiGroups"], group) && has(&rule["resources"], resource) && has(&rule["verbs"], verb) {
+                let verbs = rule["verbs"].as_array_mut().context("verbs is a list")?;
+                verbs.retain(|known| known != verb);
+                taken += 1;
+            }
+        }
+        anyhow::ensure!(taken == 1, "the role {name} has {verb} {resource}.{group} {taken} times");
+        self.kubectl_with(&["replace", "-f", "-"], &role.to_string()).map(drop)
+    }
+
+    /// Starts another `bulkhead run` in a mode with the account of `host/deploy`, whatever it may do.
+    pub(crate) async fn start_bulkhead_as_account(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<()> {
+        let token = self.account_token("bulkhead-token").await?;
+        let kubeconfig = self.hub.write_kubeconfig("bulkhead", &token)?;
+        let mode = format!("--mode={mode}");
+        let more: Vec<_> = std::iter::once(mode.as_str()).chain(more.iter().copied()).collect();
+        self.start_bulkhead_with(&kubeconfig, &more)
+    }
+
+    /// The token in a Secret of the account, once it is made.
+    pub(crate) async fn account_token(&self, secret: &str) -> anyhow::Result<String> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "karmada-system");
         let mut token = String::new();
         wait::until("the account has a token", Duration::from_secs(30), async || {
-            let secret = secrets.get("bulkhead-token").await.map_err(|error| error.to_string())?;
+            let secret = secrets.get(secret).await.map_err(|error| error.to_string())?;
             let data = secret.data.and_then(|mut data| data.remove("token")).ok_or("it has none")?;
             token = String::from_utf8(data.0).map_err(|error| error.to_string())?;
             Ok(())
         })
         .await?;
-        let kubeconfig = self.hub.write_kubeconfig("bulkhead", &token)?;
-        let mode = format!("--mode={mode}");
-        let more: Vec<_> = std::iter::once(mode.as_str()).chain(more.iter().copied()).collect();
-        self.start_bulkhead_with(&kubeconfig, &more)?;
-        Ok("system:serviceaccount:karmada-system:bulkhead".to_owned())
+        Ok(token)
+    }
+
+    /// Starts `count` times `bulkhead run` with the settings of the first one, each of which is started again whenever it
+    /// ends.
+    pub(crate) fn supervise(&mut self, kubeconfig: &Path, count: usize) -> anyhow::Result<Supervisor> {
+        for _ in 0..count {
+            self.start_bulkhead_with(kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
+        }
+        Ok(Supervisor::of(self.bulkhead.split_off(self.bulkhead.len() - count)))
     }
 
     /// Starts another `bulkhead run` with the settings of the first one and more arguments.
-    fn start_bulkhead_with(&mut self, kubeconfig: &Path, more: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn start_bulkhead_with(&mut self, kubeconfig: &Path, more: &[&str]) -> anyhow::Result<()> {
         let mut arguments = vec![
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
@@ -200,13 +257,22 @@ impl<'s> Federation<'s> {
         &mut self.bulkhead
     }
 
-    /// The value of a metric of a process, all of its labels together.
-    pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
+    /// Where a process serves health and metrics.
+    fn address(&self, process: usize) -> anyhow::Result<String> {
         let process = self.bulkhead.get(process).context("there is no such process")?;
         let log = fs::read_to_string(process.log())?;
         let address = log.lines().find_map(|line| line.split_once("health and metrics at http://").map(|(_, at)| at));
-        let address = address.with_context(|| format!("{} names no address", process.log().display()))?;
-        let text = http_get(address, "/metrics").await?;
+        Ok(address.with_context(|| format!("{} names no address", process.log().display()))?.to_owned())
+    }
+
+    /// What `/readyz` of a process says.
+    pub(crate) async fn readiness(&self, process: usize) -> anyhow::Result<String> {
+        http_get(&self.address(process)?, "/readyz").await
+    }
+
+    /// The value of a metric of a process, all of its labels together.
+    pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
+        let text = http_get(&self.address(process)?, "/metrics").await?;
         let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
         Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
@@ -214,6 +280,13 @@ impl<'s> Federation<'s> {
     /// Runs `bulkhead` with arguments and returns what it prints.
     pub(crate) fn bulkhead(&self, arguments: &[&str]) -> anyhow::Result<String> {
         output(Command::new(&self.site.program).args(arguments), "")
+    }
+
+    /// Runs `bulkhead` with arguments, and returns its exit code and what it prints.
+    pub(crate) fn bulkhead_with_code(&self, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+        let output = Command::new(&self.site.program).args(arguments).output().context("running bulkhead")?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
     }
 
     /// Runs `kubectl` on the hub.
@@ -237,13 +310,15 @@ impl<'s> Federation<'s> {
 
     /// Waits until a member's Ready condition is as wanted; returns how long that took.
     pub(crate) async fn wait_ready(&self, name: &str, ready: bool) -> anyhow::Result<Duration> {
-        let api: Api<Cluster> = Api::all(self.client.clone());
         let what = format!("{name} is {}", if ready { "ready" } else { "not ready" });
-        wait::until(&what, Duration::from_secs(90), async || {
-            let cluster = api.get(name).await.map_err(|error| error.to_string())?.to_model();
-            if cluster.is_ready() == ready { Ok(()) } else { Err(format!("{:?}", cluster.ready())) }
-        })
-        .await
+        wait::until(&what, Duration::from_secs(90), async || self.is_ready(name, ready).await).await
+    }
+
+    /// Whether a member's Ready condition is as wanted.
+    pub(crate) async fn is_ready(&self, name: &str, ready: bool) -> Result<(), String> {
+        let api: Api<Cluster> = Api::all(self.client.clone());
+        let cluster = api.get(name).await.map_err(|error| error.to_string())?.to_model();
+        if cluster.is_ready() == ready { Ok(()) } else { Err(format!("{:?}", cluster.ready())) }
     }
 
     /// Waits until a binding has these replicas per cluster, all of them healthy and no eviction left.
@@ -307,7 +382,7 @@ impl<'s> Federation<'s> {
 }
 
 /// The body of an answer over plain HTTP.
-async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
+pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream =
         tokio::net::TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;

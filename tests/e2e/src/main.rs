@@ -4,14 +4,19 @@
 
 mod bench;
 mod control_plane;
+mod faults;
 mod federation;
 mod kubectl;
 mod modes;
 mod process;
+mod proxy;
 mod scenarios;
 mod servers;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
+mod sidecar;
+mod soundness;
+mod storm;
 mod wait;
 
 use std::path::PathBuf;
@@ -63,7 +68,8 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let servers = servers::build(&arguments.root)?;
-    let site = federation::Site { servers, program: arguments.program, root: arguments.root };
+    let program = arguments.program.canonicalize()?;
+    let site = federation::Site { servers, program, root: arguments.root };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Run { filter } => {

@@ -9,6 +9,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A program that runs. It is killed when this is dropped.
 pub(crate) struct Process {
+    folder: PathBuf,
+    program: PathBuf,
+    arguments: Vec<String>,
     child: Child,
     log: PathBuf,
 }
@@ -16,16 +19,21 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program whose output goes to a file.
     pub(crate) fn start(program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
-        let about = || format!("starting {}", program.display());
-        let file = File::options().create(true).append(true).open(&log).with_context(about)?;
-        let child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().with_context(about)?)
-            .stderr(file)
-            .spawn()
-            .with_context(about)?;
-        Ok(Self { child, log })
+        Self::start_in(Path::new("."), program, arguments, log)
+    }
+
+    /// The same in a folder.
+    pub(crate) fn start_in(folder: &Path, program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
+        let child = spawn(folder, program, arguments, &log)?;
+        let (folder, program, arguments) = (folder.to_path_buf(), program.to_path_buf(), arguments.to_vec());
+        Ok(Self { folder, program, arguments, child, log })
+    }
+
+    /// Starts it again, killed before if it runs; its log goes on.
+    pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
+        self.kill();
+        self.child = spawn(&self.folder, &self.program, &self.arguments, &self.log)?;
+        Ok(())
     }
 
     /// Where its output is.
@@ -48,6 +56,46 @@ impl Process {
     /// Whether it ended by itself.
     pub(crate) fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
+    let about = || format!("starting {}", program.display());
+    let file = File::options().create(true).append(true).open(log).with_context(about)?;
+    Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().with_context(about)?)
+        .stderr(file)
+        .spawn()
+        .with_context(about)
+}
+
+/// Processes that are started again when they end, as those of a Deployment. They end when this is dropped.
+pub(crate) struct Supervisor(tokio::task::JoinSet<()>);
+
+impl Supervisor {
+    /// Takes care of processes from now on.
+    pub(crate) fn of(mut processes: Vec<Process>) -> Self {
+        let mut task = tokio::task::JoinSet::new();
+        task.spawn(async move {
+            loop {
+                tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+                for process in &mut processes {
+                    // One that cannot be started is tried again, and shows in what the test waits for.
+                    if process.ended() {
+                        let _ = process.restart();
+                    }
+                }
+            }
+        });
+        Self(task)
+    }
+
+    /// Ends them.
+    pub(crate) async fn stop(mut self) {
+        self.0.shutdown().await;
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::{kubectl, modes, wait};
+use crate::{faults, kubectl, modes, sidecar, soundness, wait};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -26,6 +26,12 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("report writes nothing", |site| Box::pin(modes::report(site))),
         ("finish beside what Karmada keeps", |site| Box::pin(modes::beside(site, "finish", modes::FINISH))),
         ("evict beside what Karmada keeps", |site| Box::pin(modes::beside(site, "evict", modes::EVICT))),
+        ("the control plane fails in the middle of a storm", |site| Box::pin(faults::control_plane(site))),
+        ("credentials are replaced", |site| Box::pin(faults::credentials(site))),
+        ("killed over and over in a storm", |site| Box::pin(faults::kills(site))),
+        ("README's sidecar is installed word by word", |site| Box::pin(sidecar::follow(site))),
+        ("doctor finds what an installation lacks", |site| Box::pin(soundness::doctor(site))),
+        ("a mode with a verb less says which", |site| Box::pin(soundness::roles(site))),
         ("interpret answers what Karmada asks", |site| Box::pin(modes::interpret(site))),
     ]
 }

@@ -6,6 +6,7 @@ mod agent;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::Cluster;
@@ -75,7 +76,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
         let (file, context) = (&arguments.member_kubeconfig, arguments.member_context.clone());
         let member = hub::config_in("the member's kubeconfig", file, context).await?;
-        let client = connect(member.clone(), &WritePermit::unlimited())?;
+        let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
         let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
         refuse_twin(&hub.unguarded, &arguments.name, &id).await?;
         let name = &arguments.name;

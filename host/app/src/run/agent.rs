@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bulkhead_controllers::{WritePermit, connect};
 use clap::Args;
 use kube::{Client, Config};
-use serde_json::Map;
 
 use super::endpoint::{self, State};
 use super::federation::{Federation, Parts};
@@ -53,26 +53,29 @@ pub(crate) fn run(arguments: &AgentArguments) -> ExitCode {
 }
 
 async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
-    let flags = arguments.settings.over(&Map::new())?;
+    let flags = arguments.settings.flags()?;
     let permit = WritePermit::unlimited();
-    let hub = hub::Hub::connect(&arguments.hub, &permit).await?;
+    let state = State::default();
+    let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
+    say(&format!("health and metrics at http://{address}"));
+    let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state).await?;
     say(&format!("control plane {} is {}", hub.address, hub.version));
     let name = &arguments.cluster_name;
     let member = arguments.member().await?;
     let version = member.apiserver_version().await;
     let version = version.with_context(|| format!("asking the member {name} for its version"))?;
     say(&format!("member {name} is {}", version.git_version));
-    let state = State::default();
-    let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
-    say(&format!("health and metrics at http://{address}"));
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let parts = Parts { flags, engines, plugins, permit, agent_of: Some((name.clone(), member)), decisions: None };
     let standby = Federation::start(&hub, parts, &state)?.watch(false);
-    state.set_ready(true);
+    state.set_prepared();
     let running = standby.run_all();
-    interrupted().await;
-    state.set_ready(false);
+    tokio::select! {
+        () = interrupted() => {}
+        () = hub.reloading.run() => {}
+    }
+    state.set_stopping();
     say("stopping");
     running.stop_within(DRAIN).await;
     Ok(())
@@ -85,6 +88,6 @@ impl AgentArguments {
             None => Config::incluster()
                 .context("this is no pod with a service account; name a kubeconfig with --member-kubeconfig")?,
         };
-        Ok(connect(config, &WritePermit::unlimited())?)
+        Ok(connect(config, &WritePermit::unlimited(), &Arc::default())?)
     }
 }

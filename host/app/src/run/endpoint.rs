@@ -1,12 +1,12 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::Context as _;
-use bulkhead_controllers::Context;
+use bulkhead_controllers::{Answers, Context, InformerState};
+use bulkhead_core::time::Time;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
@@ -15,59 +15,109 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
+use super::metrics;
+
 /// What the endpoint tells of.
 #[derive(Clone, Default)]
 pub(super) struct State(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    ready: AtomicBool,
-    context: OnceLock<Context>,
+    stage: Mutex<Stage>,
+    observed: OnceLock<Observed>,
+    told: Mutex<Told>,
+}
+
+/// How far the process is.
+enum Stage {
+    /// It gets ready, and this is what it is at.
+    Starting(String),
+    /// It works or stands by, once its informers know everything.
+    Prepared,
+    /// It ends.
+    Stopping,
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Starting("the process has just begun".to_owned())
+    }
+}
+
+/// What metrics are read from.
+pub(super) struct Observed {
+    /// The controllers.
+    pub(super) context: Context,
+    /// How the control plane and the members answer.
+    pub(super) answers: [(&'static str, Arc<Answers>); 2],
+}
+
+/// Numbers that this process is told now and then.
+#[derive(Clone, Default)]
+pub(super) struct Told {
+    /// Whether it was elected, if there is an election.
+    pub(super) leads: Option<bool>,
+    /// Verbs that it needs and may not use.
+    pub(super) missing_permissions: usize,
+    /// When certificates end, by what they are.
+    pub(super) certificates: BTreeMap<String, Time>,
 }
 
 impl State {
-    /// Whether this process does its work, or is prepared to take it over.
-    pub(super) fn set_ready(&self, ready: bool) {
-        self.0.ready.store(ready, Ordering::Relaxed);
+    /// What the process is at before it is ready.
+    pub(super) fn set_stage(&self, stage: String) {
+        *self.stage() = Stage::Starting(stage);
+    }
+
+    /// From now on the process is ready when its informers know everything.
+    pub(super) fn set_prepared(&self) {
+        *self.stage() = Stage::Prepared;
+    }
+
+    /// From now on it is not ready any more.
+    pub(super) fn set_stopping(&self) {
+        *self.stage() = Stage::Stopping;
     }
 
     /// From now on metrics are those of these controllers.
-    pub(super) fn observe(&self, context: Context) {
-        let _ = self.0.context.set(context);
+    pub(super) fn observe(&self, observed: Observed) {
+        let _ = self.0.observed.set(observed);
+    }
+
+    /// Changes what this process is told.
+    pub(super) fn tell(&self, change: impl FnOnce(&mut Told)) {
+        change(&mut self.0.told.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the process is not ready; nothing if it is.
+    fn why_not_ready(&self) -> Option<String> {
+        match &*self.stage() {
+            Stage::Starting(stage) => return Some(format!("starting: {stage}")),
+            Stage::Stopping => return Some("stopping".to_owned()),
+            Stage::Prepared => {}
+        }
+        let context = &self.0.observed.get()?.context;
+        let lacking: Vec<_> = context.stores.informers(&context.scope).into_iter().filter_map(lacks).collect();
+        (!lacking.is_empty()).then(|| format!("starting: {}", lacking.join("; ")))
     }
 
     fn metrics(&self) -> String {
-        let Some(context) = self.0.context.get() else { return String::new() };
-        // What follows is counted elsewhere; it stands before the end that the encoder writes.
-        let mut text = context.metrics.text();
-        let end = text.rfind("# EOF").unwrap_or(text.len());
-        text.truncate(end);
-        let _ = family(&mut text, "bulkhead_plugin_calls", "Calls of a plugin.", "counter");
-        let report = context.registry.report();
-        for plugin in &report {
-            let _ =
-                writeln!(text, "bulkhead_plugin_calls_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.calls);
-        }
-        let _ = family(&mut text, "bulkhead_plugin_faults", "Calls of a plugin that gave no answer.", "counter");
-        for plugin in &report {
-            let _ =
-                writeln!(text, "bulkhead_plugin_faults_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.faults);
-        }
-        let _ = family(&mut text, "bulkhead_reconcile_errors", "Reconciles to be tried again.", "counter");
-        for (controller, error, count) in context.failures.counts() {
-            let _ =
-                writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}");
-        }
-        let _ = family(&mut text, "bulkhead_withheld_writes", "Writes decided and not sent: mode report.", "counter");
-        let _ = writeln!(text, "bulkhead_withheld_writes_total {}", context.failures.withheld());
-        let _ = family(&mut text, "bulkhead_decisions", "Decisions in the journal.", "gauge");
-        let _ = writeln!(text, "bulkhead_decisions {}\n# EOF", context.journal.recorded());
-        text
+        let Some(observed) = self.0.observed.get() else { return String::new() };
+        let told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        metrics::text(observed, &told)
     }
 }
 
-fn family(text: &mut String, name: &str, help: &str, type_: &str) -> std::fmt::Result {
-    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {type_}")
+fn lacks((name, informer): (String, InformerState)) -> Option<String> {
+    match informer {
+        InformerState { listed: true, .. } => None,
+        InformerState { trouble: Some(trouble), .. } => Some(format!("{name} {trouble}")),
+        InformerState { trouble: None, .. } => Some(format!("{name} are not listed yet")),
+    }
 }
 
 /// Serves until the process ends. Returns the address that it listens on.
@@ -90,8 +140,10 @@ pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<S
 fn answer(request: &Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
     let (status, text) = match request.uri().path() {
         "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
-        "/readyz" if state.0.ready.load(Ordering::Relaxed) => (StatusCode::OK, "ok\n".to_owned()),
-        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n".to_owned()),
+        "/readyz" => match state.why_not_ready() {
+            None => (StatusCode::OK, "ok\n".to_owned()),
+            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
+        },
         "/metrics" => (StatusCode::OK, state.metrics()),
         _ => (StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n".to_owned()),
     };

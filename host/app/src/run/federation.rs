@@ -8,18 +8,17 @@ use std::time::Duration;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember, Scope,
-    Store, Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
+    Answers, Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember,
+    Scope, Store, Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Directory, Engine, PluginStatus, Plugins, Registry, Watch};
 use kube::Client;
 
-use super::endpoint::State;
+use super::endpoint::{Observed, State};
 use super::hub::Hub;
-use super::journal;
-use super::say;
+use super::{journal, news, say};
 
 /// Most decisions that are kept in memory.
 const JOURNAL_RECORDS_MAX: usize = 20_000;
@@ -65,7 +64,9 @@ impl Federation {
         let tasks = Tasks::default();
         tasks.spawn(writer.run());
         let stores = Arc::new(Stores::default());
-        let clients = MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit);
+        let member_answers = Arc::<Answers>::default();
+        let clients =
+            MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit, Arc::clone(&member_answers));
         let (scope, members): (_, Arc<dyn Members>) = match agent_of {
             None => (Scope::Push, Arc::clone(&clients) as _),
             Some((name, client)) => (Scope::Agent(name.clone()), Arc::new(OneMember::new(name, client))),
@@ -97,7 +98,9 @@ impl Federation {
             uncovered: Arc::default(),
             requests: Arc::default(),
         };
-        state.observe(context.clone());
+        let answers = [("control-plane", Arc::clone(&hub.answers)), ("member", member_answers)];
+        state.observe(Observed { context: context.clone(), answers });
+        tasks.spawn(news::tell(context.clone()));
         Ok(Self { context, clients, tasks, _plugins: plugins })
     }
 
@@ -155,14 +158,24 @@ fn system_roots() -> rustls::RootCertStore {
     roots
 }
 
-/// Loads the plugins of a directory and keeps them fresh. One that does not load is said and left out.
-fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
+/// Loads the plugins of a directory.
+///
+/// # Errors
+///
+/// Why the list of plugins could not be read. One that does not load is left out, and its status says why.
+pub(crate) fn load(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Plugins> {
     let plugins =
         Plugins::new(Arc::clone(registry), Box::new(Directory::new(path)), Some(Box::new(bulkhead_conformance::smoke)));
     plugins.refresh();
-    if let Some(error) = plugins.list_error() {
-        anyhow::bail!("{error}");
+    match plugins.list_error() {
+        Some(error) => Err(anyhow::Error::msg(error)),
+        None => Ok(plugins),
     }
+}
+
+/// Loads the plugins of a directory and keeps them fresh. What becomes of them is said.
+fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
+    let plugins = load(registry, path)?;
     let told = Mutex::default();
     tell(&plugins, &told);
     Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL, move |plugins| tell(plugins, &told))?)

@@ -27,7 +27,12 @@ pub(super) struct Election {
     pub(super) renew_deadline: Duration,
     /// How often to try.
     pub(super) retry_period: Duration,
+    /// The modes of this candidate, which it writes into the Lease.
+    pub(super) modes: String,
 }
+
+/// Annotation of the Lease: the modes of its holder.
+pub(crate) const MODES: &str = "bulkhead.dev/modes";
 
 /// A candidate. Its own client needs no permit: it writes nothing but the Lease.
 pub(super) struct Candidate {
@@ -44,13 +49,25 @@ impl Candidate {
         Self { election, leases, permit, seen: None }
     }
 
-    /// Waits until this candidate holds the lease. `waiting` is told who does, whenever that changes.
-    pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str)) {
-        let mut told = String::new();
+    /// Waits until this candidate holds the lease. `waiting` is told who does, whenever that changes. Returns the modes
+    /// of the one before, if they were others.
+    pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str)) -> Option<String> {
+        let (mut told, mut before) = (String::new(), None);
         loop {
+            let seen = self.others_modes();
             let why = match self.attempt().await {
-                Ok(None) => return,
-                Ok(Some(holder)) => format!("{holder} holds the lease {}", self.lease()),
+                Ok(None) => return seen.or(before),
+                Ok(Some(holder)) => {
+                    before = self.others_modes();
+                    let modes = before.as_ref().map(|modes| {
+                        format!(
+                            " in mode {modes}, and this process is for mode {}: all processes of one lease should have \
+                             the same --mode, and other installations a --leader-elect-resource-name of their own",
+                            self.election.modes
+                        )
+                    });
+                    format!("{holder} holds the lease {}{}", self.lease(), modes.unwrap_or_default())
+                }
                 Err(error) => format!("the lease {} cannot be had: {error}", self.lease()),
             };
             if why != told {
@@ -99,6 +116,13 @@ impl Candidate {
         }
     }
 
+    /// The modes that the Lease was last written with, if they are not those of this candidate.
+    fn others_modes(&self) -> Option<String> {
+        let (lease, _) = self.seen.as_ref()?;
+        let modes = lease.metadata.annotations.as_ref()?.get(MODES)?;
+        (*modes != self.election.modes).then(|| modes.clone())
+    }
+
     fn lease(&self) -> String {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
@@ -130,9 +154,11 @@ impl Candidate {
         };
         let written = if let Some(mut lease) = current {
             lease.spec = Some(next);
+            lease.metadata.annotations.get_or_insert_default().insert(MODES.to_owned(), self.election.modes.clone());
             self.leases.replace(&self.election.name, &PostParams::default(), &lease).await
         } else {
-            let metadata = ObjectMeta { name: Some(self.election.name.clone()), ..ObjectMeta::default() };
+            let annotations = Some([(MODES.to_owned(), self.election.modes.clone())].into());
+            let metadata = ObjectMeta { name: Some(self.election.name.clone()), annotations, ..ObjectMeta::default() };
             self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(next) }).await
         };
         match written {

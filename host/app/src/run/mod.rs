@@ -3,17 +3,22 @@
 pub(crate) mod agent;
 mod embedded;
 mod endpoint;
-mod federation;
+pub(crate) mod federation;
 pub(crate) mod hub;
 mod journal;
-mod leader;
-mod mode;
+pub(crate) mod leader;
+mod metrics;
+pub(crate) mod mode;
+mod news;
+mod reload;
 pub(crate) mod settings;
+pub(crate) mod trouble;
+mod upkeep;
 mod webhook;
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +28,6 @@ use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
-use serde_json::Map;
 
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
@@ -31,18 +35,27 @@ use self::leader::{Candidate, Election};
 use self::mode::Modes;
 use self::settings::Settings;
 use self::webhook::{Answers, Endpoint, Source};
+use crate::access::{self, Uses};
+use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
 /// Exit code when the process could not start, or lost its lease.
 const FAILED: u8 = 1;
 /// How long work in flight may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How soon what the control plane refused is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Run the controllers on a control plane: Kubernetes with the definitions that `bulkhead crds` prints.
 ///
 /// It runs until it is interrupted. Of several processes one works and the others wait.
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// File with any of these arguments, by their names: apiVersion bulkhead.dev/v1alpha1, kind
+    /// BulkheadConfiguration. What is given on the command line wins over it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<ConfigFile>,
+
     #[command(flatten)]
     hub: hub::HubArguments,
 
@@ -171,26 +184,26 @@ impl News {
 }
 
 async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
-    let flags = arguments.settings.over(&Map::new())?;
-    let modes = Modes::new(&arguments.mode)?;
-    let wanted = modes.controllers(&arguments.controllers)?;
-    let election = arguments.election.check()?;
-    // Whoever writes nothing has nothing to be elected for, and an embedded control plane has only one user.
-    let elects = arguments.election.leader_elect && !modes.only_reports() && !arguments.embedded.embedded;
+    let checked = arguments.check()?;
+    let needs = access::needs(&arguments.uses(&checked));
+    let Checked { flags, modes, wanted, election, elects } = checked;
     let permit = match (modes.only_reports(), elects) {
         (true, _) => WritePermit::report_only(),
         (false, true) => WritePermit::none(),
         (false, false) => WritePermit::unlimited(),
     };
     let embedded = arguments.embedded.start(&flags).await?;
-    let hub = match &embedded {
-        Some(embedded) => hub::Hub::at(embedded.config.clone(), &permit).await?,
-        None => hub::Hub::connect(&arguments.hub, &permit).await?,
-    };
-    say(&format!("control plane {} is {}", hub.address, hub.version));
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     say(&format!("health and metrics at http://{address}"));
+    let mut stop = std::pin::pin!(interrupted());
+    let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
+    let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);
+    let hub = tokio::select! {
+        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state) => hub?,
+        () = &mut stop => return Ok(()),
+    };
+    say(&format!("control plane {} is {}", hub.address, hub.version));
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
@@ -203,22 +216,39 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         decisions: journal.as_ref(),
     };
     let federation = Federation::start(&hub, parts, &state)?;
-    let webhook = webhook(arguments, &modes, &flags, &hub, &federation).await?;
+    let webhook = tokio::select! {
+        webhook = webhook_in_time(arguments, &modes, &flags, &hub, &federation, &state) => webhook?,
+        () = &mut stop => return Ok(()),
+    };
     if let Some(embedded) = &embedded {
         embedded.join_members(&hub.unguarded).await?;
     }
 
     // A standby has everything in its stores when it takes over.
     let standby = federation.watch(modes.has(Mode::All));
-    state.set_ready(true);
+    state.set_prepared();
+    let mut upkeep = tokio::task::JoinSet::new();
+    // The embedded control plane allows everything and knows no reviews of access.
+    if embedded.is_none() {
+        upkeep.spawn(upkeep::permissions(hub.unguarded.clone(), needs, state.clone()));
+    }
+    let renewed = hub.reloading.run();
+    let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
+    let certificates = upkeep::certificates(hub_arguments.clone(), endpoint, state.clone());
+    let mut kept_up = std::pin::pin!(futures::future::join(renewed, certificates));
 
-    let mut stop = std::pin::pin!(interrupted());
     let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit);
     if elects {
+        state.tell(|told| told.leads = Some(false));
         tokio::select! {
-            () = candidate.acquire(|why| say(&format!("waiting: {why}"))) => say("elected"),
+            before = candidate.acquire(|why| say(&format!("waiting: {why}"))) => match before {
+                None => say("elected"),
+                Some(before) => say(&format!("elected; the process before was for mode {before}")),
+            },
+            _ = &mut kept_up => {}
             () = &mut stop => return Ok(()),
         }
+        state.tell(|told| told.leads = Some(true));
     }
     let running = standby.run(&wanted);
     let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
@@ -245,9 +275,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
         why = unrecorded => Err(why),
         why = lost => Err(why),
         () = registered => Ok(()),
+        _ = &mut kept_up => Ok(()),
         () = &mut stop => Ok(()),
     };
-    state.set_ready(false);
+    state.set_stopping();
+    state.tell(|told| told.leads = elects.then_some(false));
     if let Err(why) = outcome {
         bail!("{why}")
     }
@@ -255,6 +287,31 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     running.stop_within(DRAIN).await;
     candidate.release().await;
     Ok(())
+}
+
+/// Starts the endpoint as soon as that is possible: its certificate may be in a Secret.
+async fn webhook_in_time(
+    arguments: &Arguments,
+    modes: &Modes,
+    flags: &Flags,
+    hub: &hub::Hub,
+    federation: &Federation,
+    state: &State,
+) -> anyhow::Result<Option<(Endpoint, String)>> {
+    let mut news = News::default();
+    loop {
+        let error = match webhook(arguments, modes, flags, hub, federation).await {
+            Ok(webhook) => return Ok(webhook),
+            Err(error) => error,
+        };
+        let asked = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
+        if !asked.is_some_and(|asked| trouble::Trouble::of(&hub.address, asked).mends) {
+            return Err(error);
+        }
+        state.set_stage(format!("making the webhook: {error:#}"));
+        news.say(format!("waiting: {error:#}"));
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 /// Starts the endpoint that API servers and Karmada ask, with the URL that they are to use.
@@ -299,8 +356,84 @@ async fn webhook(
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
 }
 
+/// Where the certificate of the webhook is kept.
+pub(crate) enum WebhookCertificate<'a> {
+    /// In files that somebody else keeps fresh.
+    Directory(&'a Path),
+    /// In a Secret of ours in that namespace.
+    Secret {
+        /// The namespace.
+        namespace: &'a str,
+    },
+}
+
+/// What arguments mean together.
+pub(crate) struct Checked {
+    /// Settings.
+    pub(crate) flags: Flags,
+    /// Modes.
+    pub(crate) modes: Modes,
+    /// Controllers that run.
+    pub(crate) wanted: Vec<&'static str>,
+    election: Election,
+    /// Whether there is an election.
+    pub(crate) elects: bool,
+}
+
+impl Arguments {
+    /// Looks whether the arguments go together.
+    pub(crate) fn check(&self) -> anyhow::Result<Checked> {
+        let flags = self.settings.flags()?;
+        let modes = Modes::new(&self.mode)?;
+        let wanted = modes.controllers(&self.controllers)?;
+        let election = self.election.check(&modes)?;
+        // Whoever writes nothing has nothing to be elected for, and an embedded control plane has only one user.
+        let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
+        Ok(Checked { flags, modes, wanted, election, elects })
+    }
+
+    /// Where the control plane is.
+    pub(crate) fn hub(&self) -> &hub::HubArguments {
+        &self.hub
+    }
+
+    /// How plugins are run.
+    pub(crate) fn engines(&self) -> &EngineArguments {
+        &self.engines
+    }
+
+    /// Where plugins are.
+    pub(crate) fn plugin_directory(&self) -> Option<&Path> {
+        self.plugin_directory.as_deref()
+    }
+
+    /// Where the certificate of the webhook is kept, if there is a webhook.
+    pub(crate) fn webhook_certificate(&self) -> Option<WebhookCertificate<'_>> {
+        self.webhook_bind_address?;
+        Some(match &self.webhook_cert_dir {
+            Some(directory) => WebhookCertificate::Directory(directory),
+            None => WebhookCertificate::Secret { namespace: &self.election.leader_elect_resource_namespace },
+        })
+    }
+
+    /// What of the control plane is used.
+    pub(crate) fn uses<'a>(&'a self, checked: &'a Checked) -> Uses<'a> {
+        Uses {
+            modes: checked.modes.all(),
+            controllers: &checked.wanted,
+            elects: checked.elects,
+            lease_namespace: &self.election.leader_elect_resource_namespace,
+            lease_name: &self.election.leader_elect_resource_name,
+            webhook: self.webhook_bind_address.is_some(),
+            own_certificate: self.webhook_cert_dir.is_none(),
+            estimators: checked.flags.enable_scheduler_estimator,
+            templates: None,
+        }
+    }
+}
+
 impl ElectionArguments {
-    fn check(&self) -> anyhow::Result<Election> {
+    fn check(&self, modes: &Modes) -> anyhow::Result<Election> {
         let (lease, renew, retry) =
             (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
         if lease <= renew || renew <= retry || retry.is_zero() {
@@ -317,6 +450,7 @@ impl ElectionArguments {
             lease_duration: lease,
             renew_deadline: renew,
             retry_period: retry,
+            modes: modes.names(),
         })
     }
 }

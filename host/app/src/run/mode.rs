@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<Mode, String> {
 
 /// The modes of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Modes(Vec<Mode>);
+pub(crate) struct Modes(Vec<Mode>);
 
 impl Modes {
     /// # Errors
@@ -28,7 +28,20 @@ impl Modes {
         {
             bail!("--mode report,{}: a process that only reports writes nothing; leave one of them out", other.name());
         }
-        Ok(Self(modes.to_vec()))
+        let mut sorted = modes.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        Ok(Self(sorted))
+    }
+
+    /// Their names, separated by commas.
+    pub(super) fn names(&self) -> String {
+        self.0.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(",")
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Mode] {
+        &self.0
     }
 
     /// Whether a mode is among them.

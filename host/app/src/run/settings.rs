@@ -11,19 +11,24 @@ use serde_json::{Map, Value};
 pub(crate) struct Settings(Map<String, Value>);
 
 impl Settings {
-    /// The settings over those of a configuration file, and the defaults below both.
+    /// The settings over the defaults.
     ///
     /// # Errors
     ///
-    /// The name of a setting that is unknown or out of range, and what would be right.
-    pub(crate) fn over(&self, file: &Map<String, Value>) -> anyhow::Result<Flags> {
-        let mut merged = file.clone();
-        merged.extend(self.0.clone());
-        let flags: Flags = serde_json::from_value(Value::Object(merged))?;
+    /// The name of a setting that is out of range, and what would be right.
+    pub(crate) fn flags(&self) -> anyhow::Result<Flags> {
+        let flags: Flags = serde_json::from_value(Value::Object(self.0.clone()))?;
         flags.validate().map_err(anyhow::Error::msg)?;
         Ok(flags)
     }
 }
+
+/// How the value of an argument is called that is a list, split by commas.
+pub(crate) const LIST: &str = "A,B";
+/// How the value of an argument is called that is a map.
+pub(crate) const MAP: &str = "KEY=VALUE,...";
+/// How the value of an argument is called that is a truth value.
+pub(crate) const BOOLEAN: &str = "true|false";
 
 /// A setting as its schema describes it.
 struct Setting {
@@ -62,13 +67,20 @@ impl Setting {
             _ => argument,
         };
         let argument = argument.value_name(match type_.as_str() {
-            "boolean" => "true|false",
+            "boolean" => BOOLEAN,
             "number" | "integer" => "NUMBER",
-            "array" => "A,B",
-            "object" => "KEY=VALUE,...",
+            "array" => LIST,
+            "object" => MAP,
             _ => "VALUE",
         });
-        argument.value_parser(ValueParser::new(move |text: &str| parse(text, &type_)))
+        let name = self.name;
+        argument.value_parser(ValueParser::new(move |text: &str| {
+            let value = parse(text, &type_)?;
+            // The field's own type knows more than the schema: names of gates, units of durations.
+            let alone = Map::from_iter([(name.clone(), value.clone())]);
+            serde_json::from_value::<Flags>(Value::Object(alone)).map_err(|error| error.to_string())?;
+            Ok::<_, String>(value)
+        }))
     }
 }
 
@@ -152,7 +164,7 @@ mod tests {
     fn flags(arguments: &[&str]) -> Result<Flags, String> {
         let arguments = ["program"].iter().chain(arguments);
         let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
-        program.settings.over(&Map::new()).map_err(|error| error.to_string())
+        program.settings.flags().map_err(|error| error.to_string())
     }
 
     #[test]
@@ -186,15 +198,7 @@ mod tests {
         check(&["--enable-taint-manager=perhaps"], "must be true or false");
         check(&["--cluster-monitor-period=10"], "is not a duration");
         check(&["--feature-gates=Failover"], "must be KEY=VALUE");
+        check(&["--feature-gates=Failver=true"], "unknown variant `Failver`, expected one of `Failover`");
         check(&["--no-such-setting=1"], "--no-such-setting");
-    }
-
-    #[test]
-    fn a_file_gives_way_to_the_command_line() {
-        let file = serde_json::json!({"cluster-failure-threshold": "20s", "resource-eviction-rate": 3.0});
-        let given = Program::try_parse_from(["program", "--resource-eviction-rate=4"]).unwrap();
-        let flags = given.settings.over(file.as_object().unwrap()).unwrap();
-        assert_eq!(flags.cluster_failure_threshold, GoDuration::from_secs(20));
-        assert!((flags.resource_eviction_rate - 4.0).abs() < f64::EPSILON);
     }
 }

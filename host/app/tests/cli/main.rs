@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod embedded;
+mod configuration;
 mod interpret;
 mod journal;
 mod plugin;

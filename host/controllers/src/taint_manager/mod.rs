@@ -202,6 +202,7 @@ impl TaintManager {
             let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
             waits.retain(|eviction, _| !dropped.contains(eviction));
             self.braked.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            self.context.metrics.brake(name, BrakeState::Open);
             Action::Wait
         };
         self.count(name);
@@ -254,6 +255,7 @@ impl TaintManager {
     /// Says once that the brake holds up evictions from a cluster, and once that it let go.
     fn note_brake(&self, name: &str) {
         let Some((state, message)) = self.clusters.brake(name) else { return };
+        self.context.metrics.brake(name, state);
         let mut braked = self.braked.lock().unwrap_or_else(PoisonError::into_inner);
         if braked.get(name).copied().unwrap_or(BrakeState::Open) == state {
             return;

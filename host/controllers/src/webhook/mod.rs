@@ -51,7 +51,7 @@ impl Webhooks for NoWebhooks {
 }
 
 /// The hook that a call is for, if there is one.
-pub(crate) fn hook_for(
+pub fn hook_for(
     configurations: &[Arc<ResourceInterpreterWebhookConfiguration>],
     call: &Call<'_>,
 ) -> Option<(PolicyId, Hook)> {

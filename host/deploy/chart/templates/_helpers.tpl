@@ -65,6 +65,13 @@ configMap: {name: {{ .Values.plugins.configMap }}}
 {{- end -}}
 {{- end }}
 
+{{/* A configuration file. */}}
+{{- define "bulkhead.configuration" -}}
+apiVersion: bulkhead.dev/v1alpha1
+kind: BulkheadConfiguration
+{{ toYaml .Values.configuration }}
+{{- end }}
+
 {{/* A setting as an argument: lists by commas, maps as KEY=VALUE by commas; numbers without an exponent. */}}
 {{- define "bulkhead.setting" -}}
 {{- if kindIs "map" . -}}

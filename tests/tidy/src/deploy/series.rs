@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::text;
 
 const METRICS: &str = "host/controllers/src/metrics.rs";
-const ENDPOINT: &str = "host/app/src/run/endpoint.rs";
+const ENDPOINT: &str = "host/app/src/run/metrics.rs";
 
 /// Names of series with their own labels, those of a histogram's buckets included.
 pub(super) type Series = BTreeMap<String, BTreeSet<String>>;
@@ -62,11 +62,11 @@ fn registered(source: &str) -> Series {
     all
 }
 
-/// Lines of the text format: `family(&mut text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
+/// Lines of the text format: `family(text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
 fn written_by_hand(source: &str) -> Series {
     let source = program(source);
     let mut all = Series::new();
-    for call in source.split("family(&mut text, \"").skip(1) {
+    for call in source.split("family(text, \"").skip(1) {
         let name = call.split('"').next().unwrap_or_default();
         let quoted = format!("\"{name}");
         let sample = source.split(&quoted).skip(2).map(|rest| rest.split('"').next().unwrap_or_default());
@@ -112,9 +112,9 @@ pub struct Metrics {
     ];
     assert_eq!(name(&registered(source)), expected);
     let source = r#"
-        let _ = family(&mut text, "calls", "Calls.", "counter");
+        let _ = family(text, "calls", "Calls.", "counter");
             let _ = writeln!(text, "calls_total{{plugin={:?},kind={kind:?}}} {}", name, count);
-        let _ = family(&mut text, "known", "Known.", "gauge");
+        let _ = family(text, "known", "Known.", "gauge");
         let _ = writeln!(text, "known {}\n# EOF", known);
 "#;
     assert_eq!(name(&written_by_hand(source)), [r#"calls_total{"kind", "plugin"}"#, "known{}"]);

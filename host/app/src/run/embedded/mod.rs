@@ -24,9 +24,7 @@ use bulkhead_controlplane::{
     ApiServer, Clock, DeleteOptions, Fidelity, MemberCluster, ObjectKey, Options, StatusError, Store, kinds,
 };
 use clap::Args;
-use kube::{Api, Client, Config};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -77,8 +75,8 @@ pub(super) struct EmbeddedArguments {
 
 /// A control plane with members. It ends when this is dropped.
 pub(super) struct Embedded {
-    /// How the controllers reach it.
-    pub(super) config: Config,
+    /// How the controllers and everybody else reach it.
+    pub(super) kubeconfig: PathBuf,
     members: BTreeMap<String, MemberCluster>,
     url: String,
     ca_pem: String,
@@ -129,8 +127,7 @@ impl EmbeddedArguments {
         kubeconfig::write(&path, &contexts, &ca_pem, &token)?;
         say(&format!("embedded control plane at {url} with {} simulated members", members.len()));
         say(&format!("try: kubectl --kubeconfig {} get clusters", path.display()));
-        let config = config(&url, &ca_pem, &token)?;
-        Ok(Some(Embedded { config, members, url, ca_pem, token, data, _tasks: tasks }))
+        Ok(Some(Embedded { kubeconfig: path, members, url, ca_pem, token, data, _tasks: tasks }))
     }
 
     fn kubeconfig_path(&self) -> PathBuf {
@@ -231,15 +228,6 @@ fn put(store: &Store, key: &ObjectKey, mut object: Value) -> Result<(), StatusEr
 /// A seed that is another one each time: nothing may be called like something that was deleted.
 fn seed() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().1
-}
-
-fn config(url: &str, ca_pem: &str, token: &str) -> anyhow::Result<Config> {
-    let mut config = Config::new(url.parse().with_context(|| format!("the URL {url}"))?);
-    let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(ca_pem.as_bytes()).collect();
-    let authorities = authorities.map_err(|error| anyhow::anyhow!("the certificate authority is not PEM: {error}"))?;
-    config.root_cert = Some(authorities.into_iter().map(|authority| authority.to_vec()).collect());
-    config.auth_info.token = Some(token.to_owned().into());
-    Ok(config)
 }
 
 /// Makes what was kept outlive the machine, over and over.

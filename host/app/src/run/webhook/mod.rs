@@ -173,6 +173,11 @@ impl Endpoint {
         }
     }
 
+    /// The certificate in use, in PEM.
+    pub(super) fn certificate(&self) -> Vec<u8> {
+        self.identity.borrow().certificate.chain_pem.clone().into_bytes()
+    }
+
     fn registration(&self, url: &str, identity: &Identity) -> Registration {
         let offered =
             |registry: &Arc<Registry>| rules(&registry.policies_before(Layer::Customizations), Time::new(super::now()));

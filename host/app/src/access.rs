@@ -1,0 +1,223 @@
+//! What an installation has to be allowed on the control plane, and whether it is.
+//!
+//! What is needed is the table in `bulkhead_controllers::permissions`, which the roles are made from too.
+
+use std::collections::BTreeMap;
+
+use bulkhead_controllers::controller_names;
+use bulkhead_controllers::permissions::{Mode, Place, Rule};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReviewStatus,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::task::JoinSet;
+
+/// Name in the table of the Lease and of the objects that are registered, which arguments may change.
+const DEFAULT_NAME: &str = "bulkhead";
+
+/// What an installation uses of what its modes may do.
+pub(crate) struct Uses<'a> {
+    /// The modes.
+    pub(crate) modes: &'a [Mode],
+    /// The controllers that run.
+    pub(crate) controllers: &'a [&'static str],
+    /// Whether there is an election.
+    pub(crate) elects: bool,
+    /// Namespace of the Lease.
+    pub(crate) lease_namespace: &'a str,
+    /// Name of the Lease, and of what is registered.
+    pub(crate) lease_name: &'a str,
+    /// Whether the webhook is registered.
+    pub(crate) webhook: bool,
+    /// Whether its certificate is kept in a Secret of ours.
+    pub(crate) own_certificate: bool,
+    /// Whether accurate estimators are asked.
+    pub(crate) estimators: bool,
+    /// Group and plural of the kinds of templates in use, which stand for rules about all kinds; without them those
+    /// rules are left out, because a role may name kinds one by one.
+    pub(crate) templates: Option<&'a [(String, String)]>,
+}
+
+/// One verb on one kind of object, and who needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) verb: &'static str,
+    pub(crate) group: String,
+    /// Plural, with `/status` for the subresource.
+    pub(crate) resource: String,
+    /// Empty for all of them.
+    pub(crate) namespace: String,
+    pub(crate) object: Option<String>,
+    /// Who needs it, and what for.
+    pub(crate) why: Vec<String>,
+}
+
+impl Need {
+    /// Plural and group.
+    pub(crate) fn kind(&self) -> String {
+        if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
+    }
+}
+
+/// Verb and kind, with name and namespace where it is about those.
+impl std::fmt::Display for Need {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.verb, self.kind())?;
+        if let Some(object) = &self.object {
+            write!(f, "/{object}")?;
+        }
+        if self.namespace.is_empty() { Ok(()) } else { write!(f, " in {}", self.namespace) }
+    }
+}
+
+/// Everything that is needed, each thing once, in the order of the table.
+pub(crate) fn needs(uses: &Uses<'_>) -> Vec<Need> {
+    let mut found: Vec<Need> = Vec::new();
+    let mut known: BTreeMap<(String, String, String, Option<String>, &str), usize> = BTreeMap::new();
+    let duties = uses.modes.iter().flat_map(|mode| mode.duties());
+    for duty in duties.filter(|duty| uses.takes(duty.name)) {
+        for rule in duty.rules.iter().filter(|rule| uses.estimators || !is_about_estimators(rule)) {
+            for (group, resource) in uses.kinds_of(rule) {
+                let namespace = match rule.place {
+                    Place::Everywhere => String::new(),
+                    Place::LeaseNamespace => uses.lease_namespace.to_owned(),
+                    Place::Namespace(name) => name.to_owned(),
+                };
+                let object =
+                    rule.object.map(|name| if name == DEFAULT_NAME { uses.lease_name } else { name }.to_owned());
+                let why = format!("{}: {}", duty.name, rule.why);
+                for verb in rule.verbs {
+                    let key = (group.clone(), resource.clone(), namespace.clone(), object.clone(), *verb);
+                    let index = *known.entry(key).or_insert_with(|| {
+                        let (group, resource) = (group.clone(), resource.clone());
+                        let (namespace, object) = (namespace.clone(), object.clone());
+                        found.push(Need { verb, group, resource, namespace, object, why: Vec::new() });
+                        found.len() - 1
+                    });
+                    if let Some(need) = found.get_mut(index).filter(|need| !need.why.contains(&why)) {
+                        need.why.push(why.clone());
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+fn is_about_estimators(rule: &Rule) -> bool {
+    rule.resource == "services" && rule.place != Place::Everywhere
+}
+
+impl Uses<'_> {
+    /// Whether a part of the program is in use; parts that are no controllers go by what the arguments say.
+    fn takes(&self, duty: &str) -> bool {
+        match duty {
+            "leader election" => self.elects,
+            "admission" | "interpreter webhook" => self.webhook,
+            "webhook certificate" => self.webhook && self.own_certificate,
+            name if controller_names().any(|known| known == name) => self.controllers.contains(&name),
+            _ => true,
+        }
+    }
+
+    /// Groups and resources that a rule stands for.
+    fn kinds_of(&self, rule: &Rule) -> Vec<(String, String)> {
+        if rule.group != "*" {
+            return vec![(rule.group.to_owned(), rule.resource.to_owned())];
+        }
+        let subresource = rule.resource.strip_prefix('*').unwrap_or_default();
+        let templates = self.templates.unwrap_or_default().iter();
+        templates.map(|(group, plural)| (group.clone(), format!("{plural}{subresource}"))).collect()
+    }
+}
+
+/// Asks the control plane about each of them, in their order: whether it is allowed, or why that is not known.
+pub(crate) async fn review(client: &Client, needs: &[Need]) -> Vec<Result<bool, String>> {
+    let mut asking = JoinSet::new();
+    for (index, need) in needs.iter().enumerate() {
+        let (api, review) = (Api::<SelfSubjectAccessReview>::all(client.clone()), review_of(need));
+        asking.spawn(async move { (index, api.create(&PostParams::default(), &review).await) });
+    }
+    let mut answers: Vec<_> = needs.iter().map(|_| Err("nobody answered".to_owned())).collect();
+    while let Some(Ok((index, answer))) = asking.join_next().await {
+        let answer = answer.map_err(|error| error.to_string()).and_then(|review| allowed(review.status));
+        if let Some(place) = answers.get_mut(index) {
+            *place = answer;
+        }
+    }
+    answers
+}
+
+fn review_of(need: &Need) -> SelfSubjectAccessReview {
+    let (resource, subresource) = need.resource.split_once('/').unwrap_or((&need.resource, ""));
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let attributes = ResourceAttributes {
+        group: text(&need.group),
+        resource: text(resource),
+        subresource: text(subresource),
+        namespace: text(&need.namespace),
+        name: need.object.clone(),
+        verb: Some(need.verb.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+    SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() }
+}
+
+fn allowed(status: Option<SubjectAccessReviewStatus>) -> Result<bool, String> {
+    let status = status.ok_or("the answer has no status")?;
+    match status.evaluation_error.filter(|_| !status.allowed) {
+        Some(error) if status.reason.is_none() => Err(error),
+        _ => Ok(status.allowed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALONE: Uses<'static> = Uses {
+        modes: &[Mode::Finish],
+        controllers: &["gracefulEviction"],
+        elects: true,
+        lease_namespace: "failover",
+        lease_name: "second",
+        webhook: false,
+        own_certificate: true,
+        estimators: false,
+        templates: None,
+    };
+
+    fn texts(uses: &Uses<'_>) -> Vec<String> {
+        needs(uses).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_mode_needs_what_it_uses_and_each_thing_once() {
+        let finish = texts(&ALONE);
+        assert!(finish.contains(&"update leases.coordination.k8s.io/second in failover".to_owned()), "{finish:?}");
+        assert!(finish.contains(&"patch resourcebindings.work.karmada.io".to_owned()));
+        assert!(!finish.iter().any(|need| need.contains("mutatingwebhookconfigurations") || need.contains("secrets")));
+        let webhook = texts(&Uses { webhook: true, elects: false, ..ALONE });
+        assert!(webhook.contains(&"get secrets/bulkhead-webhook in failover".to_owned()), "{webhook:?}");
+        assert!(!webhook.iter().any(|need| need.contains("leases")));
+        let mut several = texts(&Uses { modes: &[Mode::Finish, Mode::Report], ..ALONE });
+        several.sort();
+        several.dedup();
+        assert_eq!(several.len(), finish.len());
+    }
+
+    #[test]
+    fn rules_about_all_kinds_are_about_those_in_use() {
+        let all: Vec<_> = controller_names().collect();
+        let uses = Uses { modes: &[Mode::All], controllers: &all, ..ALONE };
+        assert!(!texts(&uses).iter().any(|need| need.contains('*')), "{:?}", texts(&uses));
+        let templates = [("apps".to_owned(), "deployments".to_owned())];
+        let named = texts(&Uses { templates: Some(&templates), ..uses });
+        for need in ["list deployments.apps", "patch deployments.apps", "patch deployments/status.apps"] {
+            assert!(named.contains(&need.to_owned()), "{need}: {named:?}");
+        }
+        assert!(!named.iter().any(|need| need.contains("in karmada-system")), "estimators are not asked");
+    }
+}

@@ -1,0 +1,144 @@
+//! What a configuration file says, field by field, with the line that each one is on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+/// API version of configuration files.
+pub(super) const API_VERSION: &str = "bulkhead.dev/v1alpha1";
+/// Kind of configuration files.
+pub(super) const KIND: &str = "BulkheadConfiguration";
+
+/// A place in a configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The file.
+    pub(super) file: PathBuf,
+    /// The line, from 1.
+    pub(super) line: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// A field of a configuration file.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    /// Its name, which is that of an argument.
+    pub(super) name: String,
+    /// Its value.
+    pub(super) value: Value,
+    /// Where it stands.
+    pub(super) place: Place,
+}
+
+/// The fields of a document in the order in which they are written.
+struct Document(Vec<(String, Spanned<Value>)>);
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Document;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("fields with their values")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    fields.push(entry);
+                }
+                Ok(Document(fields))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Reads a file, and looks whether it is for this program.
+///
+/// # Errors
+///
+/// File and line, and what would be right.
+pub(super) fn read(path: &Path) -> Result<Vec<Field>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Field>, String> {
+    let document: Document = serde_saphyr::from_str(text).map_err(|error| unreadable(path, &error))?;
+    let field = |(name, value): (String, Spanned<Value>)| {
+        let line = line_of(text, &name).unwrap_or_else(|| value.referenced.line());
+        Field { place: Place { file: path.to_path_buf(), line }, value: value.value, name }
+    };
+    let mut fields: Vec<_> = document.0.into_iter().map(field).collect();
+    for (name, right) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+        match fields.iter().find(|field| field.name == name) {
+            Some(field) if field.value == right => {}
+            Some(Field { value, place, .. }) => {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                return Err(format!("{place}: {name}: {value} is not for this program, which reads {right}"));
+            }
+            None => return Err(format!("{}:1: {name} is missing; it must be {right}", path.display())),
+        }
+    }
+    fields.retain(|field| field.name != "apiVersion" && field.name != "kind");
+    Ok(fields)
+}
+
+/// What is wrong with a text that is no such document: file, line and why.
+fn unreadable(path: &Path, error: &serde_saphyr::Error) -> String {
+    let line = error.location().map_or(1, |location| location.line());
+    let why = error.without_snippet().to_string();
+    // Who reads this sets no options.
+    let why = why.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
+    format!("{}:{line}: {}", path.display(), why.trim_start_matches("error: "))
+}
+
+/// The line on which a field of the document begins. A value that is a map begins on the line after it.
+fn line_of(text: &str, name: &str) -> Option<u64> {
+    let begins = |line: &str| {
+        let line = line.trim_start_matches(['"', '\'']);
+        let rest = line.strip_prefix(name)?.trim_start_matches(['"', '\'']).trim_start();
+        rest.starts_with(':').then_some(())
+    };
+    let index = text.lines().position(|line| begins(line).is_some())?;
+    u64::try_from(index + 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "apiVersion: bulkhead.dev/v1alpha1\nkind: BulkheadConfiguration\n";
+
+    #[test]
+    fn fields_have_their_lines() {
+        let text = format!("{HEAD}# why\nmode: evict\nfeature-gates:\n  Failover: true\n\"kube-api-qps\": 40\n");
+        let fields = parse(Path::new("a.yaml"), &text).unwrap();
+        let seen: Vec<_> = fields.iter().map(|field| format!("{} {}", field.place, field.name)).collect();
+        assert_eq!(seen, ["a.yaml:4 mode", "a.yaml:5 feature-gates", "a.yaml:7 kube-api-qps"]);
+        assert_eq!(fields[1].value, serde_json::json!({"Failover": true}));
+    }
+
+    #[test]
+    fn a_file_for_something_else_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = parse(Path::new("a.yaml"), text).unwrap_err();
+            assert!(error.contains(expected), "{text} says: {error}");
+        };
+        check("kind: BulkheadConfiguration\n", "a.yaml:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1");
+        check("apiVersion: v1\nkind: BulkheadConfiguration\n", "a.yaml:1: apiVersion: v1 is not for this program");
+        check("apiVersion: bulkhead.dev/v1alpha1\nkind: 3\n", "a.yaml:2: kind: 3 is not for this program");
+        check(&format!("{HEAD}mode: evict\nmode: all\n"), "a.yaml:4: ");
+        check(&format!("{HEAD}mode: [evict\nkubeconfig: a\n"), "a.yaml:4: ");
+    }
+}

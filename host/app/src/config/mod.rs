@@ -1,0 +1,275 @@
+//! Configuration files: the arguments of `bulkhead run`, written down.
+//!
+//! There is no list of options here. A field of a file is an argument by its name, its value is read by that argument's
+//! own parser, and what the file says is put before what the command line says; so whatever `run` accepts, a file can
+//! hold. Start reading at [`parse`].
+
+mod file;
+mod print;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
+use serde_json::Value;
+
+use self::file::{Field, Place};
+pub(crate) use self::print::{Command as ConfigCommand, run};
+use crate::run::settings::{LIST, MAP, Settings};
+
+/// Name of the argument that names a file.
+const CONFIG: &str = "config";
+/// From which likeness on, 1 being the same, a name is taken for one that was meant.
+const LIKENESS_MIN: f64 = 0.85;
+
+/// The path of a configuration file.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile(PathBuf);
+
+impl FromStr for ConfigFile {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(PathBuf::from(text)))
+    }
+}
+
+/// Arguments as they were given, and in which file.
+pub(crate) struct Given {
+    /// What the command line and the file say together.
+    pub(crate) matches: ArgMatches,
+    /// Places of what was taken from the file, by names of arguments.
+    places: BTreeMap<String, Place>,
+}
+
+impl Given {
+    /// The arguments of the command that was chosen, however deep.
+    fn innermost(&self) -> &ArgMatches {
+        innermost(&self.matches).1
+    }
+}
+
+/// Reads a command line, and the configuration file if it names one.
+///
+/// # Errors
+///
+/// What clap says about the command line; about a file, its name, the line, the field and what would be right.
+pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap::Error> {
+    // Leniently, because what one argument requires may stand in the file.
+    let lenient = command.clone().ignore_errors(true).try_get_matches_from(line);
+    let Some((depth, matches, path)) = lenient.as_ref().ok().and_then(with_file) else {
+        return Ok(Given { matches: command.clone().try_get_matches_from(line)?, places: BTreeMap::new() });
+    };
+    let wrong = |text: String| clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n"));
+    let arguments = at_depth(command, &lenient, depth);
+    let (mut words, mut places) = (Vec::new(), BTreeMap::new());
+    for field in file::read(&path.0).map_err(wrong)? {
+        let word = word(&field, &arguments).map_err(|why| wrong(format!("{}: {}: {why}", field.place, field.name)))?;
+        if matches.value_source(&field.name) != Some(ValueSource::CommandLine) {
+            words.push(OsString::from(word));
+            places.insert(field.name, field.place);
+        }
+    }
+    let at = (depth + 1).min(line.len());
+    let whole = line[..at].iter().cloned().chain(words).chain(line[at..].iter().cloned());
+    let matches = command.clone().try_get_matches_from(whole)?;
+    let given = Given { matches, places };
+    // What is wrong with several fields together is told by the name of one of them.
+    if let Err(error) = Settings::from_arg_matches(given.innermost())?.flags() {
+        let text = format!("{error:#}");
+        let place = text.split(':').next().and_then(|name| given.places.get(name));
+        return Err(wrong(place.map_or(text.clone(), |place| format!("{place}: {text}"))));
+    }
+    Ok(given)
+}
+
+fn innermost(matches: &ArgMatches) -> (usize, &ArgMatches) {
+    match matches.subcommand() {
+        None => (0, matches),
+        Some((_, inner)) => {
+            let (depth, innermost) = innermost(inner);
+            (depth + 1, innermost)
+        }
+    }
+}
+
+/// The chosen command's depth and arguments, if it takes a configuration file and one is named.
+fn with_file(matches: &ArgMatches) -> Option<(usize, &ArgMatches, &ConfigFile)> {
+    let (depth, inner) = innermost(matches);
+    let file = inner.try_get_one::<ConfigFile>(CONFIG).ok().flatten()?;
+    Some((depth, inner, file))
+}
+
+/// The arguments that the chosen command has.
+fn at_depth(command: &Command, matches: &Result<ArgMatches, clap::Error>, depth: usize) -> Vec<Arg> {
+    let mut chosen = command;
+    let mut level = matches.as_ref().ok();
+    for _ in 0..depth {
+        let Some((name, inner)) = level.and_then(ArgMatches::subcommand) else { break };
+        let Some(found) = chosen.find_subcommand(name) else { break };
+        (chosen, level) = (found, Some(inner));
+    }
+    chosen.get_arguments().filter(|argument| argument.get_long().is_some()).cloned().collect()
+}
+
+/// A field as a word of a command line.
+fn word(field: &Field, arguments: &[Arg]) -> Result<String, String> {
+    let known = arguments.iter().find(|argument| argument.get_long() == Some(&field.name));
+    let known = known.filter(|argument| argument.get_long() != Some(CONFIG) && !argument.is_global_set());
+    let argument = known.ok_or_else(|| unknown(&field.name, arguments))?;
+    let word = format!("--{}={}", field.name, text(&field.value, argument)?);
+    let alone = Command::new("file").no_binary_name(true).disable_help_flag(true).arg(independent(argument));
+    alone.try_get_matches_from([&word]).map_err(|error| reason(&error))?;
+    Ok(word)
+}
+
+/// The argument without what it wants of others.
+fn independent(argument: &Arg) -> Arg {
+    let mut alone = Arg::new(argument.get_id().clone())
+        .action(argument.get_action().clone())
+        .value_parser(argument.get_value_parser().clone())
+        .allow_hyphen_values(argument.is_allow_hyphen_values_set());
+    if let Some(long) = argument.get_long() {
+        alone = alone.long(long.to_owned());
+    }
+    match argument.get_value_delimiter() {
+        Some(delimiter) => alone.value_delimiter(delimiter),
+        None => alone,
+    }
+}
+
+fn unknown(name: &str, arguments: &[Arg]) -> String {
+    let names = arguments.iter().filter_map(Arg::get_long).filter(|name| *name != CONFIG && *name != "help");
+    let nearest = names.map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match nearest {
+        Some((likeness, nearest)) if likeness >= LIKENESS_MIN => format!("there is no such field; is {nearest} meant?"),
+        _ => "there is no such field; `bulkhead run --help` names those that there are, without the hyphens".to_owned(),
+    }
+}
+
+/// A value as one would write it on a command line.
+fn text(value: &Value, argument: &Arg) -> Result<String, String> {
+    let called = |name: &str| argument.get_value_names().is_some_and(|names| names.iter().any(|known| known == name));
+    match value {
+        Value::Null => Err("there is no value; leave the field out for the default".to_owned()),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(items) if argument.get_value_delimiter().is_some() || called(LIST) => {
+            Ok(items.iter().map(scalar).collect::<Result<Vec<_>, _>>()?.join(","))
+        }
+        Value::Object(members) if called(MAP) => {
+            let pair = |(key, value): (&String, &Value)| Ok(format!("{key}={}", scalar(value)?));
+            Ok(members.iter().map(pair).collect::<Result<Vec<_>, String>>()?.join(","))
+        }
+        Value::Array(_) => Err("must be one value, not a list".to_owned()),
+        Value::Object(_) => Err("must be one value, not a map".to_owned()),
+    }
+}
+
+fn scalar(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        Value::String(text) if !text.contains(',') => Ok(text.clone()),
+        Value::String(text) => Err(format!("{text:?}: an item must not have a comma in it")),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err("its items must be plain values".to_owned()),
+    }
+}
+
+/// What a parser says, without what clap wraps around it for a command line.
+fn reason(error: &clap::Error) -> String {
+    if let Some(source) = error.source() {
+        return source.to_string();
+    }
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (value, valid) = (context(ContextKind::InvalidValue), context(ContextKind::ValidValue));
+    if valid.is_empty() { format!("{value:?} cannot be read") } else { format!("{value:?} must be one of {valid}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    const HEAD: &str = "apiVersion: bulkhead.dev/v1alpha1\nkind: BulkheadConfiguration\n";
+
+    fn given(folder: &Path, text: &str, line: &[&str]) -> Result<Given, String> {
+        let file = folder.join("bulkhead.yaml");
+        fs::write(&file, format!("{HEAD}{text}")).unwrap();
+        let words = ["bulkhead", "run", "--config"].iter().map(|&word| OsString::from(word));
+        let words: Vec<_> = words.chain([file.into_os_string()]).chain(line.iter().map(OsString::from)).collect();
+        parse(&crate::Arguments::command(), &words).map_err(|error| error.to_string())
+    }
+
+    fn raw(given: &Given, name: &str) -> Vec<String> {
+        let values = given.innermost().get_raw(name).into_iter().flatten();
+        values.map(|value| value.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_file_wins_over_defaults_and_the_command_line_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "mode: [finish, interpret]\nleader-elect: false\nresource-eviction-rate: 2.5\n\
+            feature-gates: {Failover: true, WorkloadAffinity: false}\ncontrollers: \"-scheduler\"\n";
+        let given = given(folder.path(), text, &["--resource-eviction-rate=4", "--journal-age-max=3h", "--journal=j"]);
+        let given = given.unwrap();
+        assert_eq!(raw(&given, "mode"), ["finish", "interpret"]);
+        assert_eq!(raw(&given, "leader_elect"), ["false"]);
+        assert_eq!(raw(&given, "leader_elect_renew_deadline"), ["10s"]);
+        assert_eq!(raw(&given, "controllers"), ["-scheduler"]);
+        let flags = Settings::from_arg_matches(given.innermost()).unwrap().flags().unwrap();
+        assert!((flags.resource_eviction_rate - 4.0).abs() < f64::EPSILON);
+        assert!(flags.gate(bulkhead_controllers::flags::FeatureGate::Failover));
+        assert_eq!(given.places["mode"].line, 3);
+        assert!(!given.places.contains_key("resource-eviction-rate"));
+    }
+
+    #[test]
+    fn what_one_field_requires_may_stand_in_either_place() {
+        let folder = tempfile::tempdir().unwrap();
+        given(folder.path(), "journal: j\n", &["--journal-bytes-max=1000000"]).unwrap();
+        let error = given(folder.path(), "journal-bytes-max: 1000000\n", &[]).map(drop).unwrap_err();
+        assert!(error.contains("--journal <DIR>"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line_and_what_would_be_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |text: &str, expected: &str| {
+            let error = given(folder.path(), text, &[]).map(drop).unwrap_err();
+            assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
+        };
+        check("mod: evict\n", "3: mod: there is no such field; is mode meant?");
+        check(
+            "\nresource-evicton-rate: 1\n",
+            "4: resource-evicton-rate: there is no such field; is resource-eviction-rate meant?",
+        );
+        check("colour: red\n", "3: colour: there is no such field; `bulkhead run --help`");
+        check("mode: everything\n", "3: mode: there are all, evict");
+        check("resource-eviction-rate: fast\n", "3: resource-eviction-rate: must be a number");
+        check("resource-eviction-rate: -1\n", "3: resource-eviction-rate: must be 0 (stop)");
+        check("cluster-failure-threshold: 10\n", "3: cluster-failure-threshold: \"10\" is not a duration");
+        check(
+            "feature-gates: {Failver: true}\n",
+            "3: feature-gates: unknown variant `Failver`, expected one of `Failover`",
+        );
+        check("leader-elect: perhaps\n", "3: leader-elect: \"perhaps\" must be one of true, false");
+        check("kubeconfig: [a]\n", "3: kubeconfig: must be one value, not a list");
+        check("kubeconfig:\n", "3: kubeconfig: there is no value");
+        check("controllers: [\"a,b\"]\n", "3: controllers: \"a,b\": an item must not have a comma");
+        check("config: other.yaml\n", "3: config: there is no such field");
+    }
+}

@@ -1,0 +1,186 @@
+//! `bulkhead config print`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::file::{API_VERSION, KIND, Place};
+use super::{CONFIG, Given};
+use crate::run;
+use crate::run::settings::{BOOLEAN, Settings};
+
+/// Column at which the origins stand, for values that are short enough.
+const ORIGIN_COLUMN: usize = 56;
+
+/// Look at configuration.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Print(Box<PrintArguments>),
+}
+
+/// Print what `bulkhead run` with the same arguments would work with, and where each value comes from.
+///
+/// The YAML is a configuration file itself.
+#[derive(Args)]
+pub(crate) struct PrintArguments {
+    #[command(flatten)]
+    run: run::Arguments,
+
+    /// How to print it.
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A configuration file, with the origins as comments.
+    Yaml,
+    /// A list of values with their origins.
+    Json,
+}
+
+/// A value that is in force.
+struct Effective {
+    name: String,
+    value: Value,
+    origin: Origin,
+}
+
+/// Where a value comes from.
+enum Origin {
+    Default,
+    File(Place),
+    Flag,
+}
+
+/// Runs the command.
+pub(crate) fn run(command: &Command, given: &Given) -> ExitCode {
+    let Command::Print(arguments) = command;
+    crate::exit::code(print(arguments, given).map(|()| true))
+}
+
+fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
+    arguments.run.check()?;
+    let effective = effective(given)?;
+    let text = match arguments.output {
+        Output::Yaml => yaml(&effective)?,
+        Output::Json => format!("{:#}\n", data(&effective)),
+    };
+    // A reader that went away is no failure of ours.
+    let _ = write!(anstream::stdout(), "{text}");
+    Ok(())
+}
+
+fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
+    let matches = given.innermost();
+    let flags = serde_json::to_value(Settings::from_arg_matches(matches)?.flags()?)?;
+    let command = <run::Arguments as Args>::augment_args(clap::Command::new("run"));
+    let mut found = Vec::new();
+    for argument in command.get_arguments().filter(|argument| argument.get_id() != CONFIG) {
+        let name = argument.get_long().context("an argument without a name")?.to_owned();
+        let value = match flags.get(&name) {
+            Some(setting) => setting.clone(),
+            None => raw(argument, matches),
+        };
+        let origin = match (given.places.get(&name), matches.value_source(argument.get_id().as_str())) {
+            (Some(place), _) => Origin::File(place.clone()),
+            (None, Some(ValueSource::CommandLine)) => Origin::Flag,
+            (None, _) => Origin::Default,
+        };
+        found.push(Effective { name, value, origin });
+    }
+    Ok(found)
+}
+
+/// The value of an argument as it was written, in the type that a file would have it in.
+fn raw(argument: &Arg, matches: &ArgMatches) -> Value {
+    let Some(values) = matches.get_raw(argument.get_id().as_str()) else { return Value::Null };
+    let mut texts: Vec<_> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+    if argument.get_value_delimiter().is_some() {
+        return json!(texts);
+    }
+    let Some(text) = texts.pop() else { return Value::Null };
+    let is_boolean = argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == BOOLEAN));
+    match (text.parse::<bool>(), text.parse::<u64>()) {
+        (Ok(truth), _) if is_boolean => Value::from(truth),
+        (_, Ok(number)) => Value::from(number),
+        _ => Value::from(text),
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(place) => place.fmt(f),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
+    let mut text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\n");
+    for Effective { name, value, origin } in effective {
+        let line = match value {
+            Value::Null => format!("# {name}: unset"),
+            // A list or a map in one line is the same in JSON.
+            Value::Array(_) | Value::Object(_) => format!("{name}: {value}"),
+            _ => format!("{name}: {}", serde_saphyr::to_string(value)?.trim_end()),
+        };
+        writeln!(text, "{line:<ORIGIN_COLUMN$} # {origin}")?;
+    }
+    Ok(text)
+}
+
+fn data(effective: &[Effective]) -> Value {
+    let one = |Effective { name, value, origin }: &Effective| {
+        let from = match origin {
+            Origin::Default => json!({"kind": "default"}),
+            Origin::File(place) => json!({"kind": "file", "file": place.file, "line": place.line}),
+            Origin::Flag => json!({"kind": "flag"}),
+        };
+        json!({"name": name, "value": value, "from": from})
+    };
+    let values: Vec<_> = effective.iter().map(one).collect();
+    json!({"apiVersion": API_VERSION, "kind": KIND, "values": values})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn printed(words: &[&str]) -> String {
+        let words: Vec<_> = ["bulkhead", "run"].iter().chain(words).map(OsString::from).collect();
+        let given = super::super::parse(&crate::Arguments::command(), &words).unwrap();
+        yaml(&effective(&given).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_printed_is_a_file_that_means_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bulkhead.yaml");
+        let first = printed(&["--mode=evict,interpret", "--feature-gates=Failover=true", "--leader-elect=false"]);
+        assert!(first.contains("mode: [\"evict\",\"interpret\"]") && first.contains("# journal: unset"), "{first}");
+        fs::write(&file, &first).unwrap();
+        let again = printed(&["--config", &file.display().to_string(), "--kube-api-qps=41"]);
+        let values = |text: &str| {
+            text.lines().map(|line| line.split(" # ").next().unwrap_or_default().trim().to_owned()).collect::<Vec<_>>()
+        };
+        let (before, after) = (values(&first), values(&again));
+        let differ: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).collect();
+        assert_eq!(differ.len(), 1, "{differ:?}");
+        let line = |name: &str| again.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        assert!(line("mode:").ends_with(&format!("# {}:3", file.display())), "{again}");
+        assert!(line("kube-api-qps:").ends_with("# flag") && line("# journal:").ends_with("# default"), "{again}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether the kinds are there, in the versions that this program speaks, and whether somebody interprets those in use.
+
+use bulkhead_api::{KindInfo, REGISTERED};
+use bulkhead_controllers::NoInterpreter;
+
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Section, count};
+
+/// The group of the kinds that are ours and not Karmada's.
+const OURS: &str = "bulkhead.dev";
+
+pub(super) fn served(facts: &Facts, section: &mut Section) {
+    let lacking: Vec<_> = REGISTERED.iter().filter(|info| !is_served(facts, info)).collect();
+    section.summary = format!("{} of {} are served", REGISTERED.len() - lacking.len(), count(REGISTERED.len(), "kind"));
+    for info in lacking {
+        let place = format!("{}.{}", info.plural, info.group);
+        let others: Vec<_> = facts
+            .served
+            .iter()
+            .filter(|served| served.group == info.group && served.resources.iter().any(|name| name == info.plural))
+            .map(|served| served.version.as_str())
+            .collect();
+        if others.is_empty() {
+            let group = format!("bulkhead crds --group {} | kubectl apply --server-side -f -", info.group);
+            let remedy = if info.group == OURS { group } else { format!("install Karmada, or {group}") };
+            section.error(place, format!("the control plane does not serve {}", info.api_version()), remedy);
+        } else {
+            let what = format!("served as {}, and this program speaks {}", others.join(", "), info.version);
+            section.error(place, what, "use the Bulkhead that goes with this Karmada, or serve the older version too");
+        }
+    }
+    for info in REGISTERED.iter().filter(|info| info.status_subresource && is_served(facts, info)) {
+        if !has(facts, info, &format!("{}/status", info.plural)) {
+            let place = format!("{}.{}", info.plural, info.group);
+            let remedy = format!("bulkhead crds --group {} | kubectl apply --server-side -f -", info.group);
+            section.error(place, "there is no subresource status, so that no status can be written", remedy);
+        }
+    }
+}
+
+fn is_served(facts: &Facts, info: &KindInfo) -> bool {
+    has(facts, info, info.plural)
+}
+
+fn has(facts: &Facts, info: &KindInfo, resource: &str) -> bool {
+    let of_kind = facts.served.iter().filter(|served| served.group == info.group && served.version == info.version);
+    of_kind.flat_map(|served| &served.resources).any(|name| name == resource)
+}
+
+pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
+    let told = facts.kinds.iter().filter(|kind| kind.health.is_some()).count();
+    section.summary =
+        format!("{told} of {} in use have somebody who tells their health", count(facts.kinds.len(), "kind"));
+    for kind in &facts.kinds {
+        let place = format!("{} {}", kind.api_version, kind.kind);
+        if !kind.served {
+            let remedy = "install its definition, or take it out of the policies";
+            section.error(place, "policies select it, and the control plane does not serve it", remedy);
+        } else if kind.health.is_none() {
+            let what = match facts.installation.flags.health_without_interpreter {
+                NoInterpreter::Healthy => {
+                    "nobody tells its health, so every object counts as healthy, whatever happens to it"
+                }
+                NoInterpreter::Unknown => {
+                    "nobody tells its health, so it is never known: nothing is evicted or released by it"
+                }
+                NoInterpreter::Refuse => "nobody tells its health, so its objects are bound to no policy",
+            };
+            let remedy = "write a ResourceInterpreterCustomization or a plugin with InterpretHealth; \
+                bulkhead interpret --show list names examples";
+            section.warning(place, what, remedy);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether member clusters can be reached, and what they say of themselves.
+
+use bulkhead_core::model::SyncMode;
+
+use super::control_plane::clock;
+use crate::doctor::facts::{Facts, Member};
+use crate::doctor::finding::{Section, count};
+
+pub(super) fn check(facts: &Facts, section: &mut Section) {
+    let ready = facts.members.iter().filter(|member| member.cluster.is_ready()).count();
+    section.summary = format!("{ready} of {} are ready", count(facts.members.len(), "member cluster"));
+    if facts.members.is_empty() {
+        section.note("clusters", "there is no member cluster", "bulkhead join NAME --member-kubeconfig FILE");
+    }
+    for member in &facts.members {
+        of_one(facts, member, section);
+    }
+}
+
+fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
+    let cluster = &member.cluster;
+    let place = format!("cluster {}", cluster.name);
+    if let Some(why) = &member.no_client {
+        let remedy = format!("bulkhead join {} --member-kubeconfig FILE makes account and Secret anew", cluster.name);
+        section.error(&place, why, remedy);
+    }
+    if let Some(server) = &member.server {
+        if let Some(trouble) = &server.trouble {
+            section.error(&place, &trouble.what, &trouble.remedy);
+        }
+        clock(server, &place, section);
+    }
+    let is_explained =
+        member.no_client.is_some() || member.server.as_ref().is_some_and(|server| server.trouble.is_some());
+    match cluster.ready() {
+        _ if cluster.is_ready() || is_explained => {}
+        Some(ready) => {
+            let what = format!("Ready is {:?}: {}: {}", ready.status, ready.reason, ready.message);
+            let remedy = match cluster.spec.sync_mode {
+                SyncMode::Push => "docs/runbook.md#bulkheadclusternotready",
+                SyncMode::Pull => "look whether its bulkhead agent runs, and what it says",
+            };
+            section.warning(&place, what, remedy);
+        }
+        None if facts.installation.runs("clusterStatus") => {
+            section.note(&place, "nobody has looked at it yet", "bulkhead run does");
+        }
+        None => {
+            section.warning(&place, "it has no condition Ready", "see whether Karmada's clusterStatus controller runs")
+        }
+    }
+    if cluster.is_terminating() {
+        section.note(&place, "it is being removed", "");
+    }
+}

@@ -1,0 +1,58 @@
+//! The checks: from facts to findings, without I/O.
+
+mod control_plane;
+mod failover;
+mod kinds;
+mod members;
+mod owners;
+mod permissions;
+mod upkeep;
+
+use super::facts::Facts;
+use super::finding::Section;
+
+type Check = fn(&Facts, &mut Section);
+
+/// Every check with its name, in the order of the report: what comes first explains what comes later.
+const CHECKS: &[(&str, Check)] = &[
+    (CONTROL_PLANE, control_plane::check),
+    (KINDS, kinds::served),
+    (PERMISSIONS, permissions::check),
+    (OWNERS, owners::check),
+    (CERTIFICATES, upkeep::certificates),
+    (PLUGINS, upkeep::plugins),
+    (INTERPRETERS, kinds::interpreters),
+    (FAILOVER, failover::check),
+    (MEMBERS, members::check),
+];
+
+pub(super) const CONTROL_PLANE: &str = "control plane";
+pub(super) const KINDS: &str = "kinds";
+pub(super) const PERMISSIONS: &str = "permissions";
+pub(super) const OWNERS: &str = "owners";
+pub(super) const CERTIFICATES: &str = "certificates";
+pub(super) const PLUGINS: &str = "plugins";
+pub(super) const INTERPRETERS: &str = "interpreters";
+pub(super) const FAILOVER: &str = "failover";
+pub(super) const MEMBERS: &str = "members";
+
+/// What of it can be checked without a control plane that answers.
+const WITHOUT: &[&str] = &[CONTROL_PLANE, CERTIFICATES, PLUGINS];
+
+/// Makes every check. What could not be looked at is a note of the check that lacks it.
+pub(super) fn all(facts: &Facts) -> Vec<Section> {
+    let answers = facts.control_plane.trouble.is_none();
+    let check = |(name, check): &(&'static str, Check)| {
+        let mut section = Section::new(name);
+        if answers || WITHOUT.contains(name) {
+            check(facts, &mut section);
+        } else {
+            "not looked at: the control plane does not answer".clone_into(&mut section.summary);
+        }
+        for unread in facts.unread.iter().filter(|unread| unread.check == *name) {
+            section.note(&unread.what, format!("could not be looked at: {}", unread.why), "");
+        }
+        section
+    };
+    CHECKS.iter().map(check).collect()
+}

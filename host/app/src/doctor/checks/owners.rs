@@ -1,0 +1,108 @@
+//! Who else does what the modes of this installation do.
+
+use crate::doctor::facts::{Facts, Lease};
+use crate::doctor::finding::Section;
+
+/// Lease of Karmada's controllers.
+const KARMADA: &str = "karmada-controller-manager";
+/// Lease of Karmada's scheduler.
+const KARMADA_SCHEDULER: &str = "karmada-scheduler";
+
+pub(super) fn check(facts: &Facts, section: &mut Section) {
+    let ours = facts.installation.lease.as_ref();
+    let own = facts.leases.iter().find(|lease| Some(&lease.name) == ours);
+    section.summary = match (ours, own) {
+        (None, _) => "no election: there must be one process only".to_owned(),
+        (Some(name), Some(lease)) if lease.is_held(facts.now) => format!("{} holds the Lease {name}", lease.holder),
+        (Some(name), _) => format!("nobody holds the Lease {name}"),
+    };
+    if let Some(own) = own.filter(|own| own.is_held(facts.now)) {
+        other_mode(facts, own, section);
+    }
+    for lease in facts.leases.iter().filter(|lease| Some(&lease.name) != ours && lease.is_held(facts.now)) {
+        if !lease.modes.is_empty() {
+            other_bulkhead(facts, lease, section);
+        } else if lease.name.name == KARMADA {
+            karmada(facts, lease, section);
+        } else if lease.name.name == KARMADA_SCHEDULER && facts.installation.runs("scheduler") {
+            let remedy = "stop karmada-scheduler, or leave scheduling to it with --controllers=*,-scheduler";
+            section.error(place(lease), format!("{} schedules too", lease.holder), remedy);
+        }
+    }
+    writers(facts, own, section);
+}
+
+fn place(lease: &Lease) -> String {
+    format!("Lease {}", lease.name)
+}
+
+fn other_mode(facts: &Facts, own: &Lease, section: &mut Section) {
+    let (theirs, ours) = (own.modes.join(","), facts.installation.modes.join(","));
+    if !theirs.is_empty() && theirs != ours {
+        let what = format!("{} runs in mode {theirs}, and this would be mode {ours}", own.holder);
+        let remedy = "give all processes of an installation the same --mode, and each installation its own \
+            --leader-elect-resource-name";
+        section.error(place(own), what, remedy);
+    }
+}
+
+/// Another installation, with a Lease of its own.
+fn other_bulkhead(facts: &Facts, lease: &Lease, section: &mut Section) {
+    let both = |mode: &&String| {
+        let is_shared = |known: &String| known == *mode || (acts(known) && acts(mode));
+        facts.installation.modes.iter().any(is_shared)
+    };
+    let shared: Vec<_> = lease.modes.iter().filter(both).map(String::as_str).collect();
+    let modes = lease.modes.join(",");
+    if shared.iter().any(|mode| acts(mode)) {
+        let what =
+            format!("{} is another Bulkhead in mode {modes}: both would evict, at their rates together", lease.holder);
+        section.error(place(lease), what, "remove one of them, or give both the same Lease");
+    } else {
+        section.note(place(lease), format!("{} is another Bulkhead, in mode {modes}", lease.holder), "");
+    }
+}
+
+/// Whether a mode changes where something runs.
+fn acts(mode: &str) -> bool {
+    matches!(mode, "all" | "evict" | "finish")
+}
+
+fn karmada(facts: &Facts, lease: &Lease, section: &mut Section) {
+    let installation = &facts.installation;
+    let who = &lease.holder;
+    if installation.has("all") {
+        let what = format!("{who} is at work, and mode all does the same work");
+        section.error(place(lease), what, "stop karmada-controller-manager, or choose mode evict or finish");
+        return;
+    }
+    let given_up = if installation.has("evict") {
+        "--controllers=*,-gracefulEviction,-clustertaintpolicy,-applicationFailover \
+            --enable-no-execute-taint-eviction=false"
+    } else if installation.has("finish") {
+        "--controllers=*,-gracefulEviction"
+    } else {
+        return;
+    };
+    let what = format!("{who} is at work; which of its controllers are off cannot be seen from here");
+    section.note(place(lease), what, format!("see to it that it has {given_up}"));
+}
+
+fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
+    let since = own.filter(|own| own.is_held(facts.now)).and_then(|own| own.acquired);
+    for writer in &facts.writers {
+        let place = format!("{} {}", writer.kind, writer.field);
+        let last = writer.last.map(|last| format!(" at {last}")).unwrap_or_default();
+        let wrote = format!("{} wrote it last in {} of them, {}{last}", writer.manager, writer.objects, writer.example);
+        let is_active = since.zip(writer.last).is_some_and(|(since, last)| last > since);
+        if is_active {
+            let remedy = format!(
+                "two programs own this field: switch {} off, or choose a mode that leaves it alone",
+                writer.manager
+            );
+            section.error(place, format!("{wrote}, while Bulkhead was at work"), remedy);
+        } else {
+            section.note(place, wrote, format!("once Bulkhead works, {} must not", writer.manager));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Certificates that end, and plugins that do not load.
+
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Section, count};
+
+/// From how long before its end on a certificate is worth a word, in days.
+const ENDS_SOON_DAYS: i64 = 14;
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+pub(super) fn certificates(facts: &Facts, section: &mut Section) {
+    let first = facts
+        .certificates
+        .iter()
+        .filter_map(|certificate| Some((certificate.ends?, certificate)))
+        .min_by_key(|(ends, _)| *ends);
+    section.summary = match first {
+        None => count(facts.certificates.len(), "certificate"),
+        Some((ends, one)) => format!(
+            "{}; the first to end is that of {}, on {}",
+            count(facts.certificates.len(), "certificate"),
+            one.what,
+            day(ends)
+        ),
+    };
+    for certificate in &facts.certificates {
+        let place = format!("{} in {}", certificate.what, certificate.place);
+        if let Some(trouble) = &certificate.trouble {
+            section.error(&place, format!("cannot be read: {trouble}"), &certificate.remedy);
+        }
+        let Some(ends) = certificate.ends else { continue };
+        let left_days = ends.millis_since(facts.now).div_euclid(DAY_MS);
+        if ends <= facts.now {
+            section.error(place, format!("ended on {}", day(ends)), &certificate.remedy);
+        } else if left_days < ENDS_SOON_DAYS {
+            section.warning(
+                place,
+                format!("ends in {}, on {}", count(left_days.unsigned_abs() as usize, "day"), day(ends)),
+                &certificate.remedy,
+            );
+        }
+    }
+}
+
+fn day(time: bulkhead_core::time::Time) -> String {
+    time.timestamp().strftime("%Y-%m-%d").to_string()
+}
+
+pub(super) fn plugins(facts: &Facts, section: &mut Section) {
+    let active = facts.plugins.iter().filter(|plugin| plugin.refused.is_none()).count();
+    section.summary = format!("{active} of {} load", count(facts.plugins.len(), "plugin"));
+    if let Some(error) = &facts.plugin_error {
+        section.error("--plugin-directory", error, "without the list `bulkhead run` does not start");
+    }
+    for plugin in &facts.plugins {
+        if let Some(refused) = &plugin.refused {
+            let remedy =
+                "bulkhead plugin test shows more; without an older version in force its questions go unanswered";
+            section.error(format!("plugin {}", plugin.name), refused, remedy);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Certificates that connections to the control plane and to the webhook depend on.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+
+use crate::doctor::checks;
+use crate::doctor::facts::{Certificate, Facts};
+use crate::expiry;
+use crate::run;
+use crate::run::hub::{HubArguments, client_certificate};
+
+/// Secret with the certificate of the webhook, where it is made by the processes.
+const WEBHOOK_SECRET: &str = "bulkhead-webhook";
+
+/// The client certificate and the authority of the kubeconfig.
+pub(super) async fn of_kubeconfig(arguments: &HubArguments) -> Vec<Certificate> {
+    // A kubeconfig that cannot be read is told by the check of the control plane.
+    let Ok(config) = arguments.config().await else { return Vec::new() };
+    let mut found = Vec::new();
+    if let Some((place, pem)) = client_certificate(&config) {
+        let remedy = "renew the client certificate of the kubeconfig";
+        found.push(read("client certificate", &place, remedy, pem.and_then(|pem| expiry::of_chain(&pem))));
+    }
+    let ends: anyhow::Result<Vec<_>> = config.root_cert.iter().flatten().map(|der| expiry::of_der(der)).collect();
+    if let Some(ends) = ends.map(|ends| ends.into_iter().max()).transpose() {
+        let remedy = "put the present certificate authority of the control plane into the kubeconfig";
+        found.push(read("certificate authority", "the kubeconfig", remedy, ends));
+    }
+    found
+}
+
+/// The certificate of the webhook, if there is one.
+pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, facts: &mut Facts) {
+    let Some(place) = arguments.webhook_certificate() else { return };
+    let (place, remedy, chain) = match place {
+        run::WebhookCertificate::Directory(directory) => {
+            let path = directory.join("tls.crt");
+            let chain = std::fs::read(&path).map_err(anyhow::Error::from);
+            (path.display().to_string(), "renew it; it is read again within half a minute", chain)
+        }
+        run::WebhookCertificate::Secret { namespace } => {
+            let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+            let secret = match secrets.get_opt(WEBHOOK_SECRET).await {
+                Ok(Some(secret)) => secret,
+                // It is made by the first process.
+                Ok(None) => return,
+                Err(error) => return facts.unread(checks::CERTIFICATES, WEBHOOK_SECRET, &error),
+            };
+            let chain = secret.data.and_then(|mut data| data.remove("tls.crt")).map(|chain| chain.0);
+            let chain = chain.ok_or_else(|| anyhow::anyhow!("there is no tls.crt in it"));
+            let remedy = "a running process renews it a month before; delete the Secret to have it made anew";
+            (format!("Secret {namespace}/{WEBHOOK_SECRET}"), remedy, chain)
+        }
+    };
+    let ends = chain.and_then(|chain| expiry::of_chain(&chain));
+    facts.certificates.push(read("certificate of the webhook", &place, remedy, ends));
+}
+
+/// A certificate as a fact.
+pub(super) fn read(
+    what: &str,
+    place: &str,
+    remedy: &str,
+    ends: anyhow::Result<bulkhead_core::time::Time>,
+) -> Certificate {
+    Certificate {
+        what: what.to_owned(),
+        place: place.to_owned(),
+        remedy: remedy.to_owned(),
+        trouble: ends.as_ref().err().map(|error| format!("{error:#}")),
+        ends: ends.ok(),
+    }
+}

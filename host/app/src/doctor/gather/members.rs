@@ -1,0 +1,86 @@
+//! Member clusters: what their Cluster objects say, and how those answer that this installation talks to.
+
+use bulkhead_api::Cluster;
+use bulkhead_controllers::{MemberAccess, member_access};
+use bulkhead_core::model::SyncMode;
+use kube::{Client, ResourceExt};
+use tokio::task::JoinSet;
+
+use super::certificates::read;
+use super::server;
+use crate::doctor::checks;
+use crate::doctor::facts::{Certificate, Facts, Member, Server, Trouble};
+use crate::{expiry, run};
+
+/// What was learned of a member beside its Cluster.
+struct Asked {
+    member: Member,
+    certificate: Option<Certificate>,
+    unread: Option<kube::Error>,
+}
+
+/// Asks all members at the same time, so that one that hangs delays no other.
+pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, facts: &mut Facts) {
+    // Other modes have no business with members, and no right to read their Secrets.
+    let talks = facts.installation.has("all");
+    let mut asking = JoinSet::new();
+    for (index, cluster) in clusters.into_iter().enumerate() {
+        let client = client.clone();
+        asking.spawn(async move { (index, ask(&client, &cluster, talks).await) });
+    }
+    let mut asked = Vec::new();
+    while let Some(Ok(one)) = asking.join_next().await {
+        asked.push(one);
+    }
+    asked.sort_by_key(|(index, _)| *index);
+    for (_, Asked { member, certificate, unread }) in asked {
+        if let Some(error) = unread {
+            let what = format!("Secret of cluster {}", member.cluster.name);
+            facts.unread(checks::MEMBERS, &what, &error);
+        }
+        facts.certificates.extend(certificate);
+        facts.members.push(member);
+    }
+}
+
+async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
+    let mut member = Member { cluster: cluster.to_model(), no_client: None, server: None };
+    let (mut certificate, mut unread) = (None, None);
+    if talks && cluster.spec.sync_mode == SyncMode::Push {
+        match member_access(hub, cluster).await {
+            Ok(MemberAccess { client, ca_bundle }) => {
+                if !ca_bundle.is_empty() {
+                    let place = format!("the Secret of cluster {}", cluster.name_any());
+                    let remedy = "join the cluster again with its present certificate authority";
+                    certificate = Some(read("certificate authority", &place, remedy, expiry::of_bundle(&ca_bundle)));
+                }
+                match client {
+                    Ok(client) => member.server = Some(of_client(&client, &cluster.spec.api_endpoint).await),
+                    Err(why) => member.no_client = Some(why),
+                }
+            }
+            Err(bulkhead_controllers::Error::Api { source, .. }) => unread = Some(*source),
+            Err(error) => member.no_client = Some(error.to_string()),
+        }
+    }
+    Asked { member, certificate, unread }
+}
+
+async fn of_client(client: &Client, address: &str) -> Server {
+    let limit = std::time::Duration::from_secs(5);
+    let version = tokio::time::timeout(limit, client.apiserver_version()).await;
+    let trouble = match version {
+        Ok(Ok(version)) => return server::ask(client, address, &version.git_version).await,
+        Ok(Err(error)) => {
+            let trouble = run::trouble::Trouble::of(address, &error);
+            // There is no kubeconfig of a member here, but a Secret.
+            let of_secret = |text: String| text.replace("the kubeconfig", "the Secret of the cluster");
+            Trouble { what: of_secret(trouble.what), remedy: of_secret(trouble.remedy) }
+        }
+        Err(_) => Trouble {
+            what: format!("{address} does not answer within {} s", limit.as_secs()),
+            remedy: "look whether it runs, and whether a firewall or a NetworkPolicy is on the way".to_owned(),
+        },
+    };
+    Server { address: address.to_owned(), trouble: Some(trouble), ..Server::default() }
+}

@@ -1,0 +1,66 @@
+//! What an API server says of itself: version and time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_controllers::{WritePermit, connect};
+use http::{Request, header};
+use k8s_openapi::jiff::fmt::rfc2822::DateTimeParser;
+use kube::Client;
+use kube::client::Body;
+
+use super::trouble_of;
+use crate::doctor::facts::{Server, Trouble};
+use crate::run;
+use crate::run::hub::HubArguments;
+
+/// How long a server may take.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Asks a server that answered before for its time.
+pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server {
+    let mut server = Server { address: address.to_owned(), version: version.to_owned(), ..Server::default() };
+    match tokio::time::timeout(ANSWER_TIME_MAX, clock_ahead_ms(client)).await {
+        Ok(Ok(ahead)) => server.clock_ahead_ms = ahead,
+        Ok(Err(error)) => server.trouble = Some(trouble_of(&run::trouble::Trouble::of(address, &error).into())),
+        Err(_) => {
+            server.trouble = Some(Trouble {
+                what: format!("{address} accepts connections and does not answer"),
+                remedy: "look at the API server; a process that hangs has to be restarted".to_owned(),
+            });
+        }
+    }
+    server
+}
+
+/// How far a server's clock is ahead of ours, in milliseconds, by its `Date` header against the middle of the request.
+async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
+    let request = Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError)?;
+    let before = run::now();
+    let response = client.send(request).await?;
+    let after = run::now();
+    if response.status().is_client_error() || response.status().is_server_error() {
+        let message = response.status().to_string();
+        let status = kube::core::Status::failure(&message, "").with_code(response.status().as_u16());
+        return Err(kube::Error::Api(Box::new(status)));
+    }
+    let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| DateTimeParser::new().parse_timestamp(date).ok());
+    let middle = i64::midpoint(before.as_millisecond(), after.as_millisecond());
+    // The header has whole seconds, so it is half a second late on average.
+    Ok(date.map(|date| date.as_millisecond() + 500 - middle))
+}
+
+/// The control plane of arguments with which nobody could connect.
+pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error) -> Server {
+    let address =
+        arguments.config().await.map_or_else(|_| "kubeconfig".to_owned(), |config| config.cluster_url.to_string());
+    Server { address, trouble: Some(trouble_of(error)), ..Server::default() }
+}
+
+/// A client that asks as another user.
+pub(super) async fn impersonating(arguments: &HubArguments, user: &str) -> anyhow::Result<Client> {
+    let mut config = arguments.config().await?;
+    config.auth_info.impersonate = Some(user.to_owned());
+    Ok(connect(config, &WritePermit::unlimited(), &Arc::default())?)
+}

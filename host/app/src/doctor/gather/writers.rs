@@ -1,0 +1,89 @@
+//! Who wrote the fields that the modes own, as managedFields tell.
+
+use std::collections::BTreeMap;
+
+use bulkhead_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use bulkhead_controllers::FIELD_MANAGER;
+use bulkhead_core::time::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::{Api, Client, Resource};
+
+use crate::doctor::checks;
+use crate::doctor::facts::{Facts, Name, Writer};
+
+/// Most objects of a kind that are looked at: one writer shows in any of them.
+const OBJECTS_MAX: u32 = 500;
+/// Managers that are people, or ours: `kubectl`, and `bulkhead-join`.
+const NOT_FOREIGN: &[&str] = &["kubectl", FIELD_MANAGER];
+
+/// By manager, kind and field.
+type Found = BTreeMap<(String, String, &'static str), Writer>;
+
+pub(super) async fn gather(client: &Client, facts: &mut Facts) {
+    let installation = &facts.installation;
+    let (mut of_bindings, mut of_clusters) = (Vec::new(), Vec::new());
+    if installation.has("evict") || installation.has("all") {
+        of_bindings.push("spec.gracefulEvictionTasks");
+    }
+    if installation.has("all") {
+        of_bindings.push("spec.clusters");
+        of_clusters.extend(["spec.taints", "status.conditions"]);
+    }
+    let mut found = Found::new();
+    look::<ResourceBinding>(client, &of_bindings, &mut found, facts).await;
+    look::<ClusterResourceBinding>(client, &of_bindings, &mut found, facts).await;
+    look::<Cluster>(client, &of_clusters, &mut found, facts).await;
+    facts.writers = found.into_values().collect();
+}
+
+async fn look<K>(client: &Client, fields: &[&'static str], found: &mut Found, facts: &mut Facts)
+where
+    K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    if fields.is_empty() {
+        return;
+    }
+    let parameters = ListParams::default().limit(OBJECTS_MAX);
+    match Api::<K>::all(client.clone()).list_metadata(&parameters).await {
+        Ok(list) => list.items.iter().for_each(|object| note(object, &K::kind(&()), fields, found)),
+        Err(error) => facts.unread(checks::OWNERS, &K::plural(&()), &error),
+    }
+}
+
+fn note<K>(object: &PartialObjectMeta<K>, kind: &str, fields: &[&'static str], found: &mut Found) {
+    let name = Name {
+        namespace: object.metadata.namespace.clone().unwrap_or_default(),
+        name: object.metadata.name.clone().unwrap_or_default(),
+    };
+    for entry in object.metadata.managed_fields.iter().flatten() {
+        let manager = entry.manager.clone().unwrap_or_default();
+        if NOT_FOREIGN.iter().any(|known| manager.starts_with(known)) {
+            continue;
+        }
+        let last = entry.time.as_ref().map(|time| Time::new(time.0));
+        for field in fields.iter().filter(|field| has(entry, field)) {
+            let writer = found.entry((manager.clone(), kind.to_owned(), *field)).or_insert_with(|| Writer {
+                manager: manager.clone(),
+                kind: kind.to_owned(),
+                field: (*field).to_owned(),
+                objects: 0,
+                example: name.clone(),
+                last: None,
+            });
+            writer.objects += 1;
+            if last > writer.last {
+                (writer.last, writer.example) = (last, name.clone());
+            }
+        }
+    }
+}
+
+/// Whether an entry owns a field, or anything below it.
+fn has(entry: &ManagedFieldsEntry, field: &str) -> bool {
+    let mut at = entry.fields_v1.as_ref().map(|fields| &fields.0);
+    for part in field.split('.') {
+        at = at.and_then(|fields| fields.get(format!("f:{part}")));
+    }
+    at.is_some()
+}

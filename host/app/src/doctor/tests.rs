@@ -1,0 +1,112 @@
+//! The checks over facts that were written down: each installation in `goldens` is `NAME.facts.yaml`, and what is said
+//! about it `NAME.txt` and `NAME.json`. `UPDATE_GOLDENS=1` writes the latter anew.
+
+use std::fs;
+use std::path::PathBuf;
+
+use bulkhead_api::REGISTERED;
+
+use super::facts::{Facts, Served};
+use super::finding::{Section, Severity};
+use super::{about, checks, report};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/doctor/goldens")
+}
+
+fn read(name: &str) -> Facts {
+    let path = folder().join(format!("{name}.facts.yaml"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Everything that `bulkhead crds` installs, as discovery tells it.
+fn everything() -> Vec<Served> {
+    let one = |info: &bulkhead_api::KindInfo| {
+        let status = info.status_subresource.then(|| format!("{}/status", info.plural));
+        let resources = std::iter::once(info.plural.to_owned()).chain(status).collect();
+        Served { group: info.group.to_owned(), version: info.version.to_owned(), resources }
+    };
+    REGISTERED.iter().map(one).collect()
+}
+
+/// Compares what is said with the golden files. An installation that names no kinds has them all.
+fn check(name: &str) -> Vec<Section> {
+    let mut facts = read(name);
+    if facts.served.is_empty() {
+        facts.served = everything();
+    }
+    let sections = checks::all(&facts);
+    let about = about(&facts).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let text = anstream::adapter::strip_str(&report::text(&about, &sections)).to_string();
+    let data = format!("{:#}\n", report::data(&about, &sections));
+    for (file, said) in [(format!("{name}.txt"), text), (format!("{name}.json"), data)] {
+        let path = folder().join(file);
+        if std::env::var_os("UPDATE_GOLDENS").is_some() {
+            fs::write(&path, &said).unwrap();
+        }
+        let expected = fs::read_to_string(&path).unwrap_or_default();
+        assert!(said == expected, "{} is\n{expected}\nand the program says\n{said}", path.display());
+    }
+    sections
+}
+
+fn errors(sections: &[Section]) -> Vec<String> {
+    let findings = sections.iter().flat_map(|section| &section.findings);
+    findings.filter(|finding| finding.severity == Severity::Error).map(|finding| finding.place.clone()).collect()
+}
+
+#[test]
+fn a_sound_installation_has_no_findings() {
+    let sections = check("sound");
+    assert!(sections.iter().all(|section| section.findings.is_empty()), "{sections:#?}");
+}
+
+/// Half installed: a role with a verb less, a kind that is missing and one of another version, plugins that do not load.
+#[test]
+fn an_installation_that_is_half_there_is_told_what_it_lacks() {
+    let errors = errors(&check("half-installed"));
+    for place in [
+        "patch clusters.cluster.karmada.io",
+        "evictionpauses.bulkhead.dev",
+        "clustertaintpolicies.policy.karmada.io",
+        "plugin freeze",
+    ] {
+        assert!(errors.iter().any(|error| error == place), "{place}: {errors:?}");
+    }
+}
+
+/// Two programs on the same fields, clocks that differ, certificates at their end, members that cannot be reached.
+#[test]
+fn an_installation_that_wears_out_is_told_what_ends_and_who_interferes() {
+    let errors = errors(&check("worn-out"));
+    for part in ["Lease", "spec.gracefulEvictionTasks", "https://karmada", "client certificate", "cluster member2"] {
+        assert!(errors.iter().any(|error| error.contains(part)), "{part}: {errors:?}");
+    }
+}
+
+/// Everything is there, and nothing would ever move: each policy is told its switch.
+#[test]
+fn failover_that_can_never_act_is_told_which_switch_is_off() {
+    let sections = check("never-acts");
+    let failover = sections.iter().find(|section| section.check == checks::FAILOVER).unwrap();
+    let said: Vec<_> = failover.findings.iter().map(|finding| finding.what.as_str()).collect();
+    for part in [
+        "the feature gate Failover is off",
+        "NoExecute taints evict nothing",
+        "the rate of evictions is 0",
+        "tolerate cluster.karmada.io/not-ready:NoExecute for ever",
+        "nobody tells the health of shop.example.io/v1 Till",
+        "names member1 alone",
+        "purgeMode Never",
+    ] {
+        assert!(said.iter().any(|what| what.contains(part)), "{part}: {said:#?}");
+    }
+}
+
+/// Without a control plane there is one error about it, and the rest is not guessed at.
+#[test]
+fn a_control_plane_that_does_not_answer_is_the_only_error() {
+    let sections = check("out-of-reach");
+    assert_eq!(errors(&sections), ["https://karmada:5443/"]);
+}

@@ -1,0 +1,108 @@
+//! What a scrape gets: the controllers' own metrics, and what is counted elsewhere in the process.
+
+use std::fmt::{Result, Write as _};
+
+use super::endpoint::{Observed, Told};
+
+/// Everything, in the text format that Prometheus scrapes.
+pub(super) fn text(observed: &Observed, told: &Told) -> String {
+    // What follows stands before the end that the encoder writes.
+    let mut text = observed.context.metrics.text();
+    let end = text.rfind("# EOF").unwrap_or(text.len());
+    text.truncate(end);
+    // Writing to a string does not fail.
+    let _ = plugins(&mut text, observed);
+    let _ = controllers(&mut text, observed);
+    let _ = connections(&mut text, observed);
+    let _ = process(&mut text, told);
+    text.push_str("# EOF\n");
+    text
+}
+
+fn family(text: &mut String, name: &str, help: &str, type_: &str) -> Result {
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {type_}")
+}
+
+fn plugins(text: &mut String, observed: &Observed) -> Result {
+    let report = observed.context.registry.report();
+    family(text, "bulkhead_plugin_calls", "Calls of a plugin.", "counter")?;
+    for plugin in &report {
+        writeln!(text, "bulkhead_plugin_calls_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.calls)?;
+    }
+    family(text, "bulkhead_plugin_faults", "Calls of a plugin that gave no answer.", "counter")?;
+    for plugin in &report {
+        writeln!(text, "bulkhead_plugin_faults_total{{plugin={:?}}} {}", plugin.id.name, plugin.counts.faults)?;
+    }
+    let help = "Decisions in which a plugin in shadow would have decided otherwise.";
+    family(text, "bulkhead_plugin_divergences", help, "counter")?;
+    for plugin in &report {
+        let count = plugin.counts.divergences;
+        writeln!(text, "bulkhead_plugin_divergences_total{{plugin={:?}}} {}", plugin.id.name, count)?;
+    }
+    let help = "1 for a plugin in quarantine, 0.5 for one that is probed, 0 for one that answers.";
+    family(text, "bulkhead_plugin_breaker", help, "gauge")?;
+    for plugin in &report {
+        use bulkhead_plugin::BreakerState;
+        let open = match plugin.breaker {
+            BreakerState::Closed => 0.0,
+            BreakerState::HalfOpen => 0.5,
+            BreakerState::Open => 1.0,
+        };
+        writeln!(text, "bulkhead_plugin_breaker{{plugin={:?}}} {}", plugin.id.name, open)?;
+    }
+    Ok(())
+}
+
+fn controllers(text: &mut String, observed: &Observed) -> Result {
+    let context = &observed.context;
+    family(text, "bulkhead_reconcile_errors", "Reconciles that did not get through.", "counter")?;
+    for (controller, class, count) in context.failures.classes() {
+        let error = class.name();
+        writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}")?;
+    }
+    family(text, "bulkhead_withheld_writes", "Writes decided and not sent: mode report.", "counter")?;
+    writeln!(text, "bulkhead_withheld_writes_total {}", context.failures.withheld())?;
+    family(text, "bulkhead_decisions", "Decisions in the journal.", "gauge")?;
+    writeln!(text, "bulkhead_decisions {}", context.journal.recorded())?;
+    family(text, "bulkhead_dropped_events", "Events that found no room.", "counter")?;
+    writeln!(text, "bulkhead_dropped_events_total {}", context.events.dropped())?;
+    Ok(())
+}
+
+fn connections(text: &mut String, observed: &Observed) -> Result {
+    let context = &observed.context;
+    let help = "Answers of API servers by HTTP status; 0 where nothing answered.";
+    family(text, "bulkhead_api_answers", help, "counter")?;
+    for (server, answers) in &observed.answers {
+        for (code, count) in answers.counts() {
+            writeln!(text, "bulkhead_api_answers_total{{server={server:?},code=\"{code}\"}} {count}")?;
+        }
+    }
+    let informers = context.stores.informers(&context.scope);
+    family(text, "bulkhead_informer_errors", "Lists and watches that failed.", "counter")?;
+    for (resource, informer) in &informers {
+        writeln!(text, "bulkhead_informer_errors_total{{resource={resource:?}}} {}", informer.errors)?;
+    }
+    family(text, "bulkhead_informer_listed", "1 once everything of a kind is known.", "gauge")?;
+    for (resource, informer) in &informers {
+        writeln!(text, "bulkhead_informer_listed{{resource={resource:?}}} {}", u8::from(informer.listed))?;
+    }
+    Ok(())
+}
+
+fn process(text: &mut String, told: &Told) -> Result {
+    family(text, "bulkhead_leader", "1 while this process works, 0 while it stands by.", "gauge")?;
+    if let Some(leads) = told.leads {
+        writeln!(text, "bulkhead_leader {}", u8::from(leads))?;
+    }
+    let help = "Verbs that the modes need and the account may not use.";
+    family(text, "bulkhead_missing_permissions", help, "gauge")?;
+    writeln!(text, "bulkhead_missing_permissions {}", told.missing_permissions)?;
+    let help = "When a certificate ends, in seconds since 1970.";
+    family(text, "bulkhead_certificate_end_timestamp_seconds", help, "gauge")?;
+    for (certificate, ends) in &told.certificates {
+        let ends = ends.as_millis() / 1000;
+        writeln!(text, "bulkhead_certificate_end_timestamp_seconds{{certificate={certificate:?}}} {}", ends)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Clients of the control plane that outlive their credentials: when the kubeconfig or a file that it names changes,
+//! requests go through a new connection, and nobody who holds a client notices.
+//!
+//! Tokens in files are read again by `kube` itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bulkhead_controllers::{Answers, WritePermit, connect};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use kube::{Client, Config};
+use tower::{BoxError, Service};
+
+use super::hub::{HubArguments, client_certificate};
+use super::{News, say};
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// The two clients of a control plane, with what they are made of.
+pub(crate) struct Reloading {
+    arguments: HubArguments,
+    permit: WritePermit,
+    answers: Arc<Answers>,
+    namespace: String,
+    guarded: Current,
+    unguarded: Current,
+    made_of: Mutex<Vec<Vec<u8>>>,
+}
+
+/// A client that may be replaced.
+#[derive(Clone)]
+struct Current(Arc<Mutex<Client>>);
+
+impl Current {
+    fn get(&self) -> Client {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, client: Client) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+}
+
+impl Service<Request<Body>> for Current {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // The client waits for its own turn when it sends.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.get();
+        Box::pin(async move {
+            client.send(request).await.map_err(|error| match error {
+                // As it was before it came here, so that who asks can tell a refused write.
+                kube::Error::Service(error) => error,
+                error => error.into(),
+            })
+        })
+    }
+}
+
+impl Reloading {
+    pub(super) fn new(
+        arguments: HubArguments,
+        config: Config,
+        permit: &WritePermit,
+        answers: &Arc<Answers>,
+    ) -> kube::Result<Self> {
+        let current = |client| Current(Arc::new(Mutex::new(client)));
+        Ok(Self {
+            arguments,
+            permit: permit.clone(),
+            answers: Arc::clone(answers),
+            namespace: config.default_namespace.clone(),
+            made_of: Mutex::new(parts(&config)),
+            guarded: current(connect(config.clone(), permit, answers)?),
+            unguarded: current(connect(config, &WritePermit::unlimited(), answers)?),
+        })
+    }
+
+    /// The client whose writes need the permit.
+    pub(super) fn client(&self) -> Client {
+        Client::new(self.guarded.clone(), self.namespace.clone())
+    }
+
+    /// The client whose writes do not.
+    pub(super) fn unguarded(&self) -> Client {
+        Client::new(self.unguarded.clone(), self.namespace.clone())
+    }
+
+    /// Looks for newer credentials, for ever. Those that do not work are told once, and the ones before stay.
+    pub(super) async fn run(&self) {
+        let mut news = News::default();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match self.look().await {
+                Ok(false) => news.over(),
+                Ok(true) => {
+                    say("the credentials of the control plane were replaced");
+                    news.over();
+                }
+                Err(error) => news.say(format!("the credentials of the control plane stay as they are: {error:#}")),
+            }
+        }
+    }
+
+    async fn look(&self) -> anyhow::Result<bool> {
+        let config = self.arguments.config().await?;
+        let made_of = parts(&config);
+        if *self.made_of.lock().unwrap_or_else(PoisonError::into_inner) == made_of {
+            return Ok(false);
+        }
+        let unguarded = connect(config.clone(), &WritePermit::unlimited(), &self.answers)?;
+        // Only what the API server knows is worth having. Who may not ask for the version is known all the same.
+        match unguarded.apiserver_version().await {
+            Err(kube::Error::Api(status)) if status.code == 401 => anyhow::bail!("{}", status.message),
+            _ => {}
+        }
+        self.guarded.set(connect(config, &self.permit, &self.answers)?);
+        self.unguarded.set(unguarded);
+        *self.made_of.lock().unwrap_or_else(PoisonError::into_inner) = made_of;
+        Ok(true)
+    }
+}
+
+/// Everything that a connection depends on and that may be replaced while the process runs.
+fn parts(config: &Config) -> Vec<Vec<u8>> {
+    let certificate = client_certificate(config).and_then(|(_, pem)| pem.ok()).unwrap_or_default();
+    let key = config.auth_info.client_key.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let account = serde_json::to_vec(&config.auth_info).unwrap_or_default();
+    let mut parts = vec![config.cluster_url.to_string().into_bytes(), certificate, key, account];
+    parts.extend(config.root_cert.clone().unwrap_or_default());
+    parts
+}

@@ -1,0 +1,151 @@
+//! Why an API server cannot be used, what would help, and whether waiting might.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Why an API server cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// What is the matter.
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) remedy: String,
+    /// Whether it may be over later without a change of arguments or files.
+    pub(crate) mends: bool,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
+}
+
+impl StdError for Trouble {}
+
+impl Trouble {
+    /// Something that only a person can mend.
+    pub(crate) fn lasting(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), mends: false }
+    }
+
+    fn passing(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), mends: true }
+    }
+
+    /// What an error of a request to `address` means.
+    pub(crate) fn of(address: &str, error: &kube::Error) -> Self {
+        let said = causes(error);
+        match error {
+            kube::Error::Api(status) => Self::of_status(address, status.code, &status.message),
+            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::lasting(
+                format!("{address} answers, and not as a Kubernetes API server does: {said}"),
+                "mend the server's address in the kubeconfig",
+            ),
+            _ => Self::of_connection(address, &said),
+        }
+    }
+
+    fn of_status(address: &str, code: u16, message: &str) -> Self {
+        // A server that is something else may answer with a page.
+        let message = message.lines().next().unwrap_or_default();
+        match code {
+            401 => Self::lasting(
+                format!("{address} does not know who asks (401): {message}"),
+                "renew the token or the client certificate of the kubeconfig",
+            ),
+            403 => Self::passing(
+                format!("{address} refuses the request (403): {message}"),
+                "give the account the role of the mode, host/deploy/chart/rbac",
+            ),
+            404 => Self::lasting(
+                format!("{address} has no such API (404): {message}"),
+                "mend the server's address in the kubeconfig",
+            ),
+            _ => Self::passing(
+                format!("{address} answers with {code}: {message}"),
+                "look at the API server's log; it may be starting or overloaded",
+            ),
+        }
+    }
+
+    fn of_connection(address: &str, said: &str) -> Self {
+        let says = |part: &str| said.contains(part);
+        if says("UnknownIssuer")
+            || says("BadSignature")
+            || says("NotValidForName")
+            || says("certificate not valid for name")
+        {
+            Self::lasting(
+                format!("the certificate of {address} is not one that the kubeconfig trusts: {said}"),
+                "mend certificate-authority-data or the address in the kubeconfig; a proxy on the way is another cause",
+            )
+        } else if says("received fatal alert") {
+            Self::lasting(
+                format!("{address} refuses the client certificate: {said}"),
+                "renew the client certificate of the kubeconfig",
+            )
+        } else if says("Expired") || says("certificate expired") {
+            Self::passing(
+                format!("the certificate of {address} has ended: {said}"),
+                "renew the certificate of the API server",
+            )
+        } else if says("InvalidMessage") || says("InvalidContentType") || says("corrupt message") {
+            Self::lasting(
+                format!("{address} does not speak TLS: {said}"),
+                "mend the server's address in the kubeconfig",
+            )
+        } else if says("dns error") || says("failed to lookup") {
+            Self::passing(format!("the name in {address} is not known: {said}"), "mend the name, or the DNS")
+        } else {
+            Self::passing(
+                format!("{address} does not answer: {said}"),
+                "look whether it runs, and whether a firewall or a NetworkPolicy is on the way",
+            )
+        }
+    }
+}
+
+/// An error with its causes, each once.
+fn causes(error: &dyn StdError) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        // Many texts end with that of their cause.
+        if texts.last().is_none_or(|last| !last.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    // What the layers of the client call themselves helps nobody.
+    let text = texts.join(": ");
+    text.trim_start_matches("ServiceError: ").trim_start_matches("client error (Connect): ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_mend_itself_is_told_from_what_cannot() {
+        let status = |code| Trouble::of_status("https://hub", code, "no");
+        let connection = |said| Trouble::of_connection("https://hub", said);
+        for (trouble, mends, part) in [
+            (status(401), false, "renew the token"),
+            (status(403), true, "role of the mode"),
+            (status(404), false, "address in the kubeconfig"),
+            (status(429), true, "answers with 429"),
+            (status(503), true, "answers with 503"),
+            (connection("tcp connect error: Connection refused"), true, "does not answer"),
+            (connection("deadline has elapsed"), true, "does not answer"),
+            (connection("dns error: no such name"), true, "is not known"),
+            (connection("invalid peer certificate: UnknownIssuer"), false, "certificate-authority-data"),
+            (connection("invalid peer certificate: Expired"), true, "has ended"),
+            (connection("received fatal alert: CertificateExpired"), false, "client certificate"),
+            (connection("received corrupt message of type InvalidContentType"), false, "does not speak TLS"),
+        ] {
+            let text = trouble.to_string();
+            assert!(trouble.mends == mends && text.contains(part) && text.contains("https://hub"), "{text}");
+        }
+    }
+}

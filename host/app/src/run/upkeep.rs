@@ -1,0 +1,70 @@
+//! What is looked at while the process runs, so that it is told before it hurts: permissions that are missing, and
+//! certificates that end.
+
+use std::time::Duration;
+
+use bulkhead_core::time::Time;
+use kube::Client;
+
+use super::endpoint::State;
+use super::hub::{HubArguments, client_certificate};
+use super::webhook::Endpoint;
+use super::{now, say};
+use crate::access::{self, Need};
+
+/// How soon permissions are looked at again while some are missing.
+const MISSING: Duration = Duration::from_secs(30);
+/// How often certificates are looked at.
+const CERTIFICATES: Duration = Duration::from_mins(5);
+/// From how long before its end on a certificate is in the log.
+const ENDS_SOON_S: i64 = 14 * 24 * 3600;
+
+/// Says which permissions are missing, until none is. Nothing waits for this: what is allowed works.
+pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) {
+    let mut told = Vec::new();
+    loop {
+        let answers = access::review(&client, &needs).await;
+        let refused = needs.iter().zip(&answers).filter(|(_, allowed)| **allowed == Ok(false));
+        let missing: Vec<_> = refused.map(|(need, _)| need).collect();
+        state.tell(|told| told.missing_permissions = missing.len());
+        if missing != told {
+            for need in &missing {
+                say(&format!("missing permission: {need}; {}", need.why.join("; ")));
+            }
+            if missing.is_empty() {
+                say("no permission is missing any more");
+            }
+            told = missing;
+        }
+        if told.is_empty() {
+            return;
+        }
+        tokio::time::sleep(MISSING).await;
+    }
+}
+
+/// Keeps the ends of certificates in the metrics, and those that are near in the log, for ever.
+pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, state: State) {
+    let mut told = Vec::new();
+    loop {
+        let mut ends = std::collections::BTreeMap::new();
+        let config = hub.config().await.ok();
+        let client = config.as_ref().and_then(client_certificate).and_then(|(_, pem)| pem.ok());
+        for (name, pem) in [("kubeconfig", client), ("webhook", webhook.map(Endpoint::certificate))] {
+            if let Some(end) = pem.and_then(|pem| crate::expiry::of_chain(&pem).ok()) {
+                ends.insert(name.to_owned(), end);
+            }
+        }
+        let near = Time::new(now()).plus_seconds(ENDS_SOON_S);
+        let soon: Vec<_> =
+            ends.iter().filter(|(_, end)| **end < near).map(|(name, end)| (name.clone(), *end)).collect();
+        if soon != told {
+            for (name, end) in &soon {
+                say(&format!("the certificate of the {name} ends at {end}"));
+            }
+            told = soon;
+        }
+        state.tell(|told| told.certificates = ends);
+        tokio::time::sleep(CERTIFICATES).await;
+    }
+}

@@ -1,0 +1,95 @@
+//! Who of this process may write an object, and which of two versions of it is newer.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::Resource;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::store::Key;
+
+type Locks = Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>;
+
+/// A lock for each object that is being written, or is waited for.
+#[derive(Default)]
+pub(crate) struct Turns(Arc<Locks>);
+
+/// Nobody else of this process writes the object while this lives.
+pub(crate) struct Turn {
+    locks: Arc<Locks>,
+    key: Key,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Turns {
+    /// Waits for the turn, in the order of asking.
+    pub(crate) async fn take(&self, key: &Key) -> Turn {
+        let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
+        let guard = Some(turn.lock_owned().await);
+        Turn { locks: Arc::clone(&self.0), key: key.clone(), guard }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.guard.take();
+        let mut locks = unpoisoned(&self.locks);
+        if locks.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            locks.remove(&self.key);
+        }
+    }
+}
+
+fn unpoisoned(locks: &Locks) -> MutexGuard<'_, BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>> {
+    locks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The order of two versions; none if one of them is no number (Kubernetes promises that they are, from 1.35 on).
+fn order<K: Resource>(left: &K, right: &K) -> Option<Ordering> {
+    let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
+    Some(version(left)?.cmp(&version(right)?))
+}
+
+/// Whether the second one is a newer version of the same object.
+pub(crate) fn is_newer<K: Resource>(known: &K, other: &K) -> bool {
+    known.meta().uid == other.meta().uid && order(known, other).is_some_and(Ordering::is_lt)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_object_is_written_by_one_at_a_time_and_nothing_is_remembered() {
+        let (turns, a, b) = (Turns::default(), Key::new("ns", "a"), Key::new("ns", "b"));
+        let wait = Duration::from_secs(1);
+        let first = turns.take(&a).await;
+        assert!(tokio::time::timeout(wait, turns.take(&a)).await.is_err());
+        let other = tokio::time::timeout(wait, turns.take(&b)).await.unwrap();
+        drop(first);
+        drop(tokio::time::timeout(wait, turns.take(&a)).await.unwrap());
+        drop(other);
+        assert!(unpoisoned(&turns.0).is_empty());
+    }
+
+    #[test]
+    fn versions_are_numbers_and_those_of_another_object_say_nothing() {
+        let check = |known: (&str, &str), other: (&str, &str), expected: bool| {
+            let object = |(uid, version)| -> ConfigMap {
+                serde_json::from_value(json!({"metadata": {"uid": uid, "resourceVersion": version}})).unwrap()
+            };
+            assert_eq!(is_newer(&object(known), &object(other)), expected, "{known:?} {other:?}");
+        };
+        check(("u", "9"), ("u", "10"), true);
+        check(("u", "10"), ("u", "10"), false);
+        check(("u", "10"), ("u", "9"), false);
+        check(("u", "9"), ("v", "10"), false);
+        check(("u", "x"), ("u", "10"), false);
+    }
+}

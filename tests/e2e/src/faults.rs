@@ -1,0 +1,197 @@
+//! What goes wrong with the control plane itself, in the middle of a storm.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::federation::{Federation, Plan, QUICK, Site};
+use crate::process::Process;
+use crate::proxy::Proxy;
+use crate::soundness::wait_for_line;
+use crate::{storm, wait};
+
+/// A lease that is over soon enough for a test.
+const LEASE: &[&str] =
+    &["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
+/// How many Deployments leave, and how fast: the storm lasts for longer than what goes wrong.
+const DEPLOYMENTS: usize = 40;
+const RATE: &str = "--resource-eviction-rate=3";
+/// For how long the control plane refuses everything: long enough that the lease runs out several times.
+const OVERLOAD: Duration = Duration::from_secs(20);
+
+/// Watches are cut, the control plane refuses everything for a time, the lease is taken away, etcd and the API server
+/// start anew. Processes that end are started again, as a Deployment does, and the storm goes on where it was.
+pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
+    let settings: Vec<_> = QUICK[..QUICK.len() - 1].iter().chain(LEASE).copied().chain([RATE]).collect();
+    let plan = Plan { settings: &settings, ..Plan::default() };
+    let mut federation = Box::pin(Federation::start(site, "faults", plan)).await?;
+    let upstream = Config::from_custom_kubeconfig(
+        Kubeconfig::read_from(federation.hub.kubeconfig())?,
+        &KubeConfigOptions::default(),
+    )
+    .await?;
+    let proxy = Proxy::start(upstream).await?;
+    let through = federation.hub.kubeconfig_for(&proxy.url())?;
+    // From here on whoever works does so through the proxy.
+    if let Some(first) = federation.processes().first_mut() {
+        first.kill();
+    }
+    let supervisor = federation.supervise(&through, 2)?;
+    storm::prepare(&federation, DEPLOYMENTS).await?;
+    let recorder = storm::Recorder::start(&federation.client, "member1");
+
+    federation.member("member1")?.kill_api_server();
+    some_left(&federation, 3).await?;
+    proxy.cut();
+    some_left(&federation, 8).await?;
+
+    proxy.set_overloaded(true);
+    let before = storm::left(&federation.client, "member1").await?;
+    tokio::time::sleep(OVERLOAD).await;
+    let after = storm::left(&federation.client, "member1").await?;
+    ensure!(proxy.refused() > 0, "nobody asked while the control plane was overloaded");
+    // A write that was under way may have got through.
+    ensure!(after <= before + 2, "{before} had left, and {after} while every write was refused");
+    proxy.set_overloaded(false);
+    some_left(&federation, before + 4).await?;
+
+    // The lease is taken away: whoever held it stops, and nobody writes until it has run out.
+    federation.kubectl(&["patch", "lease", "bulkhead", "-n", "karmada-system", "--type=merge", "-p", &stolen()])?;
+    some_left(&federation, before + 10).await?;
+
+    federation.hub.restart().await?;
+    storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
+    supervisor.stop().await;
+    recorder.check(DEPLOYMENTS)
+}
+
+fn stolen() -> String {
+    // A minute that has begun is as good as one that begins: what counts is when others see it.
+    r#"{"spec": {"holderIdentity": "a-thief", "leaseDurationSeconds": 3}}"#.to_owned()
+}
+
+async fn some_left(federation: &Federation<'_>, count: usize) -> anyhow::Result<()> {
+    wait::until(&format!("{count} have left"), Duration::from_secs(90), async || {
+        let left = storm::left(&federation.client, "member1").await.map_err(|error| error.to_string())?;
+        if left >= count { Ok(()) } else { Err(format!("{left} have")) }
+    })
+    .await
+    .map(drop)
+}
+
+/// Tokens and certificates are replaced while the process runs, which goes on with the new ones; a member whose
+/// certificate is another one is not ready, is told, and can be joined again.
+pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
+    let mut federation =
+        Box::pin(Federation::start(site, "credentials", Plan { members: 1, ..Plan::default() })).await?;
+    federation.start_bulkhead_in("report", &[]).await?;
+    wait_for_line(&mut federation, 1, "control plane https").await?;
+    ready(&federation, "with the first token").await?;
+
+    // Another token of the account, and the first one is worth nothing any more.
+    federation.kubectl_with(&["apply", "-f", "-"], SECOND_TOKEN)?;
+    let token = federation.account_token("bulkhead-second").await?;
+    federation.hub.write_kubeconfig("bulkhead", &token)?;
+    federation.kubectl(&["delete", "secret", "bulkhead-token", "-n", "karmada-system"])?;
+    wait_for_line(&mut federation, 1, "the credentials of the control plane were replaced").await?;
+
+    // Another certificate of the API server, from another authority.
+    let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
+    let replaced = |text: &str| text.matches("credentials of the control plane were replaced").count();
+    let before = replaced(&fs::read_to_string(&log)?);
+    federation.hub.replace_certificate().await?;
+    federation.client = federation.hub.client().await?;
+    wait::until("it trusts the new certificate", Duration::from_secs(60), async || {
+        let now = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        if replaced(&now) > before { Ok(()) } else { Err(now.lines().last().unwrap_or_default().to_owned()) }
+    })
+    .await?;
+    let answered = "bulkhead_api_answers_total{server=\"control-plane\",code=\"200\"}";
+    let before = federation.metric(1, answered).await?;
+    wait::until("it reads with the new certificate", Duration::from_secs(60), async || {
+        let now = federation.metric(1, answered).await.map_err(|error| error.to_string())?;
+        if now > before { Ok(()) } else { Err(format!("{now} answers")) }
+    })
+    .await?;
+    // The first process may have lost its lease meanwhile, and would be started again by a Deployment.
+    if federation.processes().first_mut().is_some_and(Process::ended) {
+        federation.start_bulkhead(&[])?;
+    }
+
+    // A member with another certificate.
+    federation.member("member1")?.replace_certificate().await?;
+    federation.wait_ready("member1", false).await?;
+    let kubeconfig = federation.hub.kubeconfig().display().to_string();
+    let (code, said) = federation.bulkhead_with_code(&["doctor", "--kubeconfig", &kubeconfig, "--mode=all"])?;
+    ensure!(code == Some(1) && said.contains("is not one that the Secret of the cluster trusts"), "{said}");
+    // Its own controllers put the new authority into the account's Secret when they see it.
+    wait::until("it is ready again", Duration::from_secs(90), async || {
+        federation.rejoin("member1").map_err(|error| error.to_string())?;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        federation.is_ready("member1", true).await
+    })
+    .await
+    .map(drop)
+}
+
+async fn ready(federation: &Federation<'_>, when: &str) -> anyhow::Result<()> {
+    wait::until(&format!("it is ready {when}"), Duration::from_secs(30), async || {
+        let ready = federation.readiness(1).await.map_err(|error| error.to_string())?;
+        if ready == "ok\n" { Ok(()) } else { Err(ready) }
+    })
+    .await
+    .map(drop)
+}
+
+const SECOND_TOKEN: &str = "\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: bulkhead-second
+  namespace: karmada-system
+  annotations: {kubernetes.io/service-account.name: bulkhead}
+type: kubernetes.io/service-account-token
+";
+
+/// Killed at random moments of a storm, over and over: no task is lost, no action repeated, and timers go on.
+pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
+    const KILLS: usize = 50;
+    const STORM: usize = 80;
+    let alone = "--leader-elect=false";
+    let settings: Vec<_> =
+        QUICK[..QUICK.len() - 1].iter().copied().chain([alone, "--resource-eviction-rate=1"]).collect();
+    let plan = Plan { settings: &settings, ..Plan::default() };
+    let mut federation = Box::pin(Federation::start(site, "kills", plan)).await?;
+    storm::prepare(&federation, STORM).await?;
+    let recorder = storm::Recorder::start(&federation.client, "member1");
+    federation.member("member1")?.kill_api_server();
+    let kubeconfig = federation.hub.kubeconfig();
+    some_left(&federation, 1).await?;
+    let (mut chance, mut killed) = (Chance(7), 0);
+    while killed < KILLS && storm::left(&federation.client, "member1").await? < STORM {
+        if let Some(process) = federation.processes().last_mut() {
+            process.kill();
+            killed += 1;
+        }
+        federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
+        tokio::time::sleep(Duration::from_millis(800 + chance.next(1_700))).await;
+    }
+    storm::everything_on(&federation.client, STORM, "member2").await?;
+    ensure!(killed >= KILLS / 2, "the storm was over after {killed} kills");
+    println!("      killed {killed} times");
+    recorder.check(STORM)
+}
+
+/// Numbers that look random and are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    /// Less than `below`.
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}

@@ -1,0 +1,121 @@
+//! README's "Install as a sidecar", followed word by word.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use bulkhead_api::ResourceBinding;
+use kube::Api;
+
+use crate::federation::{Federation, Plan, Site};
+use crate::process::Process;
+use crate::wait;
+
+/// Where the section begins and ends.
+const SECTION: (&str, &str) = ("\n## Install as a sidecar\n", "\n## ");
+/// What blocks a terminal until it is interrupted.
+const RUNS: &str = "bulkhead run ";
+
+/// The shell blocks of the section, in order.
+fn blocks(readme: &str) -> anyhow::Result<Vec<String>> {
+    let (_, rest) = readme.split_once(SECTION.0).context("README has no such section")?;
+    let section = rest.split(SECTION.1).next().unwrap_or_default();
+    let blocks = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
+    Ok(blocks.collect())
+}
+
+/// A control plane with Karmada's kinds and nothing of ours, on which somebody follows the section.
+pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
+    let mut federation = Box::pin(Federation::start(site, "sidecar", Plan { members: 0, ..Plan::default() })).await?;
+    if let Some(process) = federation.processes().first_mut() {
+        process.kill();
+    }
+    for ours in ["lease/bulkhead", "secret/bulkhead-webhook"] {
+        federation.kubectl(&["delete", ours, "-n", "karmada-system", "--ignore-not-found"])?;
+    }
+    federation.kubectl(&["delete", "mutatingwebhookconfiguration", "bulkhead", "--ignore-not-found"])?;
+    federation.kubectl(&["delete", "crd", "evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev"])?;
+    let folder = federation.logs().join("clone");
+    fs::create_dir_all(folder.join("bin"))?;
+    std::os::unix::fs::symlink(site.root.join("host"), folder.join("host"))?;
+    std::os::unix::fs::symlink(&site.program, folder.join("bin/bulkhead"))?;
+    fs::copy(federation.hub.kubeconfig(), folder.join("karmada.kubeconfig"))?;
+
+    let readme = fs::read_to_string(site.root.join("README.md")).context("reading README.md")?;
+    let (mut running, mut runs) = (None::<Process>, 0);
+    for block in blocks(&readme)? {
+        let (script, run): (Vec<_>, Vec<_>) = block.lines().partition(|line| !line.starts_with(RUNS));
+        if !script.is_empty() {
+            // "Stop the process, and start it in the next mode."
+            drop(running.take());
+            shell(&folder, &script.join("\n"))?;
+        }
+        for line in run {
+            let words: Vec<_> = line.split_whitespace().skip(1).map(str::to_owned).collect();
+            let process = Process::start_in(&folder, &site.program, &words, folder.join(format!("run-{runs}.log")))?;
+            running = Some(process);
+            runs += 1;
+            wait::until(&format!("{line} is ready"), Duration::from_secs(60), async || {
+                let ready = crate::federation::http_get("127.0.0.1:10357", "/readyz").await;
+                let ready = ready.map_err(|error| error.to_string())?;
+                if ready == "ok\n" { Ok(()) } else { Err(ready) }
+            })
+            .await?;
+        }
+    }
+    ensure!(runs == 2, "the section runs the program {runs} times");
+    // In mode finish by now: a task that Karmada made is ended.
+    federation.kubectl_with(&["apply", "-f", "-"], BINDING)?;
+    let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
+    federation.kubectl(&status)?;
+    let api: Api<ResourceBinding> = Api::namespaced(federation.client.clone(), "default");
+    wait::until("the task is ended", Duration::from_secs(60), async || {
+        let binding = api.get("till").await.map_err(|error| error.to_string())?;
+        let tasks = binding.spec.graceful_eviction_tasks.len();
+        if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
+    })
+    .await
+    .map(drop)
+}
+
+/// Runs a block as somebody would who types it, and stops at the first failure.
+fn shell(folder: &Path, script: &str) -> anyhow::Result<()> {
+    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let script = format!("set -euo pipefail\n{script}\n");
+    let output = Command::new("bash").arg("-c").arg(&script).current_dir(folder).env("PATH", path).output();
+    let output = output.context("starting bash")?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{script}failed: {}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+const BINDING: &str = r#"
+apiVersion: work.karmada.io/v1alpha2
+kind: ResourceBinding
+metadata: {name: till, namespace: default}
+spec:
+  resource: {apiVersion: apps/v1, kind: Deployment, namespace: default, name: till}
+  replicas: 1
+  clusters: [{name: member2, replicas: 1}]
+  gracefulEvictionTasks:
+  - {fromCluster: member1, reason: TaintUntolerated, producer: TaintManager, purgeMode: Gracefully,
+    creationTimestamp: "2026-01-01T00:00:00Z"}
+"#;
+
+const STATUS: &str = r#"{"status": {"schedulerObservedGeneration": 1, "conditions": [{"type": "Scheduled",
+    "status": "True", "reason": "Success", "message": "ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    "aggregatedStatus": [{"clusterName": "member2", "applied": true, "health": "Healthy",
+    "status": {"readyReplicas": 1, "availableReplicas": 1, "replicas": 1}}]}}"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_the_section() {
+        let readme = "# A\n\n## Install as a sidecar\n\n```sh\none\ntwo\n```\ntext\n```yaml\nno\n```\n```sh\nthree\n```\n\n## B\n```sh\nfour\n```\n";
+        assert_eq!(blocks(readme).unwrap(), ["one\ntwo\n", "three\n"]);
+    }
+}

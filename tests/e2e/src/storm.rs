@@ -1,0 +1,180 @@
+//! Many small Deployments on one of two members, which is lost and comes back while something else goes wrong.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::ensure;
+use bulkhead_api::ResourceBinding;
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::PostParams;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::federation::Federation;
+use crate::wait;
+
+/// How long each part of a storm may take.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// Makes the policies and the Deployments, and waits until all run on `member1`.
+pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> anyhow::Result<()> {
+    federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
+    federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
+    let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
+    for number in 0..deployments {
+        api.create(&PostParams::default(), &serde_json::from_value(deployment(number))?).await?;
+    }
+    everything_on(&federation.client, deployments, "member1").await
+}
+
+/// Waits until every Deployment runs on a member, healthy, and no eviction is left.
+pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &str) -> anyhow::Result<()> {
+    let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
+    wait::until(&format!("all {deployments} are healthy on {member}"), LIMIT, async || {
+        let bindings = api.list(&Default::default()).await.map_err(|error| error.to_string())?.items;
+        let there = |binding: &&ResourceBinding| {
+            let healthy =
+                binding.status.aggregated_status.iter().any(|item| {
+                    item.cluster_name == member && item.health == Some(bulkhead_core::model::Health::Healthy)
+                });
+            let placed = matches!(binding.spec.clusters.as_slice(), [only] if only.name == member);
+            placed && healthy && binding.spec.graceful_eviction_tasks.is_empty()
+        };
+        let count = bindings.iter().filter(there).count();
+        if count == deployments { Ok(()) } else { Err(format!("{count} are")) }
+    })
+    .await
+    .map(drop)
+}
+
+/// How many bindings have left a member so far.
+pub(crate) async fn left(client: &Client, member: &str) -> anyhow::Result<usize> {
+    let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
+    let bindings = api.list(&Default::default()).await?.items;
+    let has_left = |binding: &&ResourceBinding| !binding.spec.clusters.iter().any(|target| target.name == member);
+    Ok(bindings.iter().filter(has_left).count())
+}
+
+/// What became of bindings, as a watch saw it.
+#[derive(Default)]
+pub(crate) struct Seen {
+    bindings: BTreeMap<String, Passage>,
+    /// What must not happen, and did.
+    wrong: Vec<String>,
+}
+
+/// The way of one binding away from its first member.
+#[derive(Default)]
+struct Passage {
+    /// When its task says that it was made.
+    task: Option<String>,
+    ended: bool,
+    /// Whether it was placed elsewhere.
+    left: bool,
+    back: bool,
+}
+
+/// Watches all bindings until it is dropped.
+pub(crate) struct Recorder {
+    seen: Arc<Mutex<Seen>>,
+    _watching: JoinSet<()>,
+}
+
+impl Recorder {
+    /// Begins to watch how bindings leave a member.
+    pub(crate) fn start(client: &Client, member: &'static str) -> Self {
+        let (seen, api) =
+            (Arc::<Mutex<Seen>>::default(), Api::<ResourceBinding>::namespaced(client.clone(), "default"));
+        let (noted, mut watching) = (Arc::clone(&seen), JoinSet::new());
+        watching.spawn(async move {
+            let mut objects =
+                std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff().applied_objects());
+            while let Some(object) = objects.next().await {
+                if let Ok(binding) = object {
+                    noted.lock().unwrap_or_else(PoisonError::into_inner).note(&binding, member);
+                }
+            }
+        });
+        Self { seen, _watching: watching }
+    }
+
+    /// Whether each of so many bindings left once, with one task that ended once, and none came back. A watch that was
+    /// cut misses what came and went meanwhile, so a few tasks need not have been seen.
+    pub(crate) fn check(&self, deployments: usize) -> anyhow::Result<()> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
+        let left = seen.bindings.values().filter(|passage| passage.left).count();
+        ensure!(left == deployments, "{left} of {deployments} were seen to leave");
+        let ended = seen.bindings.values().filter(|passage| passage.task.is_some() && passage.ended).count();
+        ensure!(4 * ended >= 3 * deployments, "{ended} of {deployments} tasks were seen from beginning to end");
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn note(&mut self, binding: &ResourceBinding, member: &str) {
+        let name = binding.name_any();
+        let passage = self.bindings.entry(name.clone()).or_default();
+        let tasks: Vec<_> =
+            binding.spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == member).collect();
+        if tasks.len() > 1 {
+            self.wrong.push(format!("{name} has {} tasks for {member}", tasks.len()));
+        }
+        let made = tasks.first().map(|task| format!("{:?}", task.creation_timestamp));
+        match (&passage.task, made) {
+            (None, Some(made)) => passage.task = Some(made),
+            (Some(first), Some(made)) if *first != made => {
+                self.wrong.push(format!("{name} was evicted from {member} at {first} and again at {made}"));
+            }
+            (Some(_), Some(_)) if passage.ended => self.wrong.push(format!("the task of {name} ended and is back")),
+            (Some(_), None) => passage.ended = true,
+            _ => {}
+        }
+        let is_there = binding.spec.clusters.iter().any(|target| target.name == member);
+        if is_there && passage.left && !passage.back {
+            passage.back = true;
+            self.wrong.push(format!("{name} left {member} and is placed there again"));
+        }
+        passage.left |= !is_there && !binding.spec.clusters.is_empty();
+    }
+}
+
+fn deployment(number: usize) -> serde_json::Value {
+    let name = format!("app-{number}");
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": {"storm": "yes"}},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "app", "image": "nginx"}]},
+            },
+        },
+    })
+}
+
+/// The first group of clusters that fits is taken: member1 as long as it is well, then member2.
+fn policy() -> serde_json::Value {
+    let group = |cluster: &str| json!({"affinityName": cluster, "clusterNames": [cluster]});
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "storm", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "labelSelector": {"matchLabels": {"storm": "yes"}},
+            }],
+            "failover": {"cluster": {"purgeMode": "Gracefully"}},
+            "placement": {"clusterAffinities": [group("member1"), group("member2")]},
+        },
+    })
+}
