@@ -14,6 +14,7 @@ pub(crate) struct Step {
     /// Whether it is to end well.
     pub(crate) succeeds: bool,
     /// Whether all servers say the same; otherwise they differ in their version, or in their words.
+    #[allow(dead_code, reason = "only one of the two crates compares")]
     pub(crate) is_compared: bool,
     /// What its output must contain.
     pub(crate) contains: Vec<String>,

@@ -41,13 +41,13 @@ fn messages() -> &'static Messages {
     MESSAGES.get_or_init(|| {
         let field = |text: &'static str| {
             let mut parts = text.split(':');
-            let number = parts.next()?.parse().ok()?;
+            let number = parts.next()?.parse::<u64>().ok()?;
             let (name, type_) = (parts.next()?, parts.next()?);
             Some((number, Field { name, type_, flags: parts.next().unwrap_or_default() }))
         };
         let message = |line: &'static str| {
             let (name, fields) = line.split_once(' ').unwrap_or((line, ""));
-            (name, fields.split(' ').filter_map(field).collect())
+            (name, fields.split(' ').filter_map(field).collect::<BTreeMap<_, _>>())
         };
         include_str!("fields.txt").lines().map(message).collect()
     })
@@ -270,7 +270,9 @@ mod tests {
 
     /// A value with its length before it.
     fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
-        [&[number << 3 | 2, content.len() as u8], content].concat()
+        let mut field = vec![(number << 3) | 2, content.len() as u8];
+        field.extend(content);
+        field
     }
 
     fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {

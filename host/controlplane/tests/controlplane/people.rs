@@ -53,8 +53,10 @@ async fn an_apply_changes_what_it_owns_and_takes_back_what_it_leaves_out() {
 async fn a_field_of_somebody_else_is_a_conflict_unless_it_is_forced() {
     let server = people();
     apply(&server, "a", false, json!({"x": "1"})).await.unwrap();
-    let refused = apply(&server, "b", false, json!({"x": "2"})).await.unwrap_err();
-    let kube::Error::Api(status) = refused else { panic!("{refused}") };
+    let status = match apply(&server, "b", false, json!({"x": "2"})).await.unwrap_err() {
+        kube::Error::Api(status) => status,
+        other => panic!("{other}"),
+    };
     assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
     assert_eq!(status.message, "Apply failed with 1 conflict: conflict with \"a\": .data.x");
     assert_eq!(status.details.unwrap().causes[0].field, ".data.x");
