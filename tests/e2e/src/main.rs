@@ -12,11 +12,11 @@ mod process;
 mod proxy;
 mod scenarios;
 mod servers;
-#[path = "../../kubectl/transcript.rs"]
-mod transcript;
 mod sidecar;
 mod soundness;
 mod storm;
+#[path = "../../kubectl/transcript.rs"]
+mod transcript;
 mod wait;
 
 use std::path::PathBuf;

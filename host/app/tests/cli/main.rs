@@ -1,8 +1,8 @@
 //! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod embedded;
 mod configuration;
+mod embedded;
 mod interpret;
 mod journal;
 mod plugin;
