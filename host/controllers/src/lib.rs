@@ -46,7 +46,7 @@ mod work_status;
 mod write;
 
 pub use clock::Clock;
-pub use connection::{WritePermit, WriteRefused, connect};
+pub use connection::{WritePermit, WriteRefused, connect, permitted};
 pub use context::{Context, Failures, HUB, MemberError, Members, Scope, Stores};
 pub use controller::{Action, Error};
 pub use dynamic::{DynamicStores, Tasks};

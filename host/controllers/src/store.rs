@@ -218,6 +218,12 @@ const RETRY_BASE: Duration = Duration::from_millis(800);
 /// Longest pause between attempts to list or watch.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
+/// Whether a watch cannot go on from where it was because that is forgotten. The watcher lists again only if it is told so
+/// in the middle of a watch; told so as one starts, it would ask for the same again, for ever.
+fn is_outdated(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
+}
+
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -225,15 +231,23 @@ where
     /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
     /// deleted once the new list is complete.
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
-        let mut events = std::pin::pin!(watcher(api, config));
         let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
-        while let Some(event) = events.next().await {
-            if let Ok(event) = event {
-                pause = RETRY_BASE;
-                self.handle(event, &mut listed);
-            } else {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(RETRY_MAX);
+        loop {
+            let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        pause = RETRY_BASE;
+                        self.handle(event, &mut listed);
+                    }
+                    Err(error) => {
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(RETRY_MAX);
+                        if is_outdated(&error) {
+                            break;
+                        }
+                    }
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use bulkhead_core::mutation::{self, Mutation};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -48,7 +49,10 @@ pub(crate) async fn patch_if_unchanged<K>(api: &Api<K>, read: &K, mut patch: Val
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    patch["metadata"]["resourceVersion"] = json!(read.resource_version());
+    let stale = if K::kind(&()) == "Cluster" { Mutation::Karmada7348 } else { Mutation::Karmada7302 };
+    if !mutation::on(stale) {
+        patch["metadata"]["resourceVersion"] = json!(read.resource_version());
+    }
     api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
