@@ -1,33 +1,41 @@
 //! `bulkhead what-if`.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use bulkhead::render;
-use bulkhead::what_if::{self, Answer, Question};
+use bulkhead::what_if::{self, Answer, Export, Question};
+use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::engines::EngineArguments;
 use crate::exit;
+use crate::run::hub::{Hub, HubArguments};
 use crate::run::settings::Settings;
 
 /// Most workloads that are listed one by one.
 const SHOWN_MAX: usize = 50;
 
-/// Say what would happen if member clusters were lost, from exported objects.
+/// Say what would happen if member clusters were lost, from exported objects or from a live control plane.
 ///
-/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses from files, decides as the controllers would, in
+/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in
 /// virtual time, and writes nothing. A workload counts as placed when it is scheduled. Ends with exit code 0 if
 /// everything that leaves finds a place, with 1 if not, and with 2 if the export is bad.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Directory of exported objects, as `kubectl get clusters,resourcebindings -A -o json` prints them.
-    #[arg(value_name = "DIR")]
-    export: PathBuf,
+    /// Without it the control plane that the kubeconfig names is asked, and only read from.
+    #[arg(value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    export: Option<PathBuf>,
+
+    #[command(flatten)]
+    hub: HubArguments,
 
     /// Clusters that are lost.
     #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "CLUSTER")]
@@ -48,6 +56,10 @@ pub(crate) struct Arguments {
     /// How to print the answer.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+
+    /// Also write a self-contained HTML page with a chart for each cluster that gains or loses.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 
     #[command(flatten)]
     engines: EngineArguments,
@@ -75,13 +87,19 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         flags.resource_eviction_rate = rate;
         flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;
     }
-    let export = what_if::load(&arguments.export)?;
+    let export = match &arguments.export {
+        Some(directory) => what_if::load(directory)?,
+        None => live(&arguments.hub)?,
+    };
     for note in export.notes.iter().cloned().chain(off(&flags)) {
         writeln!(anstream::stderr(), "note: {note}")?;
     }
     let registry = bulkhead::standard::registry(&flags, arguments.engines.start(flags.pod_detail())?);
     let (down, lasts, horizon) = (arguments.down.clone(), arguments.lasts, arguments.horizon);
     let answer = what_if::play(export, &registry, &Question { down, lasts, horizon, flags })?;
+    if let Some(path) = &arguments.report {
+        fs::write(path, render::what_if(&answer)).with_context(|| format!("writing {}", path.display()))?;
+    }
     let mut out = anstream::stdout().lock();
     match arguments.output {
         Output::Text => write!(out, "{}", text(&answer))?,
@@ -89,6 +107,15 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     out.flush()?;
     Ok(answer.nowhere.is_empty())
+}
+
+/// Reads a control plane through a connection that lets no write pass.
+fn live(hub: &HubArguments) -> anyhow::Result<Export> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(async {
+        let hub = Hub::connect(hub, &WritePermit::report_only()).await?;
+        what_if::load_live(&hub.client, &hub.address).await
+    })
 }
 
 /// What keeps everything where it is, whatever happens.

@@ -27,10 +27,10 @@ const WIDTH_DEFAULT: usize = 120;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The scenario file.
-    #[arg(value_name = "SCENARIO")]
-    scenario: PathBuf,
+    #[arg(value_name = "SCENARIO", required_unless_present = "random")]
+    scenario: Option<PathBuf>,
 
-    /// Seed of everything random, in place of the scenario's own.
+    /// Seed of everything random, in place of the scenario's own; with --seeds the first of them.
     #[arg(long)]
     seed: Option<u64>,
 
@@ -77,13 +77,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Returns whether everything that was expected held.
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let scenario = scenario::load(&arguments.scenario)?;
-    for warning in &scenario.warnings {
+    let scenario = arguments.scenario.as_deref().map(scenario::load).transpose()?;
+    for warning in scenario.iter().flat_map(|scenario| &scenario.warnings) {
         writeln!(anstream::stderr(), "warning: {warning}")?;
     }
-    if let Some(trials) = arguments.trials.options(&arguments.scenario, &scenario, &arguments.engines)? {
-        return trials::run(&scenario, &trials, arguments.output == Output::Json);
+    let own = scenario.as_ref().map(|scenario| scenario.seed);
+    let detail = scenario.as_ref().map(|scenario| scenario.flags.pod_detail()).unwrap_or_default();
+    let engines = || arguments.engines.start(detail);
+    if let Some(trial) = arguments.trials.trial(arguments.scenario.as_deref(), arguments.seed.or(own), engines)? {
+        return trials::run(&trial, arguments.output == Output::Json);
     }
+    let Some(scenario) = scenario else { return Ok(true) };
     let recording = arguments.journal.as_deref().map(Recording::start).transpose()?;
     let mut options = options(arguments, &scenario)?;
     options.sink = recording.as_ref().map(Recording::sink);

@@ -1,14 +1,15 @@
-//! `bulkhead simulate SCENARIO --seeds N`: something else goes wrong each time, and what must hold is looked at.
+//! `bulkhead simulate --seeds N`: something else goes wrong each time, and what must hold is looked at.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
 
 use bulkhead::render;
-use bulkhead::scenario::Loaded;
-use bulkhead::simulation::trial::{self, Sort, TrialOptions, Trials};
+use bulkhead::report::Violation;
+use bulkhead::simulation::trial::{self, Base, Failure, Sort, Sweep, TrialOptions, Trials};
+use bulkhead_plugin::Engine;
 use clap::Args;
-
-use crate::engines::EngineArguments;
 
 #[derive(Args)]
 #[command(next_help_heading = "Faults")]
@@ -19,12 +20,25 @@ pub(crate) struct TrialArguments {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["journal", "report", "explain"])]
     seeds: Option<u64>,
 
+    /// In place of a scenario: a random federation for each seed, with random policies, workloads, settings and
+    /// plugins. A failure is written to this folder.
+    #[arg(long, value_name = "DIR", requires = "seeds", conflicts_with = "scenario")]
+    random: Option<PathBuf>,
+
+    /// Write the random federations to the folder, with what goes wrong, and run none.
+    #[arg(long, requires = "random")]
+    write_only: bool,
+
     /// What may go wrong: `all`, or a list such as cluster-loss,flap,crash-after-write.
-    #[arg(long, value_name = "all|LIST", default_value = "all", requires = "seeds", value_parser = parse)]
+    #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = parse)]
     faults: Faults,
 
+    /// Run the scenario twice for each of its writes, with all controllers dying right before it and right after it.
+    #[arg(long, conflicts_with_all = ["seeds", "journal", "report", "explain"])]
+    crash_at_every_write: bool,
+
     /// How many runs at a time; the default is one for each processor.
-    #[arg(long, value_name = "NUMBER", requires = "seeds", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
@@ -35,60 +49,136 @@ fn parse(list: &str) -> Result<Faults, String> {
     Sort::parse(list).map(Faults)
 }
 
+/// Runs that were asked for in place of one.
+pub(crate) enum Trial {
+    Seeds(TrialOptions),
+    Files(TrialOptions, PathBuf),
+    Sweep { file: PathBuf, engines: Vec<Arc<dyn Engine>>, threads: usize },
+}
+
 impl TrialArguments {
-    /// Which trials to make; none if nobody asked for any.
-    pub(crate) fn options(
+    /// Which trials to make; none if nobody asked for any. `file` is the scenario.
+    pub(crate) fn trial(
         &self,
-        file: &Path,
-        scenario: &Loaded,
-        engines: &EngineArguments,
-    ) -> anyhow::Result<Option<TrialOptions>> {
-        let Some(seeds) = self.seeds else { return Ok(None) };
+        file: Option<&Path>,
+        seed: Option<u64>,
+        engines: impl FnOnce() -> anyhow::Result<Vec<Arc<dyn Engine>>>,
+    ) -> anyhow::Result<Option<Trial>> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(Some(TrialOptions {
-            first_seed: scenario.seed,
-            seeds,
+        let threads = self.threads.map_or(processors, usize::from);
+        let base = match (&self.random, file) {
+            (Some(folder), _) => Base::Random(folder.clone()),
+            (None, Some(file)) => Base::Scenario(file.to_path_buf()),
+            (None, None) => return Ok(None),
+        };
+        if let (true, Some(file)) = (self.crash_at_every_write, file) {
+            return Ok(Some(Trial::Sweep { file: file.to_path_buf(), engines: engines()?, threads }));
+        }
+        let Some(seeds) = self.seeds else { return Ok(None) };
+        let options = TrialOptions {
             sorts: self.faults.0.clone(),
-            engines: engines.start(scenario.flags.pod_detail())?,
-            file: file.to_path_buf(),
-            threads: self.threads.map_or(processors, usize::from),
+            threads,
+            ..TrialOptions::new(base, seed.unwrap_or_default(), seeds, engines()?)
+        };
+        Ok(Some(match &self.random {
+            Some(folder) if self.write_only => Trial::Files(options, folder.clone()),
+            _ => Trial::Seeds(options),
         }))
     }
 }
 
 /// Makes the trials and prints what they came to. Returns whether every promise held.
-pub(crate) fn run(scenario: &Loaded, options: &TrialOptions, json: bool) -> anyhow::Result<bool> {
-    let shows_progress = std::io::stderr().is_terminal() && !json;
-    let total = options.seeds;
-    let trials = trial::run(scenario, options, |made| {
-        if shows_progress {
-            let _ = write!(anstream::stderr(), "\r{made} of {total} seeds\x1b[K");
-        }
-    })?;
-    if shows_progress {
-        let _ = write!(anstream::stderr(), "\r\x1b[K");
-    }
+pub(crate) fn run(trial: &Trial, json: bool) -> anyhow::Result<bool> {
     let mut out = anstream::stdout().lock();
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&trials)?)?;
-    } else {
-        print(&mut out, &trials)?;
+    match trial {
+        Trial::Seeds(options) => {
+            if let Base::Random(folder) = &options.base {
+                std::fs::create_dir_all(folder)?;
+            }
+            let trials = trial::run(options, progress(options.seeds, json))?;
+            clear_progress(json)?;
+            if json {
+                writeln!(out, "{}", serde_json::to_string_pretty(&trials)?)?;
+            } else {
+                told(&mut out, &trials)?;
+            }
+            Ok(trials.failure.is_none())
+        }
+        Trial::Files(options, folder) => {
+            std::fs::create_dir_all(folder)?;
+            for seed in options.first_seed..options.first_seed.saturating_add(options.seeds) {
+                let file = folder.join(format!("random-{seed}.yaml"));
+                trial::write(options, seed, &file)?;
+                writeln!(out, "{}", file.display())?;
+            }
+            Ok(true)
+        }
+        Trial::Sweep { file, engines, threads } => {
+            let sweep = trial::sweep(file, engines, *threads)?;
+            if json {
+                writeln!(out, "{}", serde_json::to_string_pretty(&sweep)?)?;
+            } else {
+                swept(&mut out, &sweep)?;
+            }
+            Ok(sweep.broken.is_empty())
+        }
     }
-    Ok(trials.failure.is_none())
 }
 
-fn print(out: &mut impl Write, trials: &Trials) -> std::io::Result<()> {
+fn shows_progress(json: bool) -> bool {
+    std::io::stderr().is_terminal() && !json
+}
+
+fn progress(total: u64, json: bool) -> impl Fn(u64) + Sync {
+    let shows = shows_progress(json);
+    move |made| {
+        if shows {
+            let _ = write!(anstream::stderr(), "\r{made} of {total} seeds\x1b[K");
+        }
+    }
+}
+
+fn clear_progress(json: bool) -> std::io::Result<()> {
+    if shows_progress(json) { write!(anstream::stderr(), "\r\x1b[K") } else { Ok(()) }
+}
+
+fn told(out: &mut impl Write, trials: &Trials) -> std::io::Result<()> {
     let Trials { seeds, troubles, decisions, failure } = trials;
     let total: u64 = troubles.values().sum();
     let sorts: Vec<_> = troubles.iter().map(|(sort, count)| format!("{sort} {count}")).collect();
     writeln!(out, "{seeds} seeds, {total} things went wrong, {decisions} decisions recorded")?;
     writeln!(out, "  {}", sorts.join(", "))?;
-    let Some(failure) = failure else { return writeln!(out, "every promise held") };
-    let (before, after) = failure.troubles;
-    writeln!(out, "seed {} broke a promise; {after} of {before} things that went wrong are enough:", failure.seed)?;
-    for violation in &failure.violations {
-        let at = render::duration(violation.at_ms.max(0));
-        writeln!(out, "  {} at {at}: {}", violation.invariant, violation.seen)?;
+    let Some(Failure { seed, violations, parts: (before, after), file }) = failure else {
+        return writeln!(out, "every promise held");
+    };
+    writeln!(out, "seed {seed} broke a promise; {after} of {before} parts of the scenario are enough:")?;
+    for violation in violations {
+        writeln!(out, "  {}", line(violation))?;
     }
-    writeln!(out, "see it again: bulkhead simulate {}", failure.file.display())
+    writeln!(out, "commit: {}", commit())?;
+    match file {
+        Some(file) => writeln!(out, "see it again: bulkhead simulate {}", file.display()),
+        None => Ok(()),
+    }
+}
+
+fn swept(out: &mut impl Write, sweep: &Sweep) -> std::io::Result<()> {
+    let Sweep { writes, crashes, broken } = sweep;
+    writeln!(out, "{crashes} crashes, before and after each of {writes} writes")?;
+    for (write, kind, violation) in broken {
+        writeln!(out, "  {kind}, after {write} writes: {}", line(violation))?;
+    }
+    if broken.is_empty() { writeln!(out, "every promise held") } else { writeln!(out, "commit: {}", commit()) }
+}
+
+fn line(violation: &Violation) -> String {
+    format!("{} at {}: {}", violation.invariant, render::duration(violation.at_ms.max(0)), violation.seen)
+}
+
+/// The commit of the tree that this is run in, which in development is that of the program.
+fn commit() -> String {
+    let output = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
+    let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).map(|text| text.trim().to_owned());
+    text.unwrap_or_else(|| format!("not known; this is version {}", env!("CARGO_PKG_VERSION")))
 }

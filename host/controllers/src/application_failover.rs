@@ -11,7 +11,8 @@ use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Case, Decision, Question, plan};
-use bulkhead_core::model::BindingSpec;
+use bulkhead_core::model::{BindingSpec, Health};
+use bulkhead_core::mutation::{self, Mutation};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -87,7 +88,13 @@ impl Reconcile for ApplicationFailover {
             preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
         };
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
-        let (model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
+        let (mut model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
+        if mutation::on(Mutation::Karmada2989) {
+            let lost = |name: &str| context.stores.cluster(name).is_some_and(|known| !known.to_model().is_ready());
+            for item in model.status.aggregated_status.iter_mut().filter(|item| lost(&item.cluster_name)) {
+                item.health = Some(Health::Unhealthy);
+            }
+        }
         let asking = context.asking_nobody();
         let plan = failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, now });
         let decides = !plan.paused.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();

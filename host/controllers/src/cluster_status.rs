@@ -9,10 +9,12 @@ use bulkhead_core::model::{
     ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
 };
 use bulkhead_core::names::keys;
+use bulkhead_core::time::Time;
 use http::Request;
 use kube::client::Body;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::cluster::write_ready;
 use crate::context::{Context, MemberError};
@@ -29,6 +31,7 @@ const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 struct ClusterStatusController {
     context: Context,
     debounce: Mutex<ReadyDebounce>,
+    start: Instant,
 }
 
 /// What a ready member cluster says about itself.
@@ -52,7 +55,11 @@ pub(crate) async fn run(context: Context) {
             }
         }
     });
-    let controller = Arc::new(ClusterStatusController { context: context.clone(), debounce: Mutex::default() });
+    let controller = Arc::new(ClusterStatusController {
+        context: context.clone(),
+        debounce: Mutex::default(),
+        start: Instant::now(),
+    });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
@@ -121,7 +128,8 @@ impl ClusterStatusController {
             failure_s: flags.cluster_failure_threshold.as_secs(),
         };
         let current = Condition::find(&cluster.status.conditions, "Ready");
-        let now = self.context.clock.now();
+        // Thresholds are lengths of time, which a clock that is set forward or back must not change.
+        let now = Time::from_millis(i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX));
         let mut debounce = self.debounce.lock().unwrap_or_else(PoisonError::into_inner);
         debounce.adjust(&cluster.name_any(), observed, current, thresholds, now)
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bulkhead_core::mutation::{self, Mutation};
 use futures::future::{Either, Ready, ready};
 use http::header::USER_AGENT;
 use http::{HeaderValue, Method, Request, Response};
@@ -95,6 +96,7 @@ impl WritePermit {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Until::Ever => Ok(()),
             Until::Never => Err(WriteRefused::NotElected),
+            Until::Watching if mutation::on(Mutation::ReportWrites) => Ok(()),
             Until::Watching => Err(WriteRefused::OnlyReports),
             Until::Ended => Err(WriteRefused::NoJournal),
             Until::For(until) if Instant::now() < until => Ok(()),
@@ -179,9 +181,22 @@ where
     }
 }
 
+/// A service whose writes need the permit, for a client of an API server in this process.
+pub fn permitted<S>(
+    service: S,
+    permit: &WritePermit,
+) -> impl Service<Request<Body>, Response = S::Response, Error = BoxError, Future: Send> + Clone + Send + 'static
+where
+    S: Service<Request<Body>, Error: Into<BoxError>, Future: Send> + Clone + Send + 'static,
+    S::Response: Send,
+{
+    Permitted(permit.clone()).layer(tower::util::MapErr::new(service, Into::into as fn(S::Error) -> BoxError))
+}
+
 /// Puts [`PermittedService`] around a service.
 struct Permitted(WritePermit);
 
+#[derive(Clone)]
 struct PermittedService<S> {
     inner: S,
     permit: WritePermit,

@@ -48,7 +48,7 @@ mod work_status;
 mod write;
 
 pub use clock::Clock;
-pub use connection::{Answers, FIELD_MANAGER, WritePermit, WriteRefused, connect};
+pub use connection::{Answers, FIELD_MANAGER, WritePermit, WriteRefused, connect, permitted};
 pub use context::{Context, Failures, HUB, MemberError, Members, Scope, Stores};
 pub use controller::{Action, Error, ErrorClass};
 pub use customizations::install as install_customizations;

@@ -306,6 +306,12 @@ fn told(error: &watcher::Error) -> Option<String> {
     }
 }
 
+/// Whether a watch cannot go on from where it was because that is forgotten. The watcher lists again only if it is told so
+/// in the middle of a watch; told so as one starts, it would ask for the same again, for ever.
+fn is_outdated(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
+}
+
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -313,21 +319,26 @@ where
     /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
     /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
-        let mut events = std::pin::pin!(watcher(api, config));
         let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    pause = RETRY_BASE;
-                    self.note(None);
-                    self.handle(event, &mut listed);
-                }
-                Err(error) => {
-                    if let Some(told) = told(&error) {
-                        self.note(Some(told));
+        loop {
+            let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        pause = RETRY_BASE;
+                        self.note(None);
+                        self.handle(event, &mut listed);
                     }
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY_MAX);
+                    Err(error) => {
+                        if let Some(told) = told(&error) {
+                            self.note(Some(told));
+                        }
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(RETRY_MAX);
+                        if is_outdated(&error) {
+                            break;
+                        }
+                    }
                 }
             }
         }

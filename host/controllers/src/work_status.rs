@@ -4,12 +4,15 @@
 //! behaviour, and why a lost cluster never looks like a failed application.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
+use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::journal::{Case, Decision, Subject};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
+use bulkhead_core::names;
+use kube::ResourceExt;
 use serde_json::Value;
 
 use crate::binding::{binding_of, cluster_of};
@@ -26,6 +29,8 @@ use crate::store::{Change, Key};
 
 const NAME: &str = "work-status-controller";
 const WORKERS: usize = 5;
+/// After how long an object is looked at again whose interpreters did not all answer.
+const FAULT_RECHECK: Duration = Duration::from_secs(10);
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
@@ -47,6 +52,19 @@ pub(crate) async fn run(context: Context) {
             works.add(Key::of(change.object()));
         }
     });
+    // What changed while its cluster was not ready, or not known, was left alone.
+    let (recovered, its_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
+    let _clusters = context.stores.clusters.subscribe(move |change| {
+        let became_ready = match change {
+            Change::Added(cluster) => is_ready(cluster),
+            Change::Updated { old, new } => !is_ready(old) && is_ready(new),
+            Change::Deleted(_) => false,
+        };
+        if became_ready {
+            let namespace = names::execution_namespace(&change.object().name_any());
+            its_works.list_namespace(&namespace).iter().for_each(|work| recovered.add(Key::of(&**work)));
+        }
+    });
     // Another health rule may find another health, so everything is looked at again. Karmada waits for a change.
     let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
     let look_again = Arc::new(move || {
@@ -65,6 +83,10 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
+fn is_ready(cluster: &Cluster) -> bool {
+    Condition::find(&cluster.status.conditions, "Ready").is_some_and(|c| c.status == ConditionStatus::True)
+}
+
 fn is_applied(work: &Work) -> bool {
     Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
 }
@@ -80,7 +102,7 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     let (kind, object) = identify(manifest);
     let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &observed));
-    let Looked { status, news } = look(&context, &work, &kind, &object, &observed).await;
+    let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     let is_detail = is_healthy(before) == is_healthy(Some(&status));
@@ -100,7 +122,8 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     };
     context.work_writer(&key.namespace).update_status(&work, changed).await?;
     pace.done(&key);
-    Ok(Action::Wait)
+    // Nothing tells when an interpreter is well again, and until then the health is unknown.
+    Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
 }
 
 /// What was seen of an object.
@@ -108,6 +131,8 @@ struct Looked {
     status: ManifestStatus,
     /// That its health changed, to be recorded before it is written.
     news: Option<(Record, Option<Arc<Case>>)>,
+    /// Whether an interpreter failed on the way.
+    failed: bool,
 }
 
 async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, observed: &Arc<Value>) -> Looked {
@@ -153,5 +178,6 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         Err(()) => before.and_then(|before| before.status.clone()),
     };
     context.record_remarks(NAME, &subject, Some(&cluster), &remarks);
-    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news }
+    let failed = !remarks.faults.is_empty();
+    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, failed }
 }

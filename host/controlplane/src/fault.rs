@@ -1,8 +1,13 @@
-//! Faults a test puts into a server: single requests that fail in a chosen way.
+//! Faults a test puts into a server: requests that fail in a chosen way, and watches that tell things twice.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
+
+use crate::kind::KindId;
 use crate::request::ResourceRequest;
+use crate::server::ApiServer;
 
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,29 +18,76 @@ pub enum Fault {
     Refuse,
     /// The request is carried out and its answer lost.
     LoseReply,
+    /// The request is carried out, and after that time answered with 504.
+    TimeOut(Duration),
 }
 
 type Predicate = Box<dyn Fn(&ResourceRequest) -> bool + Send + Sync>;
 
+/// A fault that waits for its request, or strikes for a time.
+struct Injected {
+    applies: Predicate,
+    fault: Fault,
+    /// Absent strikes once.
+    until: Option<Instant>,
+}
+
 /// Faults waiting for the requests they apply to, in the order they were injected.
 #[derive(Default)]
 pub(crate) struct Faults {
-    pending: Mutex<Vec<(Predicate, Fault)>>,
+    pending: Mutex<Vec<Injected>>,
 }
 
 impl Faults {
-    pub(crate) fn inject(&self, fault: Fault, applies: Predicate) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push((applies, fault));
+    fn inject(&self, injected: Injected) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(injected);
     }
 
     /// Takes the first fault that applies to a request.
     pub(crate) fn take(&self, request: &ResourceRequest) -> Option<Fault> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = pending.iter().position(|(applies, _)| applies(request))?;
-        Some(pending.remove(position).1)
+        if pending.is_empty() {
+            return None;
+        }
+        let now = Instant::now();
+        pending.retain(|injected| injected.until.is_none_or(|until| until > now));
+        let position = pending.iter().position(|injected| (injected.applies)(request))?;
+        let fault = pending[position].fault;
+        if pending[position].until.is_none() {
+            drop(pending.remove(position));
+        }
+        Some(fault)
     }
 
-    pub(crate) fn pending_total(&self) -> usize {
+    fn pending_total(&self) -> usize {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl ApiServer {
+    /// Lets the next request that `applies` fail; each injected fault strikes once, the oldest first.
+    pub fn inject(&self, fault: Fault, applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static) {
+        self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until: None });
+    }
+
+    /// Lets every request that `applies` fail for that long.
+    pub fn inject_for(
+        &self,
+        lasts: Duration,
+        fault: Fault,
+        applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static,
+    ) {
+        let until = Some(Instant::now() + lasts);
+        self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until });
+    }
+
+    /// How many injected faults still wait for their request, or strike.
+    pub fn faults_pending_total(&self) -> usize {
+        self.shared.faults.pending_total()
+    }
+
+    /// Lets watches of a kind tell every change twice for that long, as they may after a connection was lost.
+    pub fn repeat_watches(&self, kind: KindId, lasts: Duration) {
+        self.shared.lock_state().table_mut(kind).repeat_until = Some(Instant::now() + lasts);
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     ready: Mutex<ReadyState>,
     requests: Mutex<BTreeMap<(Verb, KindId), u64>>,
     answers: Answers,
-    faults: Faults,
+    pub(crate) faults: Faults,
 }
 
 impl Shared {
@@ -195,16 +195,6 @@ impl ApiServer {
         *lock(&self.shared.ready) = ready;
     }
 
-    /// Lets the next request that `applies` fail; each injected fault strikes once, the oldest first.
-    pub fn inject(&self, fault: Fault, applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static) {
-        self.shared.faults.inject(fault, Box::new(applies));
-    }
-
-    /// How many injected faults still wait for their request.
-    pub fn faults_pending_total(&self) -> usize {
-        self.shared.faults.pending_total()
-    }
-
     /// Breaks the open watches of a kind with a connection error, after what they have queued.
     pub fn drop_watches(&self, kind: KindId) {
         let mut state = self.shared.lock_state();
@@ -287,6 +277,11 @@ impl ApiServer {
         match fault {
             Some(Fault::Refuse) => Err(ConnectionError::Refused { server }),
             Some(Fault::Respond(code)) => Ok(refusal(&StatusError::injected(code))),
+            Some(Fault::TimeOut(after)) => {
+                let _ = self.dispatch(link, &call);
+                tokio::time::sleep(after).await;
+                Ok(refusal(&StatusError::injected(504)))
+            }
             Some(Fault::LoseReply) => {
                 // Only the effect matters; the answer is what gets lost.
                 let _ = self.dispatch(link, &call);

@@ -31,6 +31,8 @@ pub(crate) struct Table {
     pub(crate) watch_epoch: u64,
     /// Until when open watches tell nothing new; absent when they do.
     pub(crate) quiet_until: Option<Instant>,
+    /// Until when watches tell every change twice; absent when they do not.
+    pub(crate) repeat_until: Option<Instant>,
     pub(crate) changed: Arc<Notify>,
 }
 
@@ -135,6 +137,7 @@ impl State {
             compacted: 0,
             watch_epoch: 0,
             quiet_until: None,
+            repeat_until: None,
             changed: Arc::new(Notify::new()),
         });
         id

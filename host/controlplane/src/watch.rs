@@ -165,8 +165,9 @@ impl Watch {
             self.phase = Phase::Ending;
             return;
         }
+        let times = if table.repeat_until.is_some_and(|until| until > Instant::now()) { 2 } else { 1 };
         for change in table.changes_after(self.cursor) {
-            self.lines.extend(self.line(change));
+            self.lines.extend(self.line(change).into_iter().flat_map(|line| std::iter::repeat_n(line, times)));
         }
         self.cursor = state.version;
     }

@@ -22,6 +22,7 @@ use crate::call::{
 };
 use crate::composition::{EvictionRule, HealthRule};
 use crate::model::{Binding, Cluster, Health};
+use crate::mutation::{self, Mutation};
 use crate::policy::{Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
 use crate::shadow::{self, Divergence};
 use crate::snapshot::{Candidates, ClusterSnapshot};
@@ -323,6 +324,10 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
             Ok(Some(reply)) => wrong_kind(policy, &reply),
             Err(fault) => fault,
         };
+        if mutation::on(Mutation::FaultReleases) {
+            let (because, remarks) = (Because::from(&fault), Remarks::default());
+            return EvictionOutcome { released: true, because, recheck_after_s, remarks };
+        }
         holds.push(Because::from(&fault));
         faults.push(fault);
     }

@@ -14,6 +14,7 @@ pub mod decide;
 pub mod journal;
 pub mod jsonpath;
 pub mod model;
+pub mod mutation;
 pub mod names;
 pub mod pod;
 pub mod policy;

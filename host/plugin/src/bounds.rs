@@ -127,8 +127,9 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
                     TaintChange::Add { taint, reason } => (&taint.key, reason),
                     TaintChange::Remove { key, reason, .. } => (&*key, reason),
                 };
-                if key.is_empty() {
-                    return bad("a taint change has an empty key".to_owned());
+                if !is_label_key(key) {
+                    let shown: String = key.chars().take(80).collect();
+                    return bad(format!("the taint key {shown:?} is no label key, such as example.com/slow"));
                 }
                 tidy(reason);
             }
@@ -162,6 +163,21 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
         (call, reply) => return bad(format!("a {} reply to a {} call", reply.kind(), call.kind())),
     }
     Ok(reply)
+}
+
+/// Whether the API takes it for the key of a taint: one that it refuses would hold up the taints of everybody else.
+fn is_label_key(key: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_alphanumeric();
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let is_name = (1..=63).contains(&name.len())
+        && name.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
+        && name.starts_with(alphanumeric)
+        && name.ends_with(alphanumeric);
+    let is_label = |label: &str| {
+        let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        label.chars().all(|c| lower(c) || c == '-') && label.starts_with(lower) && label.ends_with(lower)
+    };
+    is_name && prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label))
 }
 
 fn tidy(reason: &mut Reason) {
@@ -268,5 +284,21 @@ mod tests {
         assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
         assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
+    }
+
+    #[test]
+    fn a_taint_key_has_to_be_one_that_the_api_takes() {
+        for (key, expected) in [
+            ("slow", true),
+            ("example.com/slow_1", true),
+            ("", false),
+            ("not a key", false),
+            ("a/b/c", false),
+            ("Example.com/slow", false),
+            ("/slow", false),
+            ("-slow", false),
+        ] {
+            assert_eq!(is_label_key(key), expected, "{key:?}");
+        }
     }
 }

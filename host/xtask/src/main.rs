@@ -33,6 +33,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Make mistakes on purpose, one after the other, and say in which seed the simulation finds each.
+    Mutations {
+        /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
     Guests,
     /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
@@ -79,6 +85,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             guests::build(&root)?;
             sh::cargo(&root, &["test", "--workspace"])?;
             Ok(ExitCode::SUCCESS)
+        }
+        Task::Mutations { arguments } => {
+            let features = ["--features", "bulkhead/mutations", "--example", "mutations"];
+            sh::cargo(&root, &[&["build", "--workspace"], &features[..]].concat())?;
+            sh::exit_code(&root, &root.join("target/debug/examples/mutations"), &arguments)
         }
         Task::E2e { arguments } => {
             sh::cargo(&root, BUILD)?;

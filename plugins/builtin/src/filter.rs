@@ -4,6 +4,7 @@
 use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
 use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, ClusterAffinity, TaintEffect};
+use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::snapshot::Zonal;
 
 fn unfit(code: &str, message: impl Into<String>) -> FilterVerdict {
@@ -47,7 +48,8 @@ pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut current = None;
     for row in call.clusters.snapshot().tainted_rows() {
         let Some(position) = call.clusters.position(*row) else { continue };
-        if current.get_or_insert_with(|| current_targets(call))[position] {
+        let exempt = current.get_or_insert_with(|| current_targets(call))[position];
+        if exempt && !mutation::on(Mutation::Karmada1640) {
             continue;
         }
         if let Some(cluster) = call.clusters.snapshot().cluster(*row) {

@@ -1,22 +1,29 @@
 //! `bulkhead replay`.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use bulkhead::journal::replay::{Replay, Replayer, Summary};
 use bulkhead::journal::select;
+use bulkhead::scenario::{self, EventAction};
+use bulkhead_core::pod::Detail;
+use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_journal::Stored;
+use bulkhead_plugin::{Bounded, Catalog, Directory, FoundPlugin, Registry};
 use clap::Args;
 
 use super::Common;
+use crate::engines::EngineArguments;
 
 /// Most differences of one decision that are printed.
 const SHOWN_MAX: usize = 10;
 
 /// Make recorded decisions again, offline, and compare the plans byte for byte.
 ///
-/// Policies that are compiled in are asked again if this program has the version that decided; all others answer as
-/// they are recorded. Ends with exit code 0 if every plan is the same, with 1 and the differences if not, and with 2 if
+/// Policies that are compiled in are asked again if this program has the version that decided, and plugins if --plugins
+/// has their very code and configuration; all others answer as they are recorded. Ends with exit code 0 if every plan is the same, with 1 and the differences if not, and with 2 if
 /// the journal cannot be read whole.
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -32,13 +39,46 @@ pub(crate) struct Arguments {
     #[arg(long)]
     recorded_answers: bool,
 
+    /// Plugins to ask again, where code and configuration have the digests of the record: a directory as
+    /// `bulkhead run --plugin-directory` takes it, or the scenario that the journal is of.
+    #[arg(long, value_name = "DIR|SCENARIO", conflicts_with = "recorded_answers")]
+    plugins: Option<PathBuf>,
+
+    #[command(flatten)]
+    engines: EngineArguments,
+
     #[command(flatten)]
     common: Common,
+}
+
+/// The plugins of a directory, or all that a scenario names, whenever it loads them.
+fn plugins(path: &Path, engines: &EngineArguments) -> anyhow::Result<Vec<Arc<dyn Policy>>> {
+    let found: Vec<FoundPlugin> = if path.is_dir() {
+        let listing = Directory::new(path).read().map_err(|error| anyhow::anyhow!("--plugins: {error}"))?;
+        let found = listing.plugins.into_iter().map(|listed| listed.found);
+        found.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("--plugins: {error}"))?
+    } else {
+        let scenario = scenario::load(path).context("--plugins")?;
+        let later = scenario.events.into_iter().filter_map(|event| match event.action {
+            EventAction::Plugins(plugins) => Some(plugins),
+            _ => None,
+        });
+        scenario.plugins.into_iter().chain(later.flatten()).collect()
+    };
+    let registry = Registry::new(engines.start(Detail::default())?);
+    let load = |found: FoundPlugin| {
+        let loaded = registry.load(&found.source).with_context(|| format!("--plugins: {}", found.manifest.name))?;
+        let keys = loaded.description.taint_keys.clone();
+        anyhow::Ok(Arc::new(Bounded::with_taint_keys(loaded.policy, keys)) as Arc<dyn Policy>)
+    };
+    found.into_iter().map(load).collect()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let contents = arguments.common.load()?;
     let replayer = if arguments.recorded_answers { Replayer::believing() } else { Replayer::default() };
+    let plugins = arguments.plugins.as_deref().map(|path| plugins(path, &arguments.engines)).transpose()?;
+    let replayer = replayer.with_plugins(plugins.unwrap_or_default());
     let records: &[Stored] = match &arguments.id {
         None => &contents.records,
         Some(word) => {
@@ -73,6 +113,14 @@ fn text(summary: &Summary) -> String {
     let _ = writeln!(out, "{} made again, {} exactly", decisions(total), summary.exact);
     if summary.without_case > 0 {
         let _ = writeln!(out, "{} records only tell what followed", summary.without_case);
+    }
+    let loaded = summary.asked.iter().filter(|policy| policy.engine != EngineKind::Builtin);
+    let loaded: Vec<_> = loaded.map(ToString::to_string).collect();
+    if !loaded.is_empty() {
+        let _ = writeln!(out, "plugins asked again: {}", loaded.join(", "));
+    }
+    for missing in &summary.missing {
+        let _ = writeln!(out, "note: {missing}");
     }
     if !summary.recorded.is_empty() {
         let names: Vec<_> = summary.recorded.iter().map(ToString::to_string).collect();

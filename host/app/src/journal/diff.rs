@@ -192,7 +192,9 @@ fn changes(stored: &Stored, case: &Case, after: &Value) -> Vec<Change> {
         Question::Health { .. } if before["health"] != after["health"] => {
             vec![change(Class::Health, None, text(&before["health"]), reasoned(&after["health"], after))]
         }
-        Question::Health { .. } | Question::Evict { .. } | Question::Failover { .. } => Vec::new(),
+        Question::Health { .. } | Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => {
+            Vec::new()
+        }
     };
     let faults = |plan: &Value| plan["remarks"]["faults"].as_array().map_or(0, Vec::len);
     if faults(after) > faults(before) {
@@ -294,7 +296,7 @@ fn verdict(case: &Case, plan: &Value) -> String {
             let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
             format!("{} taints added, {} removed", count("added"), count("removed"))
         }
-        Question::Evict { .. } | Question::Failover { .. } => plan.to_string(),
+        Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => plan.to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bulkhead_core::decide::evict::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
+use bulkhead_core::decide::failback::Home;
 use bulkhead_core::decide::failover::HealthMemory;
 use bulkhead_core::decide::failover::memory;
 use bulkhead_core::decide::finish::result::{ScheduleResult, schedule_result};
@@ -19,6 +20,7 @@ pub(super) fn of(case: &Case, cluster: Option<&str>) -> Vec<Finding> {
         Question::Schedule { binding, .. } => schedule(case, binding),
         Question::Finish { binding, .. } => finish(case, binding, cluster),
         Question::Failover { binding, .. } => failover(case, binding, cluster),
+        Question::Failback { binding, .. } => failback(case, binding),
         Question::Health { .. } => health(case),
     }
 }
@@ -303,6 +305,36 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
             }
         })
         .collect()
+}
+
+fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
+    let Question::Failback { stable, pauses, window_s, .. } = &case.question else { return Vec::new() };
+    let Some(home) = Home::read(&binding.annotations) else { return vec![finding("home", "none is remembered")] };
+    let tried = format!("{} attempts so far, each of which doubles the time", home.tries);
+    let mut findings: Vec<_> = home
+        .clusters
+        .keys()
+        .map(|name| {
+            let since = stable.get(name).map(|stable| case.now.millis_since(stable.since).max(0) / 1000);
+            let ready = case.cluster(name).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
+            Finding {
+                observed: since.map_or_else(|| ready.clone(), |since_s| format!("{ready}; as it is for {since_s} s")),
+                threshold: format!("failback-stabilization-window {window_s} s, {tried}"),
+                would_change: "the cluster failing, or its taints changing".to_owned(),
+                ..finding(format!("home {name}"), if since.is_some() { "well" } else { "not well" })
+            }
+        })
+        .collect();
+    findings.push(Finding {
+        would_change: "an EvictionPause that covers it".to_owned(),
+        ..finding("pause", format!("{} in force", pauses.len()))
+    });
+    let said = &case.plan["return"]["because"];
+    findings.push(Finding {
+        observed: reason(said),
+        ..finding("so", if said.is_null() { "it waits" } else { "it goes back" })
+    });
+    findings
 }
 
 fn health(case: &Case) -> Vec<Finding> {

@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_core::journal::redact::redact;
-use bulkhead_core::journal::{Difference, Seat, differences};
+use bulkhead_core::journal::{Answer, Asked, Case, Difference, Seat, differences};
 use bulkhead_core::pod::Detail;
-use bulkhead_core::policy::{EngineKind, Policy, PolicyId};
+use bulkhead_core::policy::{Build, EngineKind, Policy, PolicyId};
 use bulkhead_journal::{Stored, StoredCase};
 use bulkhead_plugin::Bounded;
 use serde::Serialize;
 
 /// Makes decisions again.
 ///
-/// Policies that are compiled in are asked again if the program has the version that decided; all others answer as
-/// they are recorded, because neither their code nor what they were configured with need be here.
+/// Policies that are compiled in are asked again if the program has the version that decided, and plugins if their very
+/// code and configuration are among those that are given. All others answer as they are recorded.
 pub struct Replayer {
     builtins: Vec<Arc<dyn Policy>>,
+    plugins: Vec<Arc<dyn Policy>>,
 }
 
 /// What became of one decision.
@@ -45,37 +46,80 @@ pub struct Summary {
     pub without_case: usize,
     /// Decisions that came out differently.
     pub different: Vec<Replay>,
+    /// Policies that were asked again.
+    pub asked: BTreeSet<PolicyId>,
     /// Policies whose recorded answers were used.
     pub recorded: BTreeSet<PolicyId>,
+    /// Why plugins that answered then were not asked again, one sentence each.
+    pub missing: BTreeSet<String>,
 }
 
 impl Default for Replayer {
     fn default() -> Self {
         let bounded = |policy| Arc::new(Bounded::new(policy)) as Arc<dyn Policy>;
         let builtins = bulkhead_plugins_builtin::all_with(Detail::default());
-        Self { builtins: builtins.into_iter().map(bounded).collect() }
+        Self { builtins: builtins.into_iter().map(bounded).collect(), plugins: Vec::new() }
     }
 }
 
 impl Replayer {
     /// One that believes the record about every policy, also about those that are compiled in.
     pub fn believing() -> Self {
-        Self { builtins: Vec::new() }
+        Self { builtins: Vec::new(), plugins: Vec::new() }
     }
 
-    /// The policy of this program that is the very one that was asked.
+    /// The same with plugins to ask again, where their digests are those of the record.
+    #[must_use]
+    pub fn with_plugins(self, plugins: Vec<Arc<dyn Policy>>) -> Self {
+        Self { plugins, ..self }
+    }
+
+    /// The policy that is the very one that was asked.
     pub(super) fn same(&self, seat: &Seat) -> Option<Arc<dyn Policy>> {
-        let compiled_in = seat.policy.engine == EngineKind::Builtin;
-        let found = self.builtins.iter().find(|policy| compiled_in && *policy.id() == seat.policy);
-        found.map(Arc::clone)
+        let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == seat.policy && policy.build() == seat.build.as_ref();
+        let known = if seat.policy.engine == EngineKind::Builtin { &self.builtins } else { &self.plugins };
+        known.iter().find(is_it).map(Arc::clone)
+    }
+
+    /// The same for a seat of a decision. What did not answer then may have been out of its time or in quarantine, so
+    /// that the record is the only one to know what was made of it.
+    fn asked_again(&self, case: &Case, seat: &Seat) -> Option<Arc<dyn Policy>> {
+        let loaded = seat.policy.engine != EngineKind::Builtin;
+        let position = case.policies.iter().position(|other| std::ptr::eq(other, seat));
+        let failed = |asked: &Asked| Some(asked.seat) == position && matches!(asked.answer, Answer::Fault { .. });
+        if loaded && case.calls.iter().any(failed) { None } else { self.same(seat) }
+    }
+
+    /// Why a plugin that answered then is not here; none if it is, and for what is compiled in.
+    fn why_missing(&self, seat: &Seat) -> Option<String> {
+        let Build { code, .. } = seat.build.as_ref().filter(|_| seat.policy.engine != EngineKind::Builtin)?;
+        let short = |digest: &str| digest.chars().take(12).collect::<String>();
+        let (policy, recorded) = (&seat.policy, short(code));
+        let namesake = self.plugins.iter().find(|plugin| plugin.id().name == policy.name);
+        let Some(here) = namesake.and_then(|plugin| plugin.build()) else {
+            return Some(format!(
+                "{policy} (code {recorded}…) is not here any more, so its answers are those of the record"
+            ));
+        };
+        let (what, now, then) = if here.code == *code {
+            (
+                "configured otherwise",
+                short(&here.config),
+                seat.build.as_ref().map(|build| short(&build.config)).unwrap_or_default(),
+            )
+        } else {
+            ("here with other code", short(&here.code), recorded)
+        };
+        Some(format!("{policy} is {what} ({now}…, and {then}… in the record), so its answers are those of the record"))
     }
 
     /// Makes one decision again.
     pub fn replay(&self, id: u64, kept: &StoredCase) -> Replay {
         let case = &kept.case;
-        let mut again = case.decide(&case.policies(|seat| self.same(seat)));
+        let mut again = case.decide(&case.policies(|seat| self.asked_again(case, seat)));
         redact(&mut again);
-        let (asked, recorded): (Vec<_>, Vec<_>) = case.policies.iter().partition(|seat| self.same(seat).is_some());
+        let is_asked = |seat: &&Seat| self.asked_again(case, seat).is_some();
+        let (asked, recorded): (Vec<_>, Vec<_>) = case.policies.iter().partition(is_asked);
         let ids = |seats: Vec<&Seat>| seats.into_iter().map(|seat| seat.policy.clone()).collect();
         Replay {
             id,
@@ -100,7 +144,10 @@ impl Replayer {
             }
             last = Some(kept);
             let replay = self.replay(stored.record.id, kept);
+            summary.asked.extend(replay.asked.iter().cloned());
             summary.recorded.extend(replay.recorded.iter().cloned());
+            let unasked = kept.case.policies.iter().filter(|seat| self.same(seat).is_none());
+            summary.missing.extend(unasked.filter_map(|seat| self.why_missing(seat)));
             if replay.differences.is_empty() {
                 summary.exact += 1;
             } else {

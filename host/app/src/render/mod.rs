@@ -4,12 +4,14 @@ mod html;
 mod schedule;
 mod svg;
 mod text;
+mod what_if;
 
 use crate::report::Report;
 
 pub use html::html;
 pub use schedule::schedule;
 pub use text::{TextOptions, text};
+pub use what_if::what_if;
 
 /// The report as pretty JSON with a newline at the end.
 pub fn json(report: &Report) -> String {

@@ -37,7 +37,7 @@ pub(crate) struct HubArguments {
 /// A control plane that answered.
 pub(crate) struct Hub {
     /// For the controllers: writes need the permit.
-    pub(super) client: Client,
+    pub(crate) client: Client,
     /// For leader election and registration, which happen before there is a permit.
     pub(crate) unguarded: Client,
     /// Its URL.

@@ -3,7 +3,6 @@
 use bulkhead_controllers::controller_names;
 use serde_json::json;
 
-use super::faults;
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
 use super::manifests::is_served;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
@@ -38,8 +37,15 @@ impl Loader<'_> {
         if about_cluster {
             self.known_cluster(line, &format!("{field}.cluster"), &cluster);
         }
-        if let Some(mistake) = spec.fault.as_ref().and_then(faults::FaultSpec::mistake) {
-            self.problem(line, &format!("{field}.fault"), mistake);
+        if let Some(fault) = &spec.fault {
+            if let Some(mistake) = fault.mistake() {
+                self.problem(line, &format!("{field}.fault"), mistake);
+            }
+            for (name, cluster) in [("cluster", &fault.cluster), ("peer", &fault.peer)] {
+                if let Some(cluster) = cluster {
+                    self.known_cluster(line, &format!("{field}.fault.{name}"), cluster);
+                }
+            }
         }
         let action = if let Some(fault) = &spec.fault {
             EventAction::Fault(fault.clone())
@@ -48,9 +54,14 @@ impl Loader<'_> {
         } else if let Some(modes) = &spec.failure_modes {
             self.failure_modes(line, field, modes);
             EventAction::FailureModes(cluster, modes.clone())
-        } else if let Some(file) = &spec.apply {
-            let objects = self.manifests(line, &format!("{field}.apply"), &ManifestSource::File(file.clone()));
-            EventAction::Apply(file.clone(), objects)
+        } else if let Some(source) = &spec.apply {
+            let objects = self.manifests(line, &format!("{field}.apply"), source);
+            let told = match source {
+                ManifestSource::File(file) => file.clone(),
+                ManifestSource::Generated(generated) => generated.file.clone(),
+                ManifestSource::Inline(_) => told(&objects),
+            };
+            EventAction::Apply(told, objects)
         } else if let Some(object) = &spec.delete {
             if !is_served(&object.api_version, &object.kind) {
                 let message = format!("the kind {} {} is not served", object.api_version, object.kind);
@@ -134,6 +145,15 @@ impl Loader<'_> {
             self.known_cluster(line, field, &cluster);
         }
     }
+}
+
+/// Objects as a person names them.
+fn told(objects: &[ManifestObject]) -> String {
+    let text = |object: &ManifestObject, pointer: &str| {
+        object.value.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    };
+    let names = objects.iter().map(|object| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name")));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// The object that `bulkhead drain` makes; it is named after the cluster.

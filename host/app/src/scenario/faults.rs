@@ -1,4 +1,4 @@
-//! What can go wrong with the control plane and with the controllers themselves.
+//! What can go wrong with the control plane, with connections and clocks, and with the controllers themselves.
 
 use bulkhead_controllers::flags::GoDuration;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,18 @@ pub struct FaultSpec {
     /// HTTP status of a request that is answered with an error, 400 to 599.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
+    /// How many writes it lets pass before it strikes; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// The member cluster that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// The member cluster that the first one cannot reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// How far a clock is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<GoDuration>,
     /// How long it lasts, for what lasts.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub for_: Option<GoDuration>,
@@ -33,10 +45,14 @@ pub enum FaultKind {
     Refuse,
     /// The next write is carried out, and its answer is lost.
     LoseReply,
+    /// The next write is carried out, and answered with 504 after a time.
+    TimeOut,
     /// All watches break, and objects are listed again.
     DropWatches,
     /// Changes are not told for a time: every cache is stale.
     LateWatches,
+    /// Every change is told twice for a time.
+    RepeatWatches,
     /// The history of changes is forgotten: a watch that resumes gets 410.
     Compact,
     /// All controllers die before their next write is carried out, and come back later.
@@ -45,23 +61,43 @@ pub enum FaultKind {
     CrashAfterWrite,
     /// Another process takes over: controllers and caches start from nothing.
     LeaderChange,
+    /// The control plane reaches no object of a member cluster for a time, whose health it still sees.
+    Partition,
+    /// Two member clusters cannot reach each other for a time: what spans both stops being ready on the second.
+    PeerPartition,
+    /// The clock of the controllers is ahead of all others for a time.
+    ClockAhead,
+    /// The clock of the controllers is behind all others for a time.
+    ClockBehind,
     /// A plugin that is asked everything answers nothing but faults for a time.
     FailingPlugin,
+    /// A plugin that is asked everything runs into its deadline for a time.
+    SlowPlugin,
+    /// A plugin that is asked everything answers what cannot be true for a time.
+    LyingPlugin,
 }
 
 impl FaultKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 18] = [
         Self::Respond,
         Self::Refuse,
         Self::LoseReply,
+        Self::TimeOut,
         Self::DropWatches,
         Self::LateWatches,
+        Self::RepeatWatches,
         Self::Compact,
         Self::CrashBeforeWrite,
         Self::CrashAfterWrite,
         Self::LeaderChange,
+        Self::Partition,
+        Self::PeerPartition,
+        Self::ClockAhead,
+        Self::ClockBehind,
         Self::FailingPlugin,
+        Self::SlowPlugin,
+        Self::LyingPlugin,
     ];
 
     /// The spelling used in scenarios and on the command line.
@@ -70,40 +106,107 @@ impl FaultKind {
             Self::Respond => "respond",
             Self::Refuse => "refuse",
             Self::LoseReply => "lose-reply",
+            Self::TimeOut => "time-out",
             Self::DropWatches => "drop-watches",
             Self::LateWatches => "late-watches",
+            Self::RepeatWatches => "repeat-watches",
             Self::Compact => "compact",
             Self::CrashBeforeWrite => "crash-before-write",
             Self::CrashAfterWrite => "crash-after-write",
             Self::LeaderChange => "leader-change",
+            Self::Partition => "partition",
+            Self::PeerPartition => "peer-partition",
+            Self::ClockAhead => "clock-ahead",
+            Self::ClockBehind => "clock-behind",
             Self::FailingPlugin => "failing-plugin",
+            Self::SlowPlugin => "slow-plugin",
+            Self::LyingPlugin => "lying-plugin",
         }
     }
 
     /// Whether it lasts for a time.
     pub fn lasts(self) -> bool {
-        matches!(self, Self::LateWatches | Self::CrashBeforeWrite | Self::CrashAfterWrite | Self::FailingPlugin)
+        match self {
+            Self::Respond | Self::Refuse | Self::LoseReply | Self::DropWatches | Self::Compact | Self::LeaderChange => {
+                false
+            }
+            Self::TimeOut
+            | Self::LateWatches
+            | Self::RepeatWatches
+            | Self::CrashBeforeWrite
+            | Self::CrashAfterWrite
+            | Self::Partition
+            | Self::PeerPartition
+            | Self::ClockAhead
+            | Self::ClockBehind
+            | Self::FailingPlugin
+            | Self::SlowPlugin
+            | Self::LyingPlugin => true,
+        }
+    }
+
+    /// Whether it strikes one write.
+    pub fn strikes_a_write(self) -> bool {
+        let strikes = [
+            Self::Respond,
+            Self::Refuse,
+            Self::LoseReply,
+            Self::TimeOut,
+            Self::CrashBeforeWrite,
+            Self::CrashAfterWrite,
+        ];
+        strikes.contains(&self)
     }
 
     /// Whether it is about objects of one kind.
     pub fn has_resource(self) -> bool {
-        !matches!(self, Self::LeaderChange | Self::FailingPlugin)
+        let watches = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact];
+        self.strikes_a_write() || watches.contains(&self)
+    }
+
+    /// Whether it is about a member cluster.
+    pub fn has_cluster(self) -> bool {
+        matches!(self, Self::Partition | Self::PeerPartition)
+    }
+
+    /// Whether it is about a clock.
+    pub fn is_of_clocks(self) -> bool {
+        matches!(self, Self::ClockAhead | Self::ClockBehind)
+    }
+
+    /// Whether it needs the plugin that fails.
+    pub fn is_of_plugins(self) -> bool {
+        matches!(self, Self::FailingPlugin | Self::SlowPlugin | Self::LyingPlugin)
     }
 }
 
 impl FaultSpec {
+    /// A fault of a kind with nothing else said about it.
+    pub fn of(kind: FaultKind) -> Self {
+        Self { kind, resource: None, code: None, after: None, cluster: None, peer: None, by: None, for_: None }
+    }
+
     /// What is wrong with it as it is written; none if nothing is.
     pub fn mistake(&self) -> Option<String> {
         let kind = self.kind.as_str();
-        if (self.kind == FaultKind::Respond) != self.code.is_some() {
-            return Some("code goes with kind respond, which needs it".to_owned());
+        let fields = [
+            ("code", self.kind == FaultKind::Respond, self.code.is_some()),
+            ("for", self.kind.lasts(), self.for_.is_some()),
+            ("cluster", self.kind.has_cluster(), self.cluster.is_some()),
+            ("peer", self.kind == FaultKind::PeerPartition, self.peer.is_some()),
+            ("by", self.kind.is_of_clocks(), self.by.is_some()),
+        ];
+        if let Some((field, needs, _)) = fields.into_iter().find(|(_, needs, given)| needs != given) {
+            return Some(format!("kind {kind} {} {field}", if needs { "needs" } else { "has no" }));
         }
         if self.code.is_some_and(|code| !(400..600).contains(&code)) {
             return Some("code must be from 400 to 599".to_owned());
         }
-        if self.kind.lasts() != self.for_.is_some() {
-            let needs = if self.kind.lasts() { "needs" } else { "has no" };
-            return Some(format!("kind {kind} {needs} for"));
+        if self.after.is_some() && !self.kind.strikes_a_write() {
+            return Some(format!("kind {kind} has no after: it strikes at once"));
+        }
+        if self.peer.is_some() && self.peer == self.cluster {
+            return Some("cluster and peer must be two clusters".to_owned());
         }
         match &self.resource {
             Some(_) if !self.kind.has_resource() => Some(format!("kind {kind} has no resource")),
@@ -117,8 +220,41 @@ impl FaultSpec {
     /// A line for people.
     pub fn describe(&self) -> String {
         let code = self.code.map(|code| format!(" {code}")).unwrap_or_default();
-        let about = self.resource.as_ref().map(|resource| format!(" {resource}")).unwrap_or_default();
+        let about = [&self.resource, &self.cluster, &self.peer].into_iter().flatten();
+        let about: String = about.map(|name| format!(" {name}")).collect();
+        let after = self.after.map(|count| format!(" after {count} writes")).unwrap_or_default();
+        let by = self.by.map(|time| format!(" by {time}")).unwrap_or_default();
         let lasts = self.for_.map(|time| format!(" for {time}")).unwrap_or_default();
-        format!("{}{code}{about}{lasts}", self.kind.as_str())
+        format!("{}{code}{about}{after}{by}{lasts}", self.kind.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_needs_what_its_kind_needs_and_has_nothing_else() {
+        let check = |text: &str, expected: Option<&str>| {
+            let fault: FaultSpec = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(fault.mistake().as_deref(), expected, "{text}");
+        };
+        check("{kind: respond, code: 409, resource: works, after: 3}", None);
+        check("{kind: respond}", Some("kind respond needs code"));
+        check("{kind: respond, code: 200}", Some("code must be from 400 to 599"));
+        check("{kind: late-watches}", Some("kind late-watches needs for"));
+        check("{kind: compact, for: 1s}", Some("kind compact has no for"));
+        check("{kind: compact, after: 1}", Some("kind compact has no after: it strikes at once"));
+        check("{kind: partition, for: 5s}", Some("kind partition needs cluster"));
+        check("{kind: partition, cluster: a, for: 5s}", None);
+        check("{kind: peer-partition, cluster: a, for: 5s}", Some("kind peer-partition needs peer"));
+        check("{kind: peer-partition, cluster: a, peer: a, for: 5s}", Some("cluster and peer must be two clusters"));
+        check("{kind: clock-ahead, for: 5s}", Some("kind clock-ahead needs by"));
+        check("{kind: clock-behind, by: 1h, for: 5s}", None);
+        check("{kind: leader-change, resource: works}", Some("kind leader-change has no resource"));
+        check(
+            "{kind: time-out, for: 5s, resource: pods}",
+            Some("there is no resource \"pods\"; there are resourcebindings, clusterresourcebindings, clusters, works"),
+        );
     }
 }

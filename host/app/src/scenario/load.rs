@@ -1,6 +1,6 @@
 //! From files to a scenario that can run: everything a run needs is read and checked before it starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,8 @@ pub struct Loaded {
     pub expectations: Vec<(u64, Expectation)>,
     /// Whether the promises that hold whatever goes wrong are looked at, too.
     pub invariants: bool,
+    /// Whether a second process in mode `report` runs beside the controllers.
+    pub witness: bool,
     /// What looks like a mistake and does not stop a run.
     pub warnings: Vec<String>,
 }
@@ -112,16 +114,22 @@ struct Given {
 /// Reads a scenario and every file it names.
 pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
     let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
+    parse(path, &text)
+}
+
+/// Reads a scenario from a text, and every file it names, as if the text were in the file at `path`.
+pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     let bad = |error: &dyn fmt::Display| ScenarioError { problems: vec![format!("{}: {error}", path.display())] };
-    let mut scenario: Scenario = serde_saphyr::from_str(&text).map_err(|error| bad(&error))?;
+    let mut scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
     // Read a second time as data, because typed flags no longer know which of them were given.
-    let given: Given = serde_saphyr::from_str(&text).map_err(|error| bad(&error))?;
+    let given: Given = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
     scenario.flags = scenario.profile.with(&given.flags).map_err(|error| bad(&format!("flags: {error}")))?;
     let mut loader = Loader {
         path,
         folder: path.parent().map(Path::to_path_buf).unwrap_or_default(),
         unknown_kinds: scenario.unknown_kinds,
         custom_kinds: scenario.custom_kinds.clone(),
+        files: std::mem::take(&mut scenario.files),
         duration: scenario.duration,
         clusters: BTreeSet::new(),
         problems: Vec::new(),
@@ -135,7 +143,7 @@ pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
     }
 }
 
-pub(super) fn read(path: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -145,6 +153,7 @@ pub(super) struct Loader<'a> {
     pub(super) folder: PathBuf,
     pub(super) unknown_kinds: UnknownKinds,
     pub(super) custom_kinds: Vec<CustomKind>,
+    files: BTreeMap<String, String>,
     pub(super) duration: GoDuration,
     clusters: BTreeSet<String>,
     pub(super) problems: Vec<String>,
@@ -156,6 +165,16 @@ fn line_of<T>(spanned: &Spanned<T>) -> u64 {
 }
 
 impl Loader<'_> {
+    /// The scenario's file.
+    pub(super) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// The text of a file, or of what stands for it in the scenario.
+    pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
+        self.files.get(file).cloned().map_or_else(|| read(&self.folder.join(file)), Ok)
+    }
+
     pub(super) fn problem(&mut self, line: u64, field: &str, message: impl fmt::Display) {
         self.problems.push(format!("{}:{line}: {field}: {message}", self.path.display()));
     }
@@ -207,6 +226,7 @@ impl Loader<'_> {
             events,
             expectations: scenario.expect.into_iter().map(|e| (line_of(&e), e.value)).collect(),
             invariants: scenario.invariants,
+            witness: scenario.witness,
             warnings: Vec::new(),
         }
     }
@@ -274,10 +294,13 @@ impl Loader<'_> {
             return None;
         }
         let (name, component) = (manifest.name.clone(), manifest.wasm.is_some());
-        let folder = self.folder.clone();
-        let found = manifest.find(|file| {
-            let path = folder.join(file);
-            (path.display().to_string(), std::fs::read(&path))
+        let (folder, files) = (self.folder.clone(), &self.files);
+        let found = manifest.find(|file| match files.get(file) {
+            Some(text) => (file.to_owned(), Ok(text.clone().into_bytes())),
+            None => {
+                let path = folder.join(file);
+                (path.display().to_string(), std::fs::read(&path))
+            }
         });
         let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
         let told = |problem: ManifestProblem| match problem.stage {

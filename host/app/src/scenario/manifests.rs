@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::load::{Loader, ManifestObject, read};
+use super::load::{Loader, ManifestObject};
 use super::{ManifestSource, UnknownKinds, served_kind};
 
 /// Most objects made from one file.
@@ -19,6 +19,12 @@ impl Loader<'_> {
         let (file, count) = match source {
             ManifestSource::File(file) => (file, None),
             ManifestSource::Generated(generated) => (&generated.file, Some((generated.first, generated.count))),
+            ManifestSource::Inline(inline) => {
+                let origin = |index: usize| format!("{}: {field}.objects[{index}]", self.path().display());
+                let origins: Vec<_> = (0..inline.objects.len()).map(origin).collect();
+                let objects = origins.into_iter().zip(&inline.objects);
+                return objects.filter_map(|(origin, object)| self.object(origin, object.clone())).collect();
+            }
         };
         if count.is_some_and(|(first, count)| first == 0 || !(1..=GENERATED_MAX).contains(&count)) {
             let message = format!("count must be from 1 to {GENERATED_MAX}, first at least 1");
@@ -26,7 +32,7 @@ impl Loader<'_> {
             return Vec::new();
         }
         let path = self.folder.join(file);
-        let text = match read(&path) {
+        let text = match self.text_of(file) {
             Ok(text) => text,
             Err(message) => {
                 self.problem(line, field, message);

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 pub use checks::parse_workload;
-pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load};
+pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
 
 /// A scenario as written.
 #[derive(Debug, Deserialize)]
@@ -41,9 +41,12 @@ pub struct Scenario {
     pub flags: Flags,
     /// Member clusters.
     pub clusters: Vec<Spanned<ClusterSpec>>,
-    /// Files with objects to apply at the start, relative to the scenario.
+    /// Objects to apply at the start, in files relative to the scenario or written out here.
     #[serde(default)]
     pub manifests: Vec<Spanned<ManifestSource>>,
+    /// Texts that stand for files of these names, so that a scenario can be one file.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// Plugins, in the order in which they are asked; all of them before the built-in policies.
     #[serde(default)]
     pub plugins: Vec<Spanned<PluginManifest>>,
@@ -67,6 +70,9 @@ pub struct Scenario {
     /// for longer than the longest timer.
     #[serde(default)]
     pub invariants: bool,
+    /// Whether a second process in mode `report` runs beside the controllers. With `invariants` it must write nothing.
+    #[serde(default)]
+    pub witness: bool,
 }
 
 /// A kind of custom resource. Its objects live in namespaces.
@@ -92,15 +98,25 @@ pub enum UnknownKinds {
     Skip,
 }
 
-/// Objects to apply: a file, or many objects made from one.
+/// Objects to apply: a file, many objects made from one, or the objects themselves.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected a file name, or {file, count}")]
+#[serde(untagged, expecting = "expected a file name, {file, count}, or {objects}")]
 pub enum ManifestSource {
     /// A file with one or more YAML documents.
     File(String),
     /// A file whose text is applied `count` times, with `{n}` replaced by `first`, `first` + 1, … and `{n%K}` by
     /// 1 … K in turn.
     Generated(GeneratedManifest),
+    /// Objects that are written out here.
+    Inline(InlineManifest),
+}
+
+/// Objects that are written out in the scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InlineManifest {
+    /// The objects, in the order in which they are applied.
+    pub objects: Vec<serde_json::Value>,
 }
 
 /// Many objects made from one file.
@@ -223,9 +239,9 @@ pub struct EventSpec {
     /// What goes wrong with workloads of the cluster from now on; an empty list ends what was wrong.
     #[serde(default)]
     pub failure_modes: Option<Vec<FailureModeSpec>>,
-    /// A file with objects to apply.
+    /// Objects to apply.
     #[serde(default)]
-    pub apply: Option<String>,
+    pub apply: Option<ManifestSource>,
     /// An object to delete from the control plane.
     #[serde(default)]
     pub delete: Option<ObjectSpec>,

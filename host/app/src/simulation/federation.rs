@@ -1,5 +1,7 @@
 //! A federation in one process: control plane, member clusters, controllers.
 
+mod people;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,26 +10,26 @@ use anyhow::{Context as _, bail};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, ObjectKind, OneMember,
-    Scope, Stores, Tasks, WriteBudget, controller_names,
+    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, OneMember, Scope,
+    Stores, Tasks, WriteBudget, controller_names,
 };
 use bulkhead_controlplane as controlplane;
-use bulkhead_controlplane::{ApiServer, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
+use bulkhead_controlplane::{ApiServer, FailureMode, Fault, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::{keys, split_api_version};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{Engine, FoundPlugin, Installed, LoadError, LoadStage};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::member;
+use super::witness::Witness;
 use crate::admission::InProcess;
 use crate::scenario::{
     ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
-    ObjectSpec,
 };
 use crate::standard;
 
@@ -50,7 +52,22 @@ pub(super) struct Federation {
     context: Context,
     kinds: Kinds,
     composition: Composition,
+    skew: Arc<Mutex<Skew>>,
+    witness: Option<Witness>,
     _tasks: Tasks,
+}
+
+/// How far the clock of the controllers is wrong, and until when.
+#[derive(Default)]
+struct Skew {
+    by_ms: i64,
+    until: Option<tokio::time::Instant>,
+}
+
+impl Skew {
+    fn of_now_ms(&self) -> i64 {
+        if self.until.is_some_and(|until| until > tokio::time::Instant::now()) { self.by_ms } else { 0 }
+    }
 }
 
 /// A member cluster with what connects it.
@@ -142,7 +159,12 @@ impl Federation {
         }
         let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
         let ticking = clock.clone();
-        let time = Clock::new(move || Time::new(ticking.now()));
+        let skew: Arc<Mutex<Skew>> = Arc::default();
+        let skewed = Arc::clone(&skew);
+        let time = Clock::new(move || {
+            let skew_ms = skewed.lock().unwrap_or_else(PoisonError::into_inner).of_now_ms();
+            Time::from_millis(Time::new(ticking.now()).as_millis().saturating_add(skew_ms))
+        });
         let (emitter, writer) = events::events(hub.client(), time.clone());
         tasks.spawn(writer.run());
         let context = Context {
@@ -173,8 +195,12 @@ impl Federation {
         let kinds = Kinds::new(hub.client());
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
-        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, _tasks: tasks };
+        let (witness, _tasks) = (None, tasks);
+        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, skew, witness, _tasks };
         federation.join(scenario).await?;
+        if scenario.witness {
+            federation.witness = Some(Witness::start(&federation));
+        }
         Ok(federation)
     }
 
@@ -267,35 +293,6 @@ impl Federation {
         &self.hub
     }
 
-    /// Creates an object in the control plane, or merges it into the one that is there.
-    pub(super) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
-        let text = |pointer: &str| object.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let kind = ObjectKind::new(text("/apiVersion"), text("/kind"));
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let about = || format!("{}: applying {} {name}", object.origin, kind.kind);
-        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
-        let namespace = if namespace.is_empty() { "default" } else { namespace };
-        let api = known.api(self.client(), namespace);
-        if api.get_opt(name).await.with_context(about)?.is_some() {
-            let patch = Patch::Merge(&object.value);
-            api.patch(name, &PatchParams::default(), &patch).await.with_context(about)?;
-        } else {
-            let typed = serde_json::from_value(object.value.clone()).with_context(about)?;
-            api.create(&PostParams::default(), &typed).await.with_context(about)?;
-        }
-        Ok(())
-    }
-
-    /// Deletes an object of the control plane.
-    pub(super) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {
-        let kind = ObjectKind::new(&object.api_version, &object.kind);
-        let about = || format!("deleting {} {}", object.kind, object.name);
-        let known = self.kinds.resolve(&kind).await.map_err(anyhow::Error::new).with_context(about)?;
-        let api = known.api(self.client(), &object.namespace);
-        api.delete(&object.name, &DeleteParams::background()).await.with_context(about)?;
-        Ok(())
-    }
-
     /// Changes the state of a member cluster.
     pub(super) fn set_state(&mut self, name: &str, state: ClusterState) {
         let Some(member) = self.members.get_mut(name) else { return };
@@ -309,6 +306,35 @@ impl Federation {
         member.uplink.set(link);
         member.cluster.server().set_ready(ready);
         member.reachable = link == LinkState::Up;
+    }
+
+    /// Lets no request for an object of a member cluster through for a time. Its health is still seen.
+    pub(super) fn partition(&self, name: &str, lasts: Duration) {
+        if let Some(member) = self.members.get(name) {
+            member.cluster.server().inject_for(lasts, Fault::Refuse, |_| true);
+        }
+    }
+
+    /// Lets what runs in a member cluster miss its peers elsewhere, or no longer.
+    pub(super) fn set_peerless(&self, name: &str, peerless: bool) {
+        if let Some(member) = self.members.get(name) {
+            if peerless {
+                member.cluster.set_failure(Some(FailureMode::CrashLoop { ready_for: Duration::from_secs(1) }));
+            } else {
+                member::set_failures(&member.cluster, &member.failure_modes, &[]);
+            }
+        }
+    }
+
+    /// Lets the clock of the controllers be wrong for a time.
+    pub(super) fn skew_clock(&self, by_ms: i64, lasts: Duration) {
+        let until = Some(tokio::time::Instant::now() + lasts);
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = Skew { by_ms, until };
+    }
+
+    /// The process that only reports, if there is one.
+    pub(super) fn witness(&self) -> Option<&Witness> {
+        self.witness.as_ref()
     }
 
     /// Changes what is wrong with workloads of a member cluster.

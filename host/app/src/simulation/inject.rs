@@ -1,11 +1,12 @@
 //! Makes the faults of a scenario happen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controlplane::{Fault, KindId, ResourceRequest, Verb};
-use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange, TaintVerdict};
+use bulkhead_core::model::{Taint, TaintEffect};
 use bulkhead_core::policy::{Capability, Fault as PolicyFault, FaultKind as PolicyFaultKind, Policy, PolicyId};
 use bulkhead_plugin::Layer;
 
@@ -22,47 +23,71 @@ pub(super) struct Injector {
     seen: u64,
     /// How long they stay away the next time, in milliseconds.
     away_ms: Arc<AtomicI64>,
-    /// Until when the saboteur fails, in milliseconds since the Unix epoch.
-    fails_until_ms: Arc<AtomicI64>,
+    sabotage: Arc<Sabotage>,
 }
+
+/// What the saboteur does.
+#[derive(Default)]
+struct Sabotage {
+    /// Until when, in milliseconds since the Unix epoch.
+    until_ms: AtomicI64,
+    /// How: the position among [`WAYS`].
+    way: AtomicU8,
+}
+
+/// The ways in which the saboteur fails.
+const WAYS: [FaultKind; 3] = [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin];
 
 impl Injector {
     /// Puts the saboteur in force if a fault needs it. It abstains until then.
     pub(super) fn new(federation: &Federation, sabotages: bool) -> Self {
-        let fails_until_ms = Arc::new(AtomicI64::new(i64::MIN));
+        let sabotage: Arc<Sabotage> = Arc::default();
         if sabotages {
             let policy = Saboteur {
                 id: PolicyId::builtin(SABOTEUR),
                 capabilities: ASKED.map(Capability::any),
-                fails_until_ms: Arc::clone(&fails_until_ms),
+                sabotage: Arc::clone(&sabotage),
                 count: AtomicU64::new(0),
             };
             federation.context().registry.replace(Layer::Webhooks, vec![Arc::new(policy)]);
         }
-        Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), fails_until_ms }
+        Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), sabotage }
     }
 
     /// Makes a fault happen, now or with the next request that it is about.
     pub(super) fn inject(&self, federation: &mut Federation, fault: &FaultSpec) {
         let lasts = fault.for_.unwrap_or_default();
         let kinds = || kinds(federation, fault);
+        let by_ms = fault.by.map_or(0, |by| i64::try_from(by.0.as_millis()).unwrap_or(0));
         match fault.kind {
-            FaultKind::Respond => next_write(federation, fault, Fault::Respond(fault.code.unwrap_or(500)), || {}),
-            FaultKind::Refuse => next_write(federation, fault, Fault::Refuse, || {}),
-            FaultKind::LoseReply => next_write(federation, fault, Fault::LoseReply, || {}),
+            FaultKind::Respond => a_write(federation, fault, Fault::Respond(fault.code.unwrap_or(500)), || {}),
+            FaultKind::Refuse => a_write(federation, fault, Fault::Refuse, || {}),
+            FaultKind::LoseReply => a_write(federation, fault, Fault::LoseReply, || {}),
+            FaultKind::TimeOut => a_write(federation, fault, Fault::TimeOut(lasts.0), || {}),
             FaultKind::DropWatches => kinds().into_iter().for_each(|kind| federation.hub().drop_watches(kind)),
             FaultKind::LateWatches => {
                 for kind in kinds() {
                     federation.hub().delay_watches(kind, lasts.0);
                 }
             }
+            FaultKind::RepeatWatches => {
+                for kind in kinds() {
+                    federation.hub().repeat_watches(kind, lasts.0);
+                }
+            }
             FaultKind::Compact => kinds().into_iter().for_each(|kind| federation.hub().compact(kind)),
             FaultKind::CrashBeforeWrite => self.crash(federation, fault, Fault::Refuse, lasts),
             FaultKind::CrashAfterWrite => self.crash(federation, fault, Fault::LoseReply, lasts),
             FaultKind::LeaderChange => federation.change_leader(),
-            FaultKind::FailingPlugin => {
+            FaultKind::Partition => federation.partition(fault.cluster.as_deref().unwrap_or_default(), lasts.0),
+            FaultKind::PeerPartition => federation.set_peerless(fault.peer.as_deref().unwrap_or_default(), true),
+            FaultKind::ClockAhead => federation.skew_clock(by_ms, lasts.0),
+            FaultKind::ClockBehind => federation.skew_clock(-by_ms, lasts.0),
+            FaultKind::FailingPlugin | FaultKind::SlowPlugin | FaultKind::LyingPlugin => {
+                let way = WAYS.iter().position(|way| *way == fault.kind).unwrap_or(0);
+                self.sabotage.way.store(u8::try_from(way).unwrap_or(0), Ordering::Relaxed);
                 let until = federation.now().plus_seconds(lasts.as_secs());
-                self.fails_until_ms.store(until.as_millis(), Ordering::Relaxed);
+                self.sabotage.until_ms.store(until.as_millis(), Ordering::Relaxed);
             }
         }
     }
@@ -72,7 +97,7 @@ impl Injector {
         let (crashes, away_ms) = (Arc::clone(&self.crashes), Arc::clone(&self.away_ms));
         let away = i64::try_from(away.0.as_millis()).unwrap_or(i64::MAX);
         let kill = federation.killer();
-        next_write(federation, fault, how, move || {
+        a_write(federation, fault, how, move || {
             kill();
             away_ms.store(away, Ordering::Relaxed);
             crashes.fetch_add(1, Ordering::Relaxed);
@@ -100,28 +125,37 @@ fn kinds(federation: &Federation, fault: &FaultSpec) -> Vec<KindId> {
     RESOURCES.iter().filter(wanted).filter_map(kind).collect()
 }
 
-/// Lets the next write to objects of the kind fail, and calls `then` as it does.
-fn next_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn() + Send + Sync + 'static) {
+/// Lets a write to objects of the kind fail, the next one or one after it, and calls `then` as it does.
+fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn() + Send + Sync + 'static) {
     let resource = fault.resource.clone();
+    let left = AtomicU64::new(fault.after.unwrap_or(0));
     federation.hub().inject(how, move |request: &ResourceRequest| {
-        let writes = matches!(request.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
-        let known = RESOURCES.contains(&request.plural.as_str());
-        let concerned = writes && known && resource.as_ref().is_none_or(|resource| *resource == request.plural);
-        if concerned {
+        if !is_shared_write(request) || resource.as_ref().is_some_and(|resource| *resource != request.plural) {
+            return false;
+        }
+        let passes = left.load(Ordering::Relaxed);
+        left.store(passes.saturating_sub(1), Ordering::Relaxed);
+        if passes == 0 {
             then();
         }
-        concerned
+        passes == 0
     });
+}
+
+/// Whether it writes what controllers share.
+fn is_shared_write(request: &ResourceRequest) -> bool {
+    let writes = matches!(request.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
+    writes && RESOURCES.contains(&request.plural.as_str())
 }
 
 const ASKED: [CallKind; 5] =
     [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
 
-/// A plugin that answers nothing but faults for a time, and has no opinion otherwise.
+/// A plugin that fails for a time, and has no opinion otherwise.
 struct Saboteur {
     id: PolicyId,
     capabilities: [Capability; 5],
-    fails_until_ms: Arc<AtomicI64>,
+    sabotage: Arc<Sabotage>,
     count: AtomicU64,
 }
 
@@ -135,16 +169,41 @@ impl Policy for Saboteur {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, PolicyFault> {
-        if call.now().as_millis() >= self.fails_until_ms.load(Ordering::Relaxed) {
+        if call.now().as_millis() >= self.sabotage.until_ms.load(Ordering::Relaxed) {
             return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
         }
+        let way = WAYS[usize::from(self.sabotage.way.load(Ordering::Relaxed)) % WAYS.len()];
         // One sort after the other, and a reply that is out of bounds now and then.
         let kinds =
             [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
         let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
-        match kinds.get(count % (kinds.len() + 1)) {
-            Some(kind) => Err(PolicyFault::new(*kind, "sabotage")),
-            None => Ok(Reply::Score(vec![1_000])),
+        match way {
+            FaultKind::SlowPlugin => Err(PolicyFault::new(PolicyFaultKind::Deadline, "it takes too long")),
+            FaultKind::LyingPlugin => Ok(lie(call)),
+            _ => match kinds.get(count % (kinds.len() + 1)) {
+                Some(kind) => Err(PolicyFault::new(*kind, "sabotage")),
+                None => Ok(Reply::Score(vec![1_000])),
+            },
         }
+    }
+}
+
+/// An answer of the right sort that cannot be true.
+fn lie(call: &Call<'_>) -> Reply {
+    let reason = || Reason::new("Lie", "x".repeat(100_000));
+    match call {
+        // An opinion about health is never out of bounds, so it answers another question.
+        Call::Health(_) => Reply::Score(vec![50]),
+        Call::ClusterTaint(_) => {
+            let (key, effect) = ("not a key".to_owned(), TaintEffect::NoExecute);
+            let taint = Taint { key, value: String::new(), effect, time_added: None };
+            Reply::ClusterTaint(TaintVerdict { changes: vec![TaintChange::Add { taint, reason: reason() }] })
+        }
+        Call::Filter(call) => Reply::Filter(vec![FilterVerdict::Fit; call.clusters.len() + 1]),
+        Call::Score(call) => Reply::Score(vec![i64::MAX; call.clusters.len()]),
+        Call::EvictionCheck(_) => {
+            Reply::EvictionCheck(EvictionVerdict::Hold { reason: reason(), recheck_after_s: None })
+        }
+        Call::Interpret(_) => Reply::Score(Vec::new()),
     }
 }

@@ -9,6 +9,7 @@ mod member;
 mod observe;
 mod timeline;
 pub mod trial;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ pub use timeline::Detail;
 
 /// How often expectations that must hold all the time, and the member clusters, are looked at.
 const SAMPLE: Duration = Duration::from_secs(1);
+
+/// How long a fault that waits for its request may hold one up.
+const PENDING_MAX: Duration = Duration::from_secs(40);
 
 /// How to run a scenario.
 pub struct RunOptions {
@@ -95,10 +99,11 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         watched: scenario.expectations.iter().map(|(line, e)| Watched::new(*line, e.clone())).collect(),
         injected: Vec::new(),
         observer: Observer::new(&federation),
-        restarts: Vec::new(),
+        later: Vec::new(),
         injector: Injector::new(&federation, sabotages(&scenario.events)),
+        disturbed_until: None,
     };
-    let mut observed = inspector.as_ref().map(|inspector| Observed::new(&federation, inspector.clone()));
+    let mut observed = inspector.as_ref().and_then(|inspector| Observed::new(&federation, inspector.clone()));
     for manifest in &scenario.manifests {
         federation.apply(manifest).await?;
     }
@@ -110,7 +115,12 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         run.observer.sample(at);
         run.note_crash(at);
         if let Some(observed) = &mut observed {
-            observed.look(&federation, at);
+            // A fault that waits for its request may strike at any time, and hold one up for as long as it lasts.
+            let waits = (federation.hub().faults_pending_total() > 0).then_some(GoDuration(at.0 + PENDING_MAX));
+            if let Some(until) = run.disturbed_until.take().into_iter().chain(waits).max() {
+                observed.disturbed(until);
+            }
+            observed.look(&federation, &run.observer, at);
         }
         for watched in &mut run.watched {
             if watched.covers(at) || watched.moment(end) == Some(at) {
@@ -120,7 +130,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         if at >= end {
             break;
         }
-        run.restart_due(&federation, at);
+        run.put_right(&federation, at);
         while let Some(event) = events.next_if(|event| event.at <= at) {
             run.inject(&mut federation, event).await?;
         }
@@ -167,14 +177,24 @@ struct Run {
     watched: Vec<Watched>,
     injected: Vec<TimelineEntry>,
     observer: Observer,
-    /// Killed controllers, with the moment at which they come back.
-    restarts: Vec<(GoDuration, String)>,
+    /// What is put right again, with the moment.
+    later: Vec<(GoDuration, Later)>,
     injector: Injector,
+    /// Until when something is wrong with the controllers, if that is news.
+    disturbed_until: Option<GoDuration>,
+}
+
+/// Something that is put right again.
+enum Later {
+    /// A killed controller comes back, or all of them.
+    Start(String),
+    /// What runs in a member cluster reaches its peers again.
+    Peers(String),
 }
 
 /// Whether a plugin is to fail at some time.
 fn sabotages(events: &[LoadedEvent]) -> bool {
-    let fails = |event: &LoadedEvent| matches!(&event.action, EventAction::Fault(fault) if fault.kind == FaultKind::FailingPlugin);
+    let fails = |event: &LoadedEvent| matches!(&event.action, EventAction::Fault(fault) if fault.kind.is_of_plugins());
     events.iter().any(fails)
 }
 
@@ -186,19 +206,27 @@ impl Run {
     /// The next sample, event, restart or expectation, whichever is first.
     fn next_moment(&self, at: GoDuration, end: GoDuration, event: Option<GoDuration>) -> GoDuration {
         let sample = GoDuration(at.0 + SAMPLE);
-        let restarts = self.restarts.iter().map(|(at, _)| *at);
+        let later = self.later.iter().map(|(at, _)| *at);
         let expectations = self.watched.iter().filter_map(|watched| watched.moment(end));
-        let moments = event.into_iter().chain(restarts).chain(expectations);
+        let moments = event.into_iter().chain(later).chain(expectations);
         moments.filter(|moment| *moment > at).fold(sample, Ord::min).min(end)
     }
 
-    fn restart_due(&mut self, federation: &Federation, at: GoDuration) {
-        let (due, later) = std::mem::take(&mut self.restarts).into_iter().partition(|(due, _)| *due <= at);
-        self.restarts = later;
-        let due: Vec<(GoDuration, String)> = due;
-        for (_, controller) in due {
-            federation.start_controllers(&controller);
-            self.note(at, Tone::Neutral, None, "started", &format!("controller {controller}"));
+    fn put_right(&mut self, federation: &Federation, at: GoDuration) {
+        let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(due, _)| *due <= at);
+        self.later = later;
+        let due: Vec<(GoDuration, Later)> = due;
+        for (_, what) in due {
+            match what {
+                Later::Start(controller) => {
+                    federation.start_controllers(&controller);
+                    self.note(at, Tone::Neutral, None, "started", &format!("controller {controller}"));
+                }
+                Later::Peers(cluster) => {
+                    federation.set_peerless(&cluster, false);
+                    self.note(at, Tone::Good, Some(&cluster), "reaches its peers again", "");
+                }
+            }
         }
     }
 
@@ -206,7 +234,8 @@ impl Run {
     fn note_crash(&mut self, at: GoDuration) {
         if let Some(away) = self.injector.died() {
             self.note(at, Tone::Bad, None, "killed", &format!("all controllers, back after {away}"));
-            self.restarts.push((GoDuration(at.0 + away.0), "*".to_owned()));
+            self.disturbed_until = Some(GoDuration(at.0 + away.0));
+            self.later.push((GoDuration(at.0 + away.0), Later::Start("*".to_owned())));
         }
     }
 
@@ -262,16 +291,23 @@ impl Run {
             }
             EventAction::KillController(controller, away) => {
                 self.note(at, Tone::Bad, None, "killed", &format!("controller {controller}, back after {away}"));
+                self.disturbed_until = Some(GoDuration(at.0 + away.0));
                 federation.stop_controllers(controller);
                 if away.0.is_zero() {
                     federation.start_controllers(controller);
                 } else {
-                    self.restarts.push((GoDuration(at.0 + away.0), controller.clone()));
+                    self.later.push((GoDuration(at.0 + away.0), Later::Start(controller.clone())));
                 }
             }
             EventAction::Fault(fault) => {
-                self.note(at, Tone::Bad, None, "goes wrong", &fault.describe());
+                self.note(at, Tone::Bad, fault.cluster.as_deref(), "goes wrong", &fault.describe());
                 self.injector.inject(federation, fault);
+                if !fault.kind.is_of_plugins() {
+                    self.disturbed_until = Some(GoDuration(at.0 + fault.for_.unwrap_or_default().0));
+                }
+                if let (FaultKind::PeerPartition, Some(peer), Some(lasts)) = (fault.kind, &fault.peer, fault.for_) {
+                    self.later.push((GoDuration(at.0 + lasts.0), Later::Peers(peer.clone())));
+                }
             }
             EventAction::Plugins(plugins) => {
                 let names: Vec<_> = plugins.iter().map(|plugin| plugin.manifest.name.as_str()).collect();

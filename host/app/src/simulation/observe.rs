@@ -20,6 +20,8 @@ struct Followed {
     changes: Subscription,
     /// Ready and desired replicas, by `Kind namespace/name`.
     workloads: BTreeMap<String, (i64, i64)>,
+    /// Since when all replicas of a workload are ready.
+    full_since: BTreeMap<String, GoDuration>,
     /// Ready replicas of all workloads over time.
     ready: Vec<(i64, i64)>,
 }
@@ -33,7 +35,8 @@ impl Observer {
                 .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
                 .collect();
             let changes = cluster.server().store().subscribe(&kinds);
-            (name.to_owned(), Followed { changes, workloads: BTreeMap::new(), ready: vec![(0, 0)] })
+            let (workloads, full_since) = (BTreeMap::new(), BTreeMap::new());
+            (name.to_owned(), Followed { changes, workloads, full_since, ready: vec![(0, 0)] })
         };
         Self { clusters: federation.member_clusters().map(follow).collect(), entries: Vec::new() }
     }
@@ -57,12 +60,21 @@ impl Observer {
             if before == followed.workloads {
                 continue;
             }
+            followed.full_since.retain(|key, _| is_full(followed.workloads.get(key)));
+            for (key, _) in followed.workloads.iter().filter(|(_, replicas)| is_full(Some(replicas))) {
+                followed.full_since.entry(key.clone()).or_insert(at);
+            }
             let total = followed.workloads.values().map(|(ready, _)| ready).sum();
             if followed.ready.last().is_none_or(|(_, last)| *last != total) {
                 followed.ready.push((at_ms, total));
             }
             self.entries.extend(news(at_ms, cluster, &before, &followed.workloads));
         }
+    }
+
+    /// Since when all replicas of a workload, as `Kind namespace/name`, are ready on a cluster; none if they are not.
+    pub(super) fn fully_ready_since(&self, cluster: &str, workload: &str) -> Option<GoDuration> {
+        self.clusters.get(cluster)?.full_since.get(workload).copied()
     }
 
     /// Ready replicas of all workloads of a cluster over time.
@@ -78,10 +90,13 @@ impl Observer {
 
 type Workloads = BTreeMap<String, (i64, i64)>;
 
+fn is_full(replicas: Option<&(i64, i64)>) -> bool {
+    replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0)
+}
+
 /// A line when a workload becomes fully ready, stops being so, or goes.
 fn news(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
-    let full =
-        |replicas: Option<&(i64, i64)>| replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0);
+    let full = is_full;
     let mut entries = Vec::new();
     for (workload, replicas) in after {
         let (was_full, was) = (full(before.get(workload)), before.get(workload));

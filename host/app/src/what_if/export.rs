@@ -1,4 +1,4 @@
-//! Objects that were exported to files.
+//! The objects that the question is about: exported to files, or read from a control plane.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, ResourceBinding};
 use bulkhead_core::model;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// Objects of one request.
+const PAGE: u32 = 500;
 
 /// What an export has.
 #[derive(Default)]
@@ -39,9 +44,8 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         let documents: Vec<Value> = if is_json {
             vec![serde_json::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?]
         } else {
-            // What is read as YAML has a limit of nodes, which thousands of bindings in one file exceed.
-            serde_saphyr::from_multiple(&text)
-                .map_err(|error| anyhow::anyhow!("{}: {error} (large exports are read as JSON)", path.display()))?
+            serde_saphyr::from_multiple_with_options(&text, large())
+                .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?
         };
         for document in documents.into_iter().filter(|document| !document.is_null()) {
             for object in flattened(document) {
@@ -51,27 +55,65 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
             }
         }
     }
-    if export.clusters.is_empty() {
-        bail!(
-            "{}: there is no Cluster in this export; `kubectl get clusters -o yaml` prints them",
-            directory.display()
-        );
-    }
-    if export.bindings.is_empty() {
-        bail!(
-            "{}: there is no binding in this export; `kubectl get resourcebindings -A -o yaml` prints them",
-            directory.display()
-        );
-    }
-    if export.taint_policies.is_empty() {
-        export.notes.push("there is no ClusterTaintPolicy: only built-in rules taint".to_owned());
-    }
     if others > 0 {
         export.notes.push(format!("{others} objects of other kinds do not matter here and were left out"));
     }
-    export.clusters.sort_by(|a, b| a.name.cmp(&b.name));
-    export.bindings.sort_by_key(model::Binding::key);
-    Ok(export)
+    export.complete(&directory.display().to_string())
+}
+
+/// Reads the same from a control plane, page by page, and writes nothing. `origin` is what errors call it.
+///
+/// # Errors
+///
+/// A request that fails, no clusters, or no bindings.
+pub async fn load_live(client: &Client, origin: &str) -> anyhow::Result<Export> {
+    let mut export = Export::default();
+    let clusters = all::<Cluster>(client, &mut export.notes).await?;
+    export.clusters = clusters.iter().map(Cluster::to_model).collect();
+    let bindings = all::<ResourceBinding>(client, &mut export.notes).await?;
+    export.bindings = bindings.iter().map(AnyBinding::to_model).collect();
+    let bindings = all::<ClusterResourceBinding>(client, &mut export.notes).await?;
+    export.bindings.extend(bindings.iter().map(AnyBinding::to_model));
+    export.taint_policies = all(client, &mut export.notes).await?;
+    let pauses = all::<EvictionPause>(client, &mut export.notes).await?;
+    export.pauses = pauses.iter().map(EvictionPause::to_model).collect();
+    export.complete(origin)
+}
+
+/// Every object of a kind. One that is not served is noted.
+async fn all<K>(client: &Client, notes: &mut Vec<String>) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let (api, mut found) = (Api::<K>::all(client.clone()), Vec::new());
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let list = match api.list(&page).await {
+            Ok(list) => list,
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                notes.push(format!("this control plane does not serve the kind {}", K::kind(&())));
+                return Ok(found);
+            }
+            Err(error) => return Err(error).with_context(|| format!("listing {}", K::plural(&()))),
+        };
+        found.extend(list.items);
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Limits for files that a person chose: an export of thousands of bindings has millions of nodes.
+fn large() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 200_000_000,
+            max_nodes: 100_000_000,
+            max_total_scalar_bytes: 4 * 1024 * 1024 * 1024,
+            max_documents: 1_000_000,
+        }
+    }
 }
 
 fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -104,6 +146,27 @@ fn read<K: DeserializeOwned>(object: &Value) -> anyhow::Result<K> {
 }
 
 impl Export {
+    /// Puts everything in order, and says what is missing.
+    fn complete(mut self, origin: &str) -> anyhow::Result<Self> {
+        if self.clusters.is_empty() {
+            bail!("{origin}: there is no Cluster here; `kubectl get clusters -o yaml` prints them");
+        }
+        if self.bindings.is_empty() {
+            bail!("{origin}: there is no binding here; `kubectl get resourcebindings -A -o yaml` prints them");
+        }
+        if self.taint_policies.is_empty() {
+            self.notes.push("there is no ClusterTaintPolicy: only built-in rules taint".to_owned());
+        }
+        if self.clusters.iter().all(|cluster| cluster.status.conditions.is_empty()) {
+            self.notes.push(
+                "no Cluster has conditions: the export has no status, so nothing is known to be ready".to_owned(),
+            );
+        }
+        self.clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        self.bindings.sort_by_key(model::Binding::key);
+        Ok(self)
+    }
+
     /// Takes an object if it matters. Returns whether it does.
     fn take(&mut self, object: &Value) -> anyhow::Result<bool> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use serde::Serialize;
 
-pub use export::{Export, load};
+pub use export::{Export, load, load_live};
 pub use play::play;
 
 /// What is asked.
@@ -58,6 +58,8 @@ pub struct Move {
     pub binding: String,
     /// The cluster that it leaves.
     pub from: String,
+    /// How many replicas leave.
+    pub leaving: i32,
     /// Replicas that gain, by cluster; empty if it found no place.
     pub to: BTreeMap<String, i32>,
     /// Why it leaves.

@@ -13,7 +13,7 @@ use bulkhead_core::decide::eviction::{
     Brake, BrakeState, EvictionQueue, Finished, JudgeSnapshot, Judgement, Limit, Next, Rate, Waiting, judge,
 };
 use bulkhead_core::decide::ready::Probe;
-use bulkhead_core::decide::schedule::capacity::Assumptions;
+use bulkhead_core::decide::schedule::capacity::{AssumedWorkload, Assumptions};
 use bulkhead_core::decide::schedule::{
     self, IN_TREE_WORKLOAD_AFFINITY, SchedulerOptions, SchedulingSnapshot, enabled_plugins,
 };
@@ -48,7 +48,8 @@ struct Play<'a> {
     pauses: Vec<bulkhead_core::decide::eviction::EvictionPause>,
     brake: Brake,
     queue: EvictionQueue<Eviction>,
-    assumptions: Assumptions,
+    /// What moved so far, with equal needs as one.
+    assumed: BTreeMap<String, Vec<AssumedWorkload>>,
     stays: BTreeMap<Eviction, Stay>,
     /// When something changed the last time.
     changed: Duration,
@@ -98,7 +99,7 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
         pauses: export.pauses,
         brake: Brake::assess([], flags.brake()),
         queue: EvictionQueue::new(aging),
-        assumptions: Assumptions::default(),
+        assumed: BTreeMap::new(),
         stays: BTreeMap::new(),
         changed: Duration::ZERO,
         answer: Answer::default(),
@@ -125,6 +126,21 @@ fn replicas(bindings: &[Binding]) -> BTreeMap<String, i64> {
         *replicas.entry(target.name.clone()).or_default() += i64::from(target.replicas);
     }
     replicas
+}
+
+/// Adds a workload to those that are assumed already. Workloads of one namespace whose pods need the same become one, so
+/// that a decision does not get slower with everything that moved before.
+fn add(there: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
+    for component in workload.components {
+        let alike = |other: &&mut AssumedWorkload| {
+            let needs = |one: &AssumedWorkload| one.components.first().map(|one| one.replica_requirements.clone());
+            other.namespace == workload.namespace && needs(other) == Some(component.replica_requirements.clone())
+        };
+        match there.iter_mut().find(alike).and_then(|other| other.components.first_mut()) {
+            Some(known) => known.replicas = known.replicas.saturating_add(component.replicas),
+            None => there.push(AssumedWorkload { namespace: workload.namespace.clone(), components: vec![component] }),
+        }
+    }
 }
 
 fn millis(time: Duration) -> u64 {
@@ -320,8 +336,9 @@ impl Play<'_> {
             empty_workload_propagation: flags.enable_empty_workload_propagation,
         };
         // What moved a moment ago shows in no summary of the export, so it never stops counting.
-        let assumed = self.assumptions.by_cluster(self.start);
+        let assumed = &self.assumed;
         let Some(binding) = self.bindings.get_mut(index) else { return };
+        let leaving = binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |left| left.replicas);
         binding.spec = spec;
         binding.generation += 1;
         let before: BTreeMap<_, _> =
@@ -331,7 +348,7 @@ impl Play<'_> {
             clusters: &self.snapshot,
             peers: &[],
             accurate: None,
-            assumed: &assumed,
+            assumed,
             options: &options,
             now: at,
         };
@@ -351,10 +368,15 @@ impl Play<'_> {
             .iter()
             .map(|(name, replicas)| bulkhead_core::model::TargetCluster::new(name.clone(), *replicas))
             .collect();
-        self.assumptions.assume(binding, &moved, self.start);
+        let mut assumptions = Assumptions::default();
+        assumptions.assume(binding, &moved, self.start);
+        for (cluster, workloads) in assumptions.by_cluster(self.start) {
+            let there = self.assumed.entry(cluster).or_default();
+            workloads.into_iter().for_each(|workload| add(there, workload));
+        }
         self.changed = now;
         let (at_ms, key) = (millis(now), binding.key());
-        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), to, reason });
+        self.answer.moves.push(Move { at_ms, binding: key, from: from.to_owned(), leaving, to, reason });
     }
 
     fn end(mut self, before: &BTreeMap<String, i64>) -> Answer {

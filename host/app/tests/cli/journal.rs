@@ -156,3 +156,60 @@ fn faults_are_named_and_promises_hold() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
 }
+
+/// A scenario with a script in it, which holds old copies for a time.
+fn with_plugin(name: &str, reason: &str) -> PathBuf {
+    let folder = directory(name);
+    fs::create_dir_all(&folder).unwrap();
+    let example = example();
+    let example = example.parent().unwrap().display();
+    let text = format!(
+        "name: scripted\nduration: 4m\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+         clusters: [{{name: member1}}, {{name: member2}}, {{name: member3}}]\n\
+         manifests: [{example}/taint-policy.yaml, {example}/nginx.yaml, {example}/policy.yaml]\n\
+         files:\n  hold.lua: |\n    function EvictionCheck(binding, task, observed, now)\n      \
+         return {{verdict = 'hold', reason = '{reason}', recheckAfterSeconds = 60}}\n    end\n\
+         plugins: [{{name: hold, lua: hold.lua}}]\n\
+         events: [{{at: 60s, cluster: member1, state: unreachable}}]\n"
+    );
+    let file = folder.join("scenario.yaml");
+    fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
+    let scenario = with_plugin("replay-plugin", "Freeze");
+    let journal = directory("replay-plugin-journal");
+    let output = bulkhead().arg("simulate").arg(&scenario).arg("--journal").arg(&journal).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    check(&journal, &["history"], 0, &["Held", "Freeze"]);
+    check(&journal, &["replay", "--all"], 0, &["note: hold", "is not here any more"]);
+    let again = ["replay", "--all", "--plugins", scenario.to_str().unwrap()];
+    let told = check(&journal, &again, 0, &["plugins asked again: hold"]);
+    assert!(!told.contains("note: "), "{told}");
+    let other = with_plugin("replay-plugin-other", "Thaw");
+    let again = ["replay", "--all", "--plugins", other.to_str().unwrap()];
+    check(&journal, &again, 0, &["note: hold", "is here with other code"]);
+    check(&journal, &["replay", "--all", "--plugins", "nowhere"], 2, &["--plugins", "nowhere"]);
+}
+
+#[test]
+fn random_federations_are_written_and_run() {
+    let folder = directory("random");
+    let random = |arguments: &[&str]| {
+        let output = bulkhead().args(["simulate", "--random"]).arg(&folder).args(arguments).output().unwrap();
+        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), told)
+    };
+    let (code, told) = random(&["--seeds", "3", "--seed", "5"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("3 seeds") && told.contains("every promise held"), "{told}");
+    let (code, told) = random(&["--seeds", "1", "--seed", "7", "--write-only"]);
+    assert_eq!(code, Some(0), "{told}");
+    let written = folder.join("random-7.yaml");
+    let output = bulkhead().arg("simulate").arg(&written).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(random(&[]).0, Some(2), "--random needs --seeds");
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use bulkhead_api::{Cluster, ClusterDrain};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
@@ -105,12 +104,6 @@ impl Clusters {
             brake: self.brake(name).map_or_else(String::new, |(state, told)| format!("{}: {told}", state.code())),
         }
     }
-}
-
-/// The longest pause that one of the rates asks for; none if each of them stops.
-pub(super) fn longest_pause(limit: &Limit) -> Option<Duration> {
-    let group = limit.group.as_ref().map(|(_, rate)| *rate);
-    [Some(limit.global), group, limit.cluster].into_iter().flatten().filter_map(Rate::interval).max()
 }
 
 #[cfg(test)]

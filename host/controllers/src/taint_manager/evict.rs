@@ -10,6 +10,7 @@ use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Case, Decision, Question, plan};
 use bulkhead_core::model::BindingSpec;
+use bulkhead_core::mutation::{self, Mutation};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -126,7 +127,8 @@ impl TaintManager {
             effect,
             inputs: vec![input(binding)],
         };
-        let record = context.record_decided(record, case.as_ref(), None);
+        let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
+        let record = if unrecorded { 0 } else { context.record_decided(record, case.as_ref(), None) };
         // A merge patch leaves a list that is absent as it was, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
         let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});

@@ -12,7 +12,9 @@ use bulkhead_core::decide::eviction::{EvictionPause, Priority, Waiting};
 use bulkhead_core::decide::failback::{
     self, FailbackPlan, FailbackSnapshot, HOME, REASON_FAILBACK, STABLE, Stability, stability,
 };
+use bulkhead_core::journal::{Question, plan};
 use bulkhead_core::model;
+use bulkhead_core::time::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
 use crate::context::Context;
 use crate::controller::{self, Action, Error};
+use crate::deliberation::Basis;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -42,6 +45,7 @@ struct View {
     clusters: BTreeMap<String, Arc<model::Cluster>>,
     stable: BTreeMap<String, Stability>,
     pauses: Vec<EvictionPause>,
+    now: Time,
 }
 
 impl Failback {
@@ -131,6 +135,7 @@ impl TaintManager {
             clusters: self.clusters.all().into_iter().map(|cluster| (cluster.name.clone(), cluster)).collect(),
             stable,
             pauses: stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect(),
+            now,
         }
     }
 
@@ -141,7 +146,7 @@ impl TaintManager {
             stable: &view.stable,
             pauses: &view.pauses,
             window_s: settings.window_s,
-            now: self.context.clock.now(),
+            now: view.now,
         })
     }
 
@@ -237,9 +242,9 @@ impl TaintManager {
     pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let Some(settings) = self.failback.settings else { return Judged::Unneeded };
         let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };
-        let FailbackPlan::Return(back) = self.plan(&*binding, &self.view(), settings) else {
-            return Judged::Unneeded;
-        };
+        let (view, asking) = (self.view(), self.context.asking_nobody());
+        let plan = self.plan(&*binding, &view, settings);
+        let FailbackPlan::Return(back) = &plan else { return Judged::Unneeded };
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
         }
@@ -250,8 +255,20 @@ impl TaintManager {
         let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
         let effect = format!("it goes back to {}; the copy here stays until it is healthy there", homes.join(", "));
-        let failback::Return { spec, home, because, .. } = *back;
-        let planned = Planned { spec, because, effect, home: Some(home), case: None };
+        let failback::Return { spec, home, because, .. } = (**back).clone();
+        let case = asking.case(|| Basis {
+            trigger: "its turn came in the queue of evictions, and its home is well",
+            now: view.now,
+            question: Question::Failback {
+                binding: Arc::new(binding.to_model()),
+                stable: view.stable,
+                pauses: view.pauses,
+                window_s: settings.window_s,
+            },
+            clusters: view.clusters.into_values().collect(),
+            plan: plan::failback(&plan),
+        });
+        let planned = Planned { spec, because, effect, home: Some(home), case };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
         Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
     }

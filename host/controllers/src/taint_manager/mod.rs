@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::{self, Because};
-use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, PRODUCER_TAINT_MANAGER, due};
+use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
 use bulkhead_core::journal::{Case, Decision, Subject};
-use bulkhead_core::model::{BindingSpec, Cluster};
+use bulkhead_core::model::Cluster;
+use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::keys;
-use bulkhead_core::time::Time;
 use kube::ResourceExt;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -145,7 +145,8 @@ pub(crate) async fn run(context: Context) {
     let pumping = async {
         context.stores.bindings.listed().await;
         context.stores.cluster_bindings.listed().await;
-        manager.remember_last_evictions();
+        context.stores.clusters.listed().await;
+        manager.suppose_last_evictions();
         manager.pump().await;
     };
     futures::join!(scanning, pumping, manager.bring_home());
@@ -161,28 +162,16 @@ impl TaintManager {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Charges what was evicted just before this process started, which the tasks tell: the rate holds over a restart
-    /// and a change of leader too.
-    fn remember_last_evictions(&self) {
-        let (stores, wall) = (&self.context.stores, self.context.clock.now());
-        let mut newest = BTreeMap::<String, Time>::new();
-        let tasks = |spec: &BindingSpec| spec.graceful_eviction_tasks.clone();
-        let namespaced = stores.bindings.list().into_iter().flat_map(|binding| tasks(&binding.spec));
-        let scoped = stores.cluster_bindings.list().into_iter().flat_map(|binding| tasks(&binding.spec));
-        for task in namespaced.chain(scoped).filter(|task| task.producer == PRODUCER_TAINT_MANAGER) {
-            if let Some(created) = task.creation_timestamp {
-                let known = newest.entry(task.from_cluster).or_insert(created);
-                *known = created.max(*known);
-            }
+    /// Begins as if something had been evicted just now: the rate holds over a restart and a change of leader too, and the
+    /// task that would tell of the last eviction may have ended meanwhile.
+    fn suppose_last_evictions(&self) {
+        if mutation::on(Mutation::LastEvictionForgotten) {
+            return;
         }
         let now = self.now();
-        for (cluster, created) in newest {
-            let limit = self.clusters.limit(&cluster);
-            // The API keeps whole seconds, so the eviction may be a second younger than its task says.
-            let since = millis(wall.millis_since(created).saturating_sub(1_000));
-            if clusters::longest_pause(&limit).is_some_and(|pause| since < pause) {
-                self.queue().charge(&cluster, &limit, now);
-            }
+        for cluster in self.clusters.all() {
+            let limit = self.clusters.limit(&cluster.name);
+            self.queue().suppose_charged(&cluster.name, &limit, now);
         }
     }
 
@@ -213,6 +202,7 @@ impl TaintManager {
         let (wall, now) = (self.context.clock.now(), self.now());
         for binding in B::store(&self.context.stores).by_index(&cluster.name) {
             let delay = match due(evictable(&*binding), cluster, self.options, wall) {
+                Ok(Due::Never) if mutation::on(Mutation::Karmada7612) => Duration::ZERO,
                 Ok(Due::Never) => continue,
                 Ok(Due::In { remaining_ms }) => millis(remaining_ms),
                 // Whoever takes it out reports what cannot be read, and tries again.
@@ -319,6 +309,9 @@ impl TaintManager {
 
     /// Decides about an eviction whose slot is open, and starts to write it if it is still needed.
     fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut JoinSet<Attempt>) {
+        if mutation::on(Mutation::Karmada7612) {
+            self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+        }
         let judged = match (eviction.cause, eviction.binding.namespace.is_empty()) {
             (Cause::Taint, true) => self.judge::<bulkhead_api::ClusterResourceBinding>(&eviction),
             (Cause::Taint, false) => self.judge::<bulkhead_api::ResourceBinding>(&eviction),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{BindingSpec, PurgeMode, TargetCluster};
+use crate::mutation::{self, Mutation};
 
 /// The clusters of a binding, by what their Works are for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,9 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     let mut kept: BTreeSet<_> = rendered.iter().map(|target| target.name.clone()).collect();
     let mut purged_first = BTreeSet::new();
     for task in &spec.graceful_eviction_tasks {
+        if mutation::on(Mutation::TaskKeepsNothing) {
+            continue;
+        }
         let clusters = if task.purge_mode == Some(PurgeMode::Directly) { &mut purged_first } else { &mut kept };
         clusters.insert(task.from_cluster.clone());
     }

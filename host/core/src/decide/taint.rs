@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::call::{CallKind, ClusterTaintCall, Reason, TaintChange};
 use crate::combine::{self, Because, Remarks};
 use crate::model::{Cluster, ConditionHistory, Taint, TaintEffect};
+use crate::mutation::{self, Mutation};
 use crate::policy::{EngineKind, PolicyId, PolicySet};
 use crate::time::Time;
 
@@ -118,8 +119,12 @@ impl Draft {
         let Some(position) = self.taints.iter().position(|taint| taint.key == key && taint.effect == effect) else {
             return;
         };
+        if mutation::on(Mutation::TaintStays) {
+            return;
+        }
         let owner = self.taints.get(position).and_then(|taint| self.owners.get(&taint.identity()));
-        if options.cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) {
+        let cleans_up = options.cleans_up && !mutation::on(Mutation::ForeignTaintRemoved);
+        if cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) {
             return;
         }
         let taint = self.taints.remove(position);

@@ -12,6 +12,7 @@ use crate::call::{CallKind, Peer};
 use crate::composition::Composition;
 use crate::decide::evict::{EvictOptions, Evictable};
 use crate::decide::eviction::{self, EvictionPause, JudgeSnapshot, PreCheck};
+use crate::decide::failback::{self, FailbackSnapshot, Stability};
 use crate::decide::failover::{self, FailoverOptions, FailoverSnapshot};
 use crate::decide::finish::{self, FinishOptions, FinishSnapshot};
 use crate::decide::health::{self, HealthSnapshot, Uncovered};
@@ -104,6 +105,17 @@ pub enum Question {
         /// Pauses of evictions.
         pauses: Vec<EvictionPause>,
     },
+    /// Whether a workload goes back home. The clusters are those of its home, as far as there are any.
+    Failback {
+        /// The binding.
+        binding: Arc<Binding>,
+        /// Since when clusters are as they are.
+        stable: BTreeMap<String, Stability>,
+        /// Pauses of evictions.
+        pauses: Vec<EvictionPause>,
+        /// For how long, in seconds, a home must have been stable.
+        window_s: i64,
+    },
     /// How an object in a member cluster is.
     Health {
         /// The object as the member cluster reported it.
@@ -161,7 +173,7 @@ impl Case {
             Question::Schedule { .. } => &[CallKind::Filter, CallKind::Score],
             Question::Finish { .. } => &[CallKind::EvictionCheck],
             Question::Health { .. } => &[CallKind::Health],
-            Question::Evict { .. } | Question::Failover { .. } => &[],
+            Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => &[],
         }
     }
 
@@ -203,6 +215,11 @@ impl Case {
                 let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, now };
                 plan::failover(&failover::decide(snapshot))
             }
+            Question::Failback { binding, stable, pauses, window_s } => {
+                let clusters = self.clusters.iter().map(|cluster| (cluster.name.clone(), Arc::clone(cluster)));
+                let (clusters, window_s) = (&clusters.collect(), *window_s);
+                plan::failback(&failback::decide(FailbackSnapshot { binding, clusters, stable, pauses, window_s, now }))
+            }
             Question::Health { object, uncovered } => {
                 plan::health(&health::decide(HealthSnapshot { object, uncovered: *uncovered, now }, policies))
             }
@@ -230,7 +247,8 @@ impl Case {
             Question::Evict { binding, .. }
             | Question::Schedule { binding, .. }
             | Question::Finish { binding, .. }
-            | Question::Failover { binding, .. } => Some(binding),
+            | Question::Failover { binding, .. }
+            | Question::Failback { binding, .. } => Some(binding),
             Question::Taint { .. } | Question::Health { .. } => None,
         }
     }

@@ -9,6 +9,7 @@ use super::canonical::canonical;
 use crate::combine::{Because, HealthOutcome, PolicyFault, Remarks};
 use crate::decide::evict::NoAppliedPlacement;
 use crate::decide::eviction::Judgement;
+use crate::decide::failback::{FailbackPlan, Return};
 use crate::decide::failover::FailoverPlan;
 use crate::decide::finish::FinishPlan;
 use crate::decide::schedule::{FailedTerm, Outcome, ScheduleError, SchedulePlan};
@@ -114,6 +115,22 @@ pub fn failover(plan: &FailoverPlan) -> Value {
         ("blocked", canonical(&blocked.as_ref().map(ToString::to_string))),
         ("againAfterMs", canonical(again_after_ms)),
     ])
+}
+
+/// A plan for the way home.
+pub fn failback(plan: &FailbackPlan) -> Value {
+    match plan {
+        FailbackPlan::Rest => json!("rest"),
+        FailbackPlan::Forget(because) => json!({"forget": because}),
+        FailbackPlan::Wait { because, left_ms } => json!({"wait": {"because": because, "leftMs": left_ms}}),
+        FailbackPlan::Return(back) => {
+            let Return { spec, task, home, because } = &**back;
+            json!({"return": {
+                "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
+                "rescheduleTriggeredAt": spec.reschedule_triggered_at, "task": task, "home": home, "because": because,
+            }})
+        }
+    }
 }
 
 /// A plan of the scheduler.

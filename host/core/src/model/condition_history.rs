@@ -43,17 +43,22 @@ impl ConditionHistory {
     }
 
     /// Takes note of the conditions as they are. A condition without a transition time began now; one whose time lies
-    /// before the last change, because a clock went back, began with that change. Returns whether anything is new.
+    /// before the last change began with that change. What lies ahead, because a clock was set back, is now. Returns
+    /// whether anything is new.
     pub fn observe(&mut self, conditions: &[Condition], now: Time) -> bool {
         let before = self.clone();
         self.0.retain(|type_, _| Condition::find(conditions, type_).is_some());
+        let ahead = |time: &Time| *time > now;
+        for change in self.0.values_mut().flatten().filter(|change| ahead(&change.since)) {
+            change.since = now.truncated();
+        }
         for condition in conditions {
             if !self.0.contains_key(&condition.type_) && self.0.len() >= TYPES_MAX {
                 continue;
             }
             let changes = self.0.entry(condition.type_.clone()).or_default();
             let last = changes.last().copied();
-            let told = condition.last_transition_time.map(Time::truncated);
+            let told = condition.last_transition_time.filter(|told| !ahead(told)).map(Time::truncated);
             let since = match (last, told) {
                 (Some(last), Some(told)) => told.max(last.since),
                 (Some(last), None) if last.status == condition.status => last.since,
@@ -185,9 +190,19 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_makes_nothing_older() {
+    fn a_clock_that_goes_back_makes_nothing_older_than_now() {
         let mut history = history(&[("True", 100)]);
         history.observe(&[condition("Ready", "False", Some(40))], at(40));
-        assert_eq!(history.held_since(&["Ready"], is_down), at(100));
+        assert_eq!(history.held_since(&["Ready"], is_down), at(40));
+    }
+
+    #[test]
+    fn what_was_noted_while_a_clock_was_ahead_counts_from_when_it_is_put_right() {
+        let mut history = history(&[("True", 10), ("False", 900)]);
+        let ahead = [condition("Ready", "False", Some(900))];
+        assert!(history.observe(&ahead, at(50)));
+        assert_eq!(history.held_since(&["Ready"], is_down), at(50));
+        assert!(!history.observe(&ahead, at(60)), "it does not begin again with every look");
+        assert_eq!(history.held_since(&["Ready"], is_down), at(50));
     }
 }

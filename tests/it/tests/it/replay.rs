@@ -63,6 +63,7 @@ fn question(stored: &Stored) -> Option<&'static str> {
         Question::Schedule { .. } => "schedule",
         Question::Finish { .. } => "finish",
         Question::Failover { .. } => "failover",
+        Question::Failback { .. } => "failback",
         Question::Health { .. } => "health",
     })
 }
@@ -82,7 +83,7 @@ fn every_decision_of_every_example_replays_exactly() {
         }
     }
     let sorts: Vec<_> = questions.keys().copied().collect();
-    assert_eq!(sorts, ["evict", "failover", "finish", "health", "schedule", "taint"], "{questions:?}");
+    assert_eq!(sorts, ["evict", "failback", "failover", "finish", "health", "schedule", "taint"], "{questions:?}");
 }
 
 #[test]

@@ -1,57 +1,77 @@
 //! Things go wrong, and the promises hold.
 
+use std::path::{Path, PathBuf};
+
 use bulkhead::scenario;
-use bulkhead::simulation::trial::{self, Sort, TrialOptions, Trials};
+use bulkhead::simulation::trial::{self, Base, Sort, TrialOptions, Trials};
 
 use crate::support::{Folder, assert_held, engines, root, try_run};
 
-fn trials(file: &std::path::Path, seeds: u64, faults: &str) -> Trials {
-    let scenario = scenario::load(file).unwrap();
+fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
     let sorts = Sort::parse(faults).unwrap();
-    let options =
-        TrialOptions { first_seed: 1, seeds, sorts, engines: engines(), file: file.to_path_buf(), threads: 2 };
-    trial::run(&scenario, &options, |_| {}).unwrap()
+    trial::run(&TrialOptions { sorts, threads: 2, ..TrialOptions::new(base, 1, seeds, engines()) }, |_| {}).unwrap()
 }
 
-fn check(example: &str, seeds: u64) {
-    let trials = trials(&root().join("examples").join(example).join("scenario.yaml"), seeds, "all");
-    assert!(trials.failure.is_none(), "{example}: {:#?}", trials.failure);
+#[track_caller]
+fn check(base: Base, seeds: u64) {
+    let told = format!("{base:?}");
+    let trials = trials(base, seeds, "all");
+    assert!(trials.failure.is_none(), "{told}: {:#?}", trials.failure);
     assert!(trials.decisions > 0 && trials.troubles.values().sum::<u64>() > seeds, "{trials:?}");
 }
 
+fn example(name: &str) -> PathBuf {
+    root().join("examples").join(name).join("scenario.yaml")
+}
+
+/// CI runs a thousand of them with the program: `.ci/run`.
 #[test]
-fn divided_replicas_survive_whatever_goes_wrong() {
-    check("nginx-divided", 20);
+fn random_federations_survive_whatever_goes_wrong() {
+    let folder = Folder::new("random", &[]);
+    check(Base::Random(folder.path().to_path_buf()), 60);
 }
 
 #[test]
-fn duplicated_copies_survive_whatever_goes_wrong() {
-    check("nginx-duplicated", 20);
+fn examples_survive_whatever_goes_wrong() {
+    for (name, seeds) in [("nginx-divided", 3), ("nginx-duplicated", 3), ("two-regions", 1)] {
+        check(Base::Scenario(example(name)), seeds);
+    }
 }
 
 #[test]
-fn spread_replicas_survive_whatever_goes_wrong() {
-    check("two-regions", 10);
+fn a_crash_before_or_after_any_write_breaks_no_promise() {
+    let folder = Folder::new("every-write", &[("scenario.yaml", &small(""))]);
+    let sweep = trial::sweep(&folder.path().join("scenario.yaml"), &engines(), 2).unwrap();
+    assert!(sweep.writes > 30, "{sweep:?}");
+    assert!(sweep.broken.is_empty(), "{:#?}", sweep.broken);
+}
+
+/// Two clusters, one application, one loss.
+fn small(flags: &str) -> String {
+    let examples = root().join("examples/nginx-divided");
+    let examples = Path::display(&examples);
+    format!(
+        "name: small\nduration: 5m\nflags: {{{flags}feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\n\
+         clusters: [{{name: member1}}, {{name: member2}}]\n\
+         manifests: [{examples}/taint-policy.yaml, {examples}/nginx.yaml, {examples}/policy.yaml]\n\
+         events: [{{at: 40s, cluster: member1, state: unreachable}}, {{at: 3m, cluster: member1, state: recover}}]\n"
+    )
 }
 
 /// Karmada's rules, which purge without a replacement, break a promise; the file that is written breaks it again.
 #[test]
 fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
-    let examples = root().join("examples/nginx-divided");
-    let examples = examples.display();
-    let text = format!(
-        "name: careless\nduration: 5m\nflags: {{feature-gates: {{Failover: true}}, enable-no-execute-taint-eviction: true, \
-         allow-no-execute-taint-policy: true, eviction-pre-check: none, purge-without-replacement: after-grace-period, \
-         restore-recovered-source: never, graceful-eviction-timeout: 30s}}\n\
-         clusters: [{{name: member1}}, {{name: member2}}]\n\
-         manifests: [{examples}/taint-policy.yaml, {examples}/nginx.yaml, {examples}/policy.yaml]\n"
+    let text = small(
+        "eviction-pre-check: none, purge-without-replacement: after-grace-period, restore-recovered-source: never, \
+         graceful-eviction-timeout: 30s, ",
     );
     let folder = Folder::new("careless", &[("scenario.yaml", &text)]);
-    let found = trials(&folder.path().join("scenario.yaml"), 200, "cluster-loss");
+    let found = trials(Base::Scenario(folder.path().join("scenario.yaml")), 200, "cluster-loss,compact,respond");
     let failure = found.failure.expect("nothing was found");
     assert_eq!(failure.violations.first().map(|violation| violation.invariant), Some("S1"), "{failure:?}");
-    assert!(failure.troubles.1 < failure.troubles.0 || failure.troubles.0 == 1, "{failure:?}");
-    let again = try_run(&scenario::load(&failure.file).unwrap(), None).unwrap();
+    assert!(failure.parts.1 < failure.parts.0, "{failure:?}");
+    let again = try_run(&scenario::load(failure.file.as_ref().unwrap()).unwrap(), None).unwrap();
     let told = |violations: &[bulkhead::report::Violation]| violations.to_vec();
     assert_eq!(told(&again.violations), told(&failure.violations));
     assert!(!again.held());

@@ -2,20 +2,24 @@
 //!
 //! | | what | looked at |
 //! | --- | --- | --- |
-//! | S1 | an old copy goes only when a healthy one replaces it, or a policy or a person said so | records, Works |
+//! | S1 | a copy goes only when a healthy one replaces it, or a policy or a person said so; a target is left by an eviction, and only if there is somewhere to go | records, bindings, Works |
 //! | S2 | evictions keep the configured rate in every window | tasks of the bindings |
 //! | S3 | nothing is evicted while every cluster looks dead | records |
-//! | S4 | a plugin that fails causes nothing | records |
-//! | S6 | a taint that the scenario gives a cluster stays | clusters |
+//! | S4 | a plugin that fails causes nothing; an application that is well is not evicted as failed | records, members |
+//! | S5 | a process that only reports writes nothing | its requests |
+//! | S6 | a taint that nobody here added stays | clusters |
 //! | S7 | every eviction has a record that was made before, and it replays | records, tasks |
-//! | L1 | every eviction task ends | bindings, at the end |
+//! | L1 | what has to leave leaves as fast as the rates allow, and every eviction task ends | bindings |
 //! | L2 | a cluster that is back is usable | clusters, at the end |
 //! | L3 | the work goes on where it was: nothing is lost and nothing is left half done | bindings, members, at the end |
 //!
-//! S5 (report mode) has no place here, and S8 is checked by running a seed twice. What the decision code says of itself
-//! is not believed: S1 looks at the recorded binding, S2 and S6 at the objects.
+//! S8 is checked by running a seed twice. What the decision code says of itself is not believed: S1 looks at the recorded
+//! binding, S2 and S6 at the objects, S4 and L3 into the member clusters.
 
+mod end;
+mod hub;
 mod objects;
+mod pace;
 mod records;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,213 +1,215 @@
-//! What the objects of the control plane must and must not look like.
+//! What the objects of the control plane must and must not look like, change by change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding, Work};
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::decide::evict::PRODUCER_TAINT_MANAGER;
-use bulkhead_core::model::{Binding, PurgeMode};
-use bulkhead_core::names::{self, keys};
-use bulkhead_core::time::Time;
-use kube::ResourceExt;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use bulkhead_core::decide::evict::{PRODUCER_TAINT_MANAGER, applied_placement};
+use bulkhead_core::decide::failover::REASON_APPLICATION_FAILURE;
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode};
+use bulkhead_core::names::keys;
 
 use super::Inspector;
+use super::hub::{Hub, Step, work_name};
+use super::pace::Pace;
 use crate::simulation::federation::Federation;
+use crate::simulation::observe::Observer;
+
+/// For how long what happened before may still have consequences: caches are late and writes are repeated.
+const LATE: Duration = Duration::from_mins(1);
 
 /// Follows the objects, one look after the other.
 pub(in crate::simulation) struct Observed {
-    inspector: Inspector,
+    pub(super) inspector: Inspector,
+    pub(super) hub: Hub,
+    pace: Pace,
     /// Evictions per second.
     rate: f64,
-    bindings: BTreeMap<String, Facts>,
-    /// Taints that were there from the start and that nobody here added, as cluster and `key:effect`.
+    /// When a copy was not held the last time, by binding and cluster.
+    unheld: BTreeMap<(String, String), GoDuration>,
+    /// When the placement of a binding, or its replicas, changed the last time.
+    replanned: BTreeMap<String, GoDuration>,
+    /// Taints that nobody here added, as cluster and `key:effect`.
     foreign: BTreeSet<(String, String)>,
-    /// When tasks of the taint manager came up, in seconds since the Unix epoch.
-    evictions_s: Vec<i64>,
-    rate_told: bool,
-}
-
-/// What is known of a binding.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Facts {
-    /// Clusters whose copy has to stay: targets, and tasks that hold.
-    held: BTreeSet<String>,
-    /// Tasks by cluster, with who made them and when.
-    tasks: BTreeMap<String, (String, Option<Time>)>,
-    /// Clusters with a Work that is not being deleted.
-    works: BTreeSet<String>,
-}
-
-fn list<K: DeserializeOwned>(federation: &Federation, api_version: &str, kind: &str) -> Vec<K> {
-    let Some(kind) = federation.hub().kind_id(api_version, kind) else { return Vec::new() };
-    let objects = federation.hub().store().list(kind, None);
-    objects.iter().filter_map(|object| serde_json::from_value(Value::clone(object.value())).ok()).collect()
-}
-
-fn bindings(federation: &Federation) -> Vec<Binding> {
-    let namespaced = list::<ResourceBinding>(federation, "work.karmada.io/v1alpha2", "ResourceBinding");
-    let scoped = list::<ClusterResourceBinding>(federation, "work.karmada.io/v1alpha2", "ClusterResourceBinding");
-    let models = namespaced.iter().map(AnyBinding::to_model);
-    models.chain(scoped.iter().map(AnyBinding::to_model)).collect()
-}
-
-fn clusters(federation: &Federation) -> Vec<Cluster> {
-    list(federation, "cluster.karmada.io/v1alpha1", "Cluster")
-}
-
-/// Works by name: the clusters that have one which is not being deleted, and those that have one which is.
-fn works(federation: &Federation) -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
-    let mut found: BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> = BTreeMap::new();
-    for work in list::<Work>(federation, "work.karmada.io/v1alpha1", "Work") {
-        let namespace = work.namespace().unwrap_or_default();
-        let Some(cluster) = names::cluster_of_execution_namespace(&namespace) else { continue };
-        let (live, going) = found.entry(work.name_any()).or_default();
-        let clusters = if work.metadata.deletion_timestamp.is_some() { going } else { live };
-        clusters.insert(cluster.to_owned());
-    }
-    found
+    /// Evictions of the taint manager: each happened after the first moment and not after the second, in milliseconds.
+    evictions_ms: Vec<(u64, u64)>,
+    last_look: GoDuration,
+    told: BTreeSet<&'static str>,
 }
 
 /// Taints of a cluster that no policy added.
-fn foreign_taints(cluster: &Cluster) -> Vec<(String, String)> {
-    let model = cluster.to_model();
-    let ours = |key: &str| key == keys::NOT_READY_TAINT || key == keys::UNREACHABLE_TAINT;
-    let foreign = model.spec.taints.iter().filter(|taint| model.taint_owner(taint).is_none() && !ours(&taint.key));
-    foreign.map(|taint| (model.name.clone(), taint.identity())).collect()
+fn foreign_taints(cluster: &Cluster) -> BTreeSet<(String, String)> {
+    let ours = |key: &str| [keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT, keys::DRAIN_TAINT].contains(&key);
+    let foreign = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint).is_none() && !ours(&taint.key));
+    foreign.map(|taint| (cluster.name.clone(), taint.identity())).collect()
 }
 
-fn work_name(binding: &Binding) -> String {
-    let resource = &binding.spec.resource;
-    names::work_name(&resource.kind, &resource.name, &resource.namespace)
+/// Whether the copy on a cluster has to stay: the cluster is a target, or a task holds it.
+fn holds(binding: &Binding, cluster: &str) -> bool {
+    let held =
+        |task: &GracefulEvictionTask| task.purge_mode != Some(PurgeMode::Directly) && task.from_cluster == cluster;
+    binding.spec.targets(cluster) || binding.spec.graceful_eviction_tasks.iter().any(held)
 }
 
 impl Observed {
-    /// Follows a federation whose clusters have joined.
-    pub(in crate::simulation) fn new(federation: &Federation, inspector: Inspector) -> Self {
-        let rate = federation.context().flags.resource_eviction_rate;
-        let foreign = clusters(federation).iter().flat_map(foreign_taints).collect();
-        let (bindings, evictions_s) = (BTreeMap::new(), Vec::new());
-        Self { inspector, rate, bindings, foreign, evictions_s, rate_told: false }
+    /// Follows a federation whose clusters have joined; none if there is nothing to follow.
+    pub(in crate::simulation) fn new(federation: &Federation, inspector: Inspector) -> Option<Self> {
+        let hub = Hub::new(federation.hub())?;
+        let foreign = hub.clusters.values().flat_map(|cluster| foreign_taints(cluster)).collect();
+        Some(Self {
+            inspector,
+            hub,
+            pace: Pace::new(&federation.context().flags),
+            rate: federation.context().flags.resource_eviction_rate,
+            unheld: BTreeMap::new(),
+            replanned: BTreeMap::new(),
+            foreign,
+            evictions_ms: Vec::new(),
+            last_look: GoDuration::default(),
+            told: BTreeSet::new(),
+        })
     }
 
-    /// Looks at everything, and compares with the last time.
-    pub(in crate::simulation) fn look(&mut self, federation: &Federation, at: GoDuration) {
-        let works = works(federation);
-        let mut seen = BTreeMap::new();
-        for binding in bindings(federation) {
-            let name = work_name(&binding);
-            let facts = facts(&binding, works.get(&name).map(|(live, _)| live));
-            if let Some(before) = self.bindings.remove(&binding.key()) {
-                self.tasks(&binding.key(), &before, &facts, at);
-                self.copies(&binding, &before, &facts, at);
-            }
-            seen.insert(binding.key(), facts);
+    /// Something goes wrong with the controllers until then, so nothing can be said of how fast they are.
+    pub(in crate::simulation) fn disturbed(&mut self, until: GoDuration) {
+        self.pace.disturbed(GoDuration(until.0 + LATE));
+    }
+
+    /// Says that a promise is broken, once for each.
+    fn found(&mut self, invariant: &'static str, at: GoDuration, seen: String) {
+        if self.told.insert(invariant) {
+            self.inspector.found(invariant, at, seen);
         }
-        self.bindings = seen;
+    }
+
+    /// Looks at everything that changed since the last time.
+    pub(in crate::simulation) fn look(&mut self, federation: &Federation, observer: &Observer, at: GoDuration) {
+        for step in self.hub.drain().unwrap_or_default() {
+            match step {
+                Step::Binding { before, after } => {
+                    if let (before, Some(after)) = (before, after) {
+                        self.binding(before.as_deref(), &after, observer, at);
+                    }
+                }
+                Step::Cluster { before, after } => self.cluster(before.as_deref(), after.as_deref(), at),
+                Step::WorkGoes { name, cluster } => self.work_goes(&name, &cluster, at),
+            }
+        }
         self.rates(at);
-        let there: BTreeSet<_> = clusters(federation).iter().flat_map(foreign_taints).collect();
-        for (cluster, taint) in self.foreign.difference(&there) {
-            self.inspector.found("S6", at, format!("{cluster} lost the taint {taint}, which is not ours"));
+        for (invariant, seen) in self.pace.look(&self.hub, federation, at) {
+            self.found(invariant, at, seen);
         }
-        self.foreign.retain(|taint| there.contains(taint));
+        if let Some(writes) = federation.witness().map(|witness| witness.writes()).filter(|writes| *writes > 0) {
+            self.found("S5", at, format!("a process that only reports sent {writes} writes"));
+        }
+        self.last_look = at;
     }
 
-    fn tasks(&mut self, binding: &str, before: &Facts, after: &Facts, at: GoDuration) {
-        for (cluster, (producer, created)) in &after.tasks {
-            if before.tasks.contains_key(cluster) {
-                continue;
-            }
-            if !self.inspector.with(|ledger| ledger.recorded.has_eviction(binding, cluster)) {
-                self.inspector.found("S7", at, format!("{binding} leaves {cluster}, and no record says so"));
-            }
-            if producer == PRODUCER_TAINT_MANAGER {
-                self.evictions_s.extend(created.map(|created| created.as_millis().div_euclid(1000)));
+    fn binding(&mut self, before: Option<&Binding>, after: &Binding, observer: &Observer, at: GoDuration) {
+        let key = after.key();
+        let empty = Binding::default();
+        let before = before.unwrap_or(&empty);
+        let (old, new) = (&before.spec, &after.spec);
+        if old.placement != new.placement || new.replicas < old.replicas || old.replicas == 0 {
+            self.replanned.insert(key.clone(), at);
+        }
+        for task in new.graceful_eviction_tasks.iter().filter(|task| !old.is_evicting(&task.from_cluster)) {
+            self.task(after, task, observer, at);
+        }
+        for task in old.graceful_eviction_tasks.iter().filter(|task| !new.is_evicting(&task.from_cluster)) {
+            let cluster = &task.from_cluster;
+            if !self.inspector.with(|ledger| ledger.recorded.has_end(&key, cluster)) {
+                self.found("S1", at, format!("the task of {key} for {cluster} is lost"));
             }
         }
-        for cluster in before.tasks.keys().filter(|cluster| !after.tasks.contains_key(*cluster)) {
-            if !self.inspector.with(|ledger| ledger.recorded.has_end(binding, cluster)) {
-                self.inspector.found("S1", at, format!("the task of {binding} for {cluster} is lost"));
+        self.targets(before, after, at);
+        let clusters = self.hub.clusters.keys().cloned().collect::<Vec<_>>();
+        for cluster in clusters.into_iter().filter(|cluster| !holds(after, cluster)) {
+            self.unheld.insert((key.clone(), cluster), at);
+        }
+    }
+
+    /// A binding leaves a cluster.
+    fn task(&mut self, binding: &Binding, task: &GracefulEvictionTask, observer: &Observer, at: GoDuration) {
+        let (key, cluster) = (binding.key(), &task.from_cluster);
+        self.pace.left(&key, cluster);
+        if !self.inspector.with(|ledger| ledger.recorded.has_eviction(&key, cluster)) {
+            self.found("S7", at, format!("{key} leaves {cluster}, and no record says so"));
+        }
+        if task.producer == PRODUCER_TAINT_MANAGER {
+            self.evictions_ms.push((millis(self.last_look), millis(at)));
+        }
+        if task.reason == REASON_APPLICATION_FAILURE {
+            let resource = &binding.spec.resource;
+            let workload = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
+            let well_for = observer.fully_ready_since(cluster, &workload).map(|since| at.0.saturating_sub(since.0));
+            if well_for.is_some_and(|well_for| well_for > LATE) {
+                self.found("S4", at, format!("{key} leaves {cluster} as failed, and all of it is ready there"));
             }
         }
     }
 
-    /// A copy that was held and is held must not have been taken away in between.
-    fn copies(&self, binding: &Binding, before: &Facts, after: &Facts, at: GoDuration) {
-        if binding.deletion_timestamp.is_some() {
+    /// A target is left by an eviction, or because somebody wants it elsewhere, and in no other way.
+    fn targets(&mut self, before: &Binding, after: &Binding, at: GoDuration) {
+        let (key, asked) = (after.key(), |spec: &bulkhead_core::model::BindingSpec| spec.reschedule_triggered_at);
+        let replanned = self.replanned.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
+        let placed_anew = applied_placement(before).as_ref() != before.spec.placement.as_ref();
+        if replanned || placed_anew || asked(&before.spec) != asked(&after.spec) || after.deletion_timestamp.is_some() {
             return;
         }
-        for cluster in before.works.intersection(&before.held).filter(|cluster| after.held.contains(*cluster)) {
-            let ended = self.inspector.with(|ledger| ledger.recorded.has_end(&binding.key(), cluster));
-            if !after.works.contains(cluster) && !ended {
-                self.inspector.found("S1", at, format!("the copy of {} on {cluster} is taken away", binding.key()));
+        for target in before.spec.clusters.iter().filter(|target| target.replicas > 0) {
+            let (spec, name) = (&after.spec, &target.name);
+            let gone = !self.hub.clusters.contains_key(name);
+            if !spec.targets(name) && !spec.is_evicting(name) && !before.spec.is_evicting(name) && !gone {
+                self.found("S1", at, format!("{key} is taken off {name} without an eviction"));
             }
         }
     }
 
-    /// In any window there are no more than its length allows, and one. Tasks have whole seconds.
+    /// A copy that was held all the time must not be taken away.
+    fn work_goes(&mut self, name: &str, cluster: &str, at: GoDuration) {
+        let Some(binding) = self.hub.bindings.values().find(|binding| work_name(binding) == name) else { return };
+        let key = (binding.key(), cluster.to_owned());
+        let lately = self.unheld.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
+        if holds(binding, cluster) && !lately && binding.deletion_timestamp.is_none() {
+            self.found("S1", at, format!("the copy of {} on {cluster} is taken away", key.0));
+        }
+    }
+
+    fn cluster(&mut self, before: Option<&Cluster>, after: Option<&Cluster>, at: GoDuration) {
+        let Some(after) = after else {
+            let gone = before.map(|before| before.name.clone()).unwrap_or_default();
+            self.foreign.retain(|(cluster, _)| *cluster != gone);
+            return;
+        };
+        let there = foreign_taints(after);
+        let lost: Vec<_> =
+            self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(known)).cloned().collect();
+        for (cluster, taint) in lost {
+            self.found("S6", at, format!("{cluster} lost the taint {taint}, which is not ours"));
+            self.foreign.remove(&(cluster, taint));
+        }
+        self.foreign.extend(there);
+    }
+
+    /// In any window there are no more than its length allows, and one. Between two evictions there may have been as
+    /// much time as the looks around them allow.
     fn rates(&mut self, at: GoDuration) {
-        if self.rate_told || self.rate <= 0.0 {
+        if self.rate <= 0.0 || self.told.contains("S2") {
             return;
         }
-        self.evictions_s.sort_unstable();
-        for (first, start_s) in self.evictions_s.iter().enumerate() {
-            for (count, end_s) in (1..).zip(&self.evictions_s[first..]) {
-                let allowed = ((end_s - start_s + 1) as f64 * self.rate).floor() as usize + 1;
-                if count > allowed {
-                    let window_s = end_s - start_s + 1;
+        for (first, (start_ms, _)) in self.evictions_ms.iter().enumerate() {
+            for (count, (_, end_ms)) in (1..).zip(&self.evictions_ms[first..]) {
+                let window_s = (end_ms - start_ms) as f64 / 1000.0;
+                if count > (window_s * self.rate).floor() as usize + 1 {
                     let seen = format!("{count} evictions in {window_s} s at {} per second", self.rate);
-                    self.inspector.found("S2", at, seen);
-                    self.rate_told = true;
-                    return;
+                    return self.found("S2", at, seen);
                 }
             }
         }
     }
-
-    /// Looks at what is left when everything has been well for long enough.
-    pub(in crate::simulation) fn end(&self, federation: &Federation, at: GoDuration) {
-        let found = |invariant, seen| self.inspector.found(invariant, at, seen);
-        for cluster in clusters(federation) {
-            let model = cluster.to_model();
-            let condition = |key: &str| key == keys::NOT_READY_TAINT || key == keys::UNREACHABLE_TAINT;
-            let left: Vec<_> = model.spec.taints.iter().filter(|taint| condition(&taint.key)).collect();
-            if !model.is_ready() || !left.is_empty() {
-                found("L2", format!("{} is back and cannot be used: ready {}, {left:?}", model.name, model.is_ready()));
-            }
-        }
-        let works = works(federation);
-        for binding in bindings(federation).iter().filter(|binding| binding.deletion_timestamp.is_none()) {
-            let key = binding.key();
-            let kept = |task: &&bulkhead_core::model::GracefulEvictionTask| task.suppress_deletion != Some(true);
-            for task in binding.spec.graceful_eviction_tasks.iter().filter(kept) {
-                found("L1", format!("the eviction of {key} from {} never ends", task.from_cluster));
-            }
-            if binding.spec.placement.is_some() && binding.spec.clusters.is_empty() && binding.spec.replicas > 0 {
-                found("L3", format!("{key} is placed nowhere"));
-            }
-            let targets: BTreeSet<_> = binding.spec.clusters.iter().map(|target| target.name.clone()).collect();
-            let (live, going) = works.get(&work_name(binding)).cloned().unwrap_or_default();
-            if !targets.is_subset(&live) {
-                found("L3", format!("{key} is not dispatched to every target: {targets:?}, Works in {live:?}"));
-            }
-            if !going.is_empty() {
-                found("L3", format!("old copies of {key} are never removed: {going:?}"));
-            }
-        }
-    }
 }
 
-fn facts(binding: &Binding, works: Option<&BTreeSet<String>>) -> Facts {
-    let tasks = &binding.spec.graceful_eviction_tasks;
-    let holding = tasks.iter().filter(|task| task.purge_mode != Some(PurgeMode::Directly));
-    let targets = binding.spec.clusters.iter().map(|target| target.name.clone());
-    Facts {
-        held: holding.map(|task| task.from_cluster.clone()).chain(targets).collect(),
-        tasks: tasks
-            .iter()
-            .map(|task| (task.from_cluster.clone(), (task.producer.clone(), task.creation_timestamp)))
-            .collect(),
-        works: works.cloned().unwrap_or_default(),
-    }
+fn millis(at: GoDuration) -> u64 {
+    u64::try_from(at.0.as_millis()).unwrap_or(u64::MAX)
 }

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bulkhead_core::decide::affinity;
+use bulkhead_core::decide::evict::applied_placement;
+use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::FinishOptions;
 use bulkhead_core::journal::{Case, Decision, Question, Record, differences};
-use bulkhead_core::model::{Binding, GracefulEvictionTask, Health};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health};
 
 use crate::simulation::inject::SABOTEUR;
 
@@ -60,6 +63,10 @@ impl Recorded {
             (Question::Finish { binding, options }, Decision::Released) => {
                 broken.extend(released(record, case, binding, *options));
             }
+            (Question::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
+                broken.extend(all_dead(record, case));
+                broken.extend(nowhere(record, case, binding, cluster));
+            }
             (Question::Evict { .. }, Decision::Evicted) => broken.extend(all_dead(record, case)),
             _ => {}
         }
@@ -113,6 +120,17 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
             ),
         )
     })
+}
+
+/// Some other cluster that the policy selects has to be ready.
+fn nowhere(record: &Record, case: &Case, binding: &Binding, from: &str) -> Option<Broken> {
+    let placement = applied_placement(binding)?;
+    let selects = |cluster: &Cluster| match &placement.cluster_affinities {
+        Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
+        None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
+    };
+    let found = case.clusters.iter().any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
+    (!found).then(|| ("S1", format!("record {}: evicted from {from} with nowhere to go", record.id)))
 }
 
 fn is_over(task: &GracefulEvictionTask, case: &Case, options: FinishOptions) -> bool {

@@ -1,12 +1,18 @@
-//! The same scenario over and over, with something else going wrong each time.
+//! The same scenario over and over, or one random federation after the other, with something else going wrong each time.
 //!
 //! A trial is a scenario, a seed and what goes wrong. Everything that goes wrong is over at a moment that leaves time
 //! for timers to run out; then the promises of the liveness kind are looked at. What breaks one is made smaller and
 //! written to a file that `bulkhead simulate` runs as it is.
+//!
+//! Start reading at [`draft`], the form that trials have; what goes wrong is in [`generate`], federations are made in
+//! [`random`].
 
+mod dice;
+mod draft;
 mod generate;
+mod random;
 mod shrink;
-mod write;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,18 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::mutation::Mutation;
 use bulkhead_plugin::Engine;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Detail, RunOptions};
 use crate::report::Violation;
-use crate::scenario::faults::FaultKind;
-use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent};
+use crate::scenario::faults::{FaultKind, RESOURCES};
+use draft::Draft;
+pub use sweep::{Sweep, sweep};
 
-/// Until when things go wrong.
-const TROUBLE: GoDuration = GoDuration::from_secs(8 * 60);
-/// How long everything is well afterwards, on top of the longest timer.
-const QUIET: GoDuration = GoDuration::from_secs(5 * 60);
+/// One seed in so many is run twice, and must come out the same.
+const TWICE: u64 = 50;
 
 /// A sort of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,8 +41,12 @@ pub enum Sort {
     ClusterLoss,
     /// A member cluster says that it is not ready for a time.
     ClusterUnready,
+    /// No member cluster can be reached for a time: it is the control plane that is cut off.
+    AllLost,
     /// A member cluster goes and comes several times.
     Flap,
+    /// A workload fails in one member cluster for a time.
+    ApplicationFailure,
     /// A fault of the control plane or of the controllers.
     Fault(FaultKind),
 }
@@ -44,7 +55,8 @@ impl Sort {
     /// Every sort.
     pub fn all() -> Vec<Self> {
         let faults = FaultKind::ALL.into_iter().map(Self::Fault);
-        [Self::ClusterLoss, Self::ClusterUnready, Self::Flap].into_iter().chain(faults).collect()
+        let others = [Self::ClusterLoss, Self::ClusterUnready, Self::AllLost, Self::Flap, Self::ApplicationFailure];
+        others.into_iter().chain(faults).collect()
     }
 
     /// The spelling used on the command line.
@@ -52,7 +64,9 @@ impl Sort {
         match self {
             Self::ClusterLoss => "cluster-loss",
             Self::ClusterUnready => "cluster-unready",
+            Self::AllLost => "all-lost",
             Self::Flap => "flap",
+            Self::ApplicationFailure => "application-failure",
             Self::Fault(kind) => kind.as_str(),
         }
     }
@@ -78,13 +92,26 @@ impl Sort {
 
 /// One thing that goes wrong, and is put right again.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
+struct Trouble {
     sort: Sort,
-    events: Vec<LoadedEvent>,
+    at: GoDuration,
+    /// As they are written.
+    events: Vec<Value>,
+}
+
+/// What trials are made of.
+#[derive(Clone, Debug)]
+pub enum Base {
+    /// A scenario file. Failures are written beside it.
+    Scenario(PathBuf),
+    /// A random federation for each seed. Failures are written to this folder.
+    Random(PathBuf),
 }
 
 /// Which trials to make.
 pub struct TrialOptions {
+    /// What they are made of.
+    pub base: Base,
     /// The first seed.
     pub first_seed: u64,
     /// How many seeds.
@@ -93,10 +120,22 @@ pub struct TrialOptions {
     pub sorts: Vec<Sort>,
     /// Engines that plugins may use.
     pub engines: Vec<Arc<dyn Engine>>,
-    /// The file of the scenario, which files with failures are written beside.
-    pub file: PathBuf,
     /// How many trials are made at a time, at least 1.
     pub threads: usize,
+    /// Whether a failure is made smaller and written to a file.
+    pub shrinks: bool,
+    /// Whether every seed is run twice and must come out the same, and not only one in fifty.
+    pub always_twice: bool,
+    /// A mistake to make; only builds for that have any.
+    pub mutation: Option<Mutation>,
+}
+
+impl TrialOptions {
+    /// The trials of these seeds with everything that can go wrong, one at a time.
+    pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
+        let (sorts, threads, shrinks) = (Sort::all(), 1, true);
+        Self { base, first_seed, seeds, sorts, engines, threads, shrinks, always_twice: false, mutation: None }
+    }
 }
 
 /// What trials came to.
@@ -122,29 +161,49 @@ pub struct Failure {
     pub seed: u64,
     /// What was broken, with as little going wrong as was found to be enough.
     pub violations: Vec<Violation>,
-    /// How many things went wrong at first, and how many were enough.
-    pub troubles: (usize, usize),
-    /// A scenario that shows it.
-    pub file: PathBuf,
+    /// How many parts the scenario had at first, and how many are enough: clusters, objects, settings, events.
+    pub parts: (usize, usize),
+    /// A scenario that shows it, if it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// What one trial came to.
 struct Outcome {
     violations: Vec<Violation>,
     decisions: u64,
+    /// Writes of the objects that controllers share.
+    shared_writes: u64,
     /// Everything that was decided, for comparison.
     told: String,
 }
+
+impl Outcome {
+    /// Of a run that did not come to its end.
+    fn unable(error: &anyhow::Error) -> Self {
+        let seen = format!("the federation cannot run: {error:#}");
+        let violations = vec![Violation { invariant: "L2", at_ms: 0, seen }];
+        Self { violations, decisions: 0, shared_writes: 0, told: String::new() }
+    }
+}
+
+/// A trial that broke a promise.
+type Failed = (u64, Draft, Vec<Violation>);
 
 /// Makes trials until one breaks a promise or all are made. `progress` is told how many were made.
 ///
 /// # Errors
 ///
 /// The scenario cannot run, or a file cannot be written.
-pub fn run(scenario: &Loaded, options: &TrialOptions, progress: impl Fn(u64) + Sync) -> anyhow::Result<Trials> {
+pub fn run(options: &TrialOptions, progress: impl Fn(u64) + Sync) -> anyhow::Result<Trials> {
+    let base = match &options.base {
+        Base::Scenario(path) => Some(Draft::read(path)?),
+        Base::Random(_) => None,
+    };
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let results = std::thread::scope(|scope| {
         let worker = || {
+            make(options.mutation);
             let (mut trials, mut failed) = (Trials::default(), None);
             while !stop.load(Ordering::Relaxed) {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -152,22 +211,13 @@ pub fn run(scenario: &Loaded, options: &TrialOptions, progress: impl Fn(u64) + S
                     break;
                 }
                 let seed = options.first_seed.saturating_add(index);
-                let troubles = troubles(scenario, options, seed);
-                let mut outcome = attempt(scenario, &options.engines, seed, &troubles)?;
-                // The same again now and then: it must come out the same.
-                if index % 50 == 0 && attempt(scenario, &options.engines, seed, &troubles)?.told != outcome.told {
-                    let seen = "the same seed gave other decisions the second time".to_owned();
-                    outcome.violations.push(Violation { invariant: "S8", at_ms: 0, seen });
-                }
-                trials.seeds += 1;
-                trials.decisions += outcome.decisions;
-                for trouble in &troubles {
-                    *trials.troubles.entry(trouble.sort.as_str()).or_default() += 1;
-                }
+                let draft = draft(base.as_ref(), options, seed)?;
+                let outcome = trial(&draft, options, index)?;
+                trials.count(&draft, &outcome);
                 progress(next.load(Ordering::Relaxed).min(options.seeds));
                 if !outcome.violations.is_empty() {
                     stop.store(true, Ordering::Relaxed);
-                    failed = Some((seed, troubles, outcome.violations));
+                    failed = Some((seed, draft, outcome.violations));
                 }
             }
             anyhow::Ok((trials, failed))
@@ -177,68 +227,105 @@ pub fn run(scenario: &Loaded, options: &TrialOptions, progress: impl Fn(u64) + S
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        workers.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>()
+        workers.into_iter().map(join).collect::<anyhow::Result<Vec<(Trials, Option<Failed>)>>>()
     })?;
     let mut all = Trials::default();
     let mut failures = Vec::new();
     for (trials, failed) in results {
-        all.seeds += trials.seeds;
-        all.decisions += trials.decisions;
-        for (sort, count) in trials.troubles {
-            *all.troubles.entry(sort).or_default() += count;
-        }
+        all.add(trials);
         failures.extend(failed);
     }
     failures.sort_by_key(|(seed, ..)| *seed);
-    if let Some((seed, troubles, violations)) = failures.into_iter().next() {
-        all.failure = Some(shrink::shrink(scenario, options, seed, troubles, violations)?);
+    if let Some(failed) = failures.into_iter().next() {
+        make(options.mutation);
+        all.failure = Some(shrink::failure(options, failed)?);
+        make(None);
     }
     Ok(all)
 }
 
-fn troubles(scenario: &Loaded, options: &TrialOptions, seed: u64) -> Vec<Trouble> {
-    let clusters: Vec<_> = scenario.clusters.iter().map(|cluster| cluster.name.clone()).collect();
-    generate::troubles(seed, &options.sorts, &clusters, TROUBLE)
+#[cfg(feature = "mutations")]
+fn make(mutation: Option<Mutation>) {
+    bulkhead_core::mutation::make(mutation);
 }
 
-/// The scenario with what goes wrong, and an end that leaves time for every timer.
-fn staged(scenario: &Loaded, troubles: &[Trouble]) -> Loaded {
-    let mut staged = scenario.clone();
-    staged.invariants = true;
-    staged.expectations.clear();
-    let last = scenario.events.iter().map(|event| event.at).max().unwrap_or_default();
-    let well = GoDuration(TROUBLE.0.max(last.0) + std::time::Duration::from_mins(1));
-    staged.events.extend(troubles.iter().flat_map(|trouble| trouble.events.iter().cloned()));
-    for cluster in &scenario.clusters {
-        let action = EventAction::ClusterState(cluster.name.clone(), ClusterState::Recover);
-        staged.events.push(LoadedEvent { at: well, action });
-        staged
-            .events
-            .push(LoadedEvent { at: well, action: EventAction::FailureModes(cluster.name.clone(), Vec::new()) });
+/// A build without mistakes makes none.
+#[cfg(not(feature = "mutations"))]
+fn make(_: Option<Mutation>) {}
+
+impl Trials {
+    fn count(&mut self, draft: &Draft, outcome: &Outcome) {
+        self.seeds += 1;
+        self.decisions += outcome.decisions;
+        for trouble in &draft.troubles {
+            *self.troubles.entry(trouble.sort.as_str()).or_default() += 1;
+        }
     }
-    staged.events.sort_by_key(|event| event.at);
-    let flags = &scenario.flags;
-    let timers = flags.graceful_eviction_timeout.0 + flags.failover_eviction_timeout.0;
-    staged.duration = GoDuration(well.0 + QUIET.0 + timers);
-    staged
+
+    fn add(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.decisions += other.decisions;
+        for (sort, count) in other.troubles {
+            *self.troubles.entry(sort).or_default() += count;
+        }
+    }
 }
 
-fn attempt(scenario: &Loaded, engines: &[Arc<dyn Engine>], seed: u64, troubles: &[Trouble]) -> anyhow::Result<Outcome> {
+fn draft(base: Option<&Draft>, options: &TrialOptions, seed: u64) -> anyhow::Result<Draft> {
+    let draft = match (base, &options.base) {
+        (Some(base), _) => base.clone(),
+        (None, Base::Random(folder) | Base::Scenario(folder)) => random::draft(seed, &folder.join("random.yaml")),
+    };
+    draft.with(seed, |targets, timing| generate::troubles(seed, &options.sorts, targets, timing))
+}
+
+/// Runs a trial, now and then twice: it must come out the same.
+fn trial(draft: &Draft, options: &TrialOptions, index: u64) -> anyhow::Result<Outcome> {
+    let mut outcome = match attempt(draft, &options.engines) {
+        // A federation that was made to run and does not is as broken as one that does not recover.
+        Err(error) if matches!(options.base, Base::Random(_)) => return Ok(Outcome::unable(&error)),
+        outcome => outcome?,
+    };
+    let twice = options.always_twice || index % TWICE == 0;
+    if twice && outcome.violations.is_empty() && attempt(draft, &options.engines)?.told != outcome.told {
+        let seen = "the same seed gave other decisions the second time".to_owned();
+        outcome.violations.push(Violation { invariant: "S8", at_ms: 0, seen });
+    }
+    Ok(outcome)
+}
+
+fn attempt(draft: &Draft, engines: &[Arc<dyn Engine>]) -> anyhow::Result<Outcome> {
     let options = RunOptions {
-        seed: Some(seed),
+        seed: None,
         engines: engines.to_vec(),
         detail: Detail::Everything,
         explain: None,
         sink: None,
         progress: None,
     };
-    let report = super::run(&staged(scenario, troubles), options)?.report;
+    let report = super::run(&draft.load()?, options)?.report;
     let told = serde_json::to_string(&report.timeline)?;
-    Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, told })
+    let shared = |row: &&crate::report::WriteRow| RESOURCES.iter().any(|plural| row.resource.starts_with(plural));
+    let shared_writes = report.writes.iter().filter(shared).map(|row| row.count).sum();
+    Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, shared_writes, told })
 }
 
-/// Where a failure of a seed is written: beside the scenario.
-fn failure_file(scenario: &Path, seed: u64) -> PathBuf {
-    let stem = scenario.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    scenario.with_file_name(format!("{stem}-seed-{seed}.yaml"))
+/// Where a failure of a seed is written.
+fn failure_file(base: &Base, seed: u64) -> PathBuf {
+    match base {
+        Base::Scenario(path) => {
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            path.with_file_name(format!("{stem}-seed-{seed}.yaml"))
+        }
+        Base::Random(folder) => Path::new(folder).join(format!("random-seed-{seed}.yaml")),
+    }
+}
+
+/// Writes the random federation of a seed, with what goes wrong, to a file that `bulkhead simulate` runs.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn write(options: &TrialOptions, seed: u64, to: &Path) -> anyhow::Result<()> {
+    draft(None, options, seed)?.write(to)
 }

@@ -1,54 +1,206 @@
-//! What is the least that has to go wrong?
+//! What is the least that shows a broken promise?
+//!
+//! Parts of the scenario as it is written are left out, as many at a time as possible at first, and stay out if the same
+//! promise is broken without them: what goes wrong, what people do, plugins, objects, member clusters, settings, fields.
 
-use super::{Failure, TrialOptions, Trouble, attempt, failure_file, write};
+use serde_json::Value;
+
+use super::draft::Draft;
+use super::{Failed, Failure, TrialOptions, attempt, failure_file};
 use crate::report::Violation;
-use crate::scenario::Loaded;
 
 /// Most trials to make a failure smaller.
-const ATTEMPTS_MAX: usize = 200;
+const ATTEMPTS_MAX: usize = 300;
 
-/// Leaves out whatever is not needed to break the same promise, and writes what is left to a file.
-pub(super) fn shrink(
-    scenario: &Loaded,
-    options: &TrialOptions,
-    seed: u64,
-    troubles: Vec<Trouble>,
-    violations: Vec<Violation>,
-) -> anyhow::Result<Failure> {
-    let before = troubles.len();
+/// Makes a failure smaller and writes what is left to a file, as far as the options say so.
+pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed) -> anyhow::Result<Failure> {
+    let before = parts(&draft);
+    if !options.shrinks {
+        return Ok(Failure { seed, violations, parts: (before, before), file: None });
+    }
     let broken = violations.first().map(|violation| violation.invariant).unwrap_or_default();
-    let mut least = Least { troubles, violations };
-    let mut attempts = 0;
-    let mut try_without = |least: &mut Least, left: Vec<Trouble>| -> anyhow::Result<bool> {
-        attempts += 1;
-        let outcome = attempt(scenario, &options.engines, seed, &left)?;
-        let same = outcome.violations.iter().any(|violation| violation.invariant == broken);
-        if same {
-            *least = Least { troubles: left, violations: outcome.violations };
+    let mut search = Search { options, broken, least: draft, violations, attempts: 0 };
+    // Whether a seed comes out the same is not a matter of single parts.
+    if broken != "S8" {
+        loop {
+            let size = parts(&search.least);
+            for group in Group::ALL {
+                search.without(group);
+            }
+            if parts(&search.least) == size || search.attempts >= ATTEMPTS_MAX {
+                break;
+            }
         }
-        Ok(same && attempts < ATTEMPTS_MAX)
-    };
-    // First halves, then one after the other, until nothing more can be left out.
-    let mut size = before.div_ceil(2);
-    while size > 0 {
-        let (mut start, mut shrunk) = (0, false);
-        while start < least.troubles.len() {
-            let mut left = least.troubles.clone();
-            left.drain(start..(start + size).min(left.len()));
-            if try_without(&mut least, left)? { shrunk = true } else { start += size }
+    }
+    let Search { least, violations, .. } = search;
+    let file = failure_file(&options.base, seed);
+    least.write(&file)?;
+    Ok(Failure { seed, violations, parts: (before, parts(&least)), file: Some(file) })
+}
+
+/// A sort of parts that can be left out.
+#[derive(Clone, Copy)]
+enum Group {
+    Troubles,
+    /// Events of the scenario itself.
+    Events,
+    Plugins,
+    /// Objects that are written out in the scenario.
+    Objects,
+    Clusters,
+    Flags,
+    /// Optional fields of clusters and policies.
+    Fields,
+}
+
+impl Group {
+    const ALL: [Self; 7] =
+        [Self::Troubles, Self::Events, Self::Plugins, Self::Objects, Self::Clusters, Self::Flags, Self::Fields];
+
+    fn count(self, draft: &Draft) -> usize {
+        let list = |pointer: &str| draft.scenario.pointer(pointer).and_then(Value::as_array).map_or(0, Vec::len);
+        match self {
+            Self::Troubles => draft.troubles.len(),
+            Self::Events => draft.events().len(),
+            Self::Plugins => list("/plugins"),
+            Self::Objects => list("/manifests/0/objects"),
+            // A member cluster of several may be one entry; those are left alone.
+            Self::Clusters => list("/clusters"),
+            Self::Flags => draft.scenario.get("flags").and_then(Value::as_object).map_or(0, serde_json::Map::len),
+            Self::Fields => fields(&draft.scenario).len(),
         }
-        if !shrunk || size > 1 {
+    }
+
+    /// The draft without some of these parts; none if that would make no sense.
+    fn left_out(self, draft: &Draft, from: usize, count: usize) -> Option<Draft> {
+        let mut draft = draft.clone();
+        let range = from..(from + count).min(self.count(&draft));
+        let list = match self {
+            Self::Troubles => {
+                draft.troubles.drain(range);
+                return Some(draft);
+            }
+            Self::Flags => {
+                let flags = draft.scenario.get_mut("flags")?.as_object_mut()?;
+                let names: Vec<_> = flags.keys().skip(range.start).take(range.len()).cloned().collect();
+                flags.retain(|name, _| !names.contains(name));
+                return Some(draft);
+            }
+            Self::Fields => {
+                for pointer in fields(&draft.scenario).into_iter().skip(range.start).take(range.len()) {
+                    let (parent, field) = pointer.rsplit_once('/')?;
+                    draft.scenario.pointer_mut(parent)?.as_object_mut()?.remove(field);
+                }
+                return Some(draft);
+            }
+            Self::Events => "/events",
+            Self::Plugins => "/plugins",
+            Self::Objects => "/manifests/0/objects",
+            Self::Clusters => "/clusters",
+        };
+        let gone: Vec<Value> = draft.scenario.pointer_mut(list)?.as_array_mut()?.drain(range).collect();
+        if matches!(self, Self::Events) && gone.iter().any(|event| undoes_one_of(event, draft.events())) {
+            return None;
+        }
+        // Nothing happens to what is not there.
+        let name = match self {
+            Self::Clusters => "/name",
+            Self::Objects => "/metadata/name",
+            _ => return Some(draft),
+        };
+        let is_policy =
+            |object: &Value| object["apiVersion"].as_str().is_some_and(|version| version.starts_with("policy."));
+        let named = gone.iter().filter(|object| !is_policy(object)).filter_map(|object| object.pointer(name)?.as_str());
+        let names: Vec<_> = named.collect();
+        if !names.is_empty() {
+            let names_it = |event: &Value| names.iter().any(|name| mentions(event, name));
+            draft.troubles.iter_mut().for_each(|trouble| trouble.events.retain(|event| !names_it(event)));
+            draft.troubles.retain(|trouble| !trouble.events.is_empty());
+            if let Some(events) = draft.scenario.get_mut("events").and_then(Value::as_array_mut) {
+                events.retain(|event| !names_it(event));
+            }
+        }
+        Some(draft)
+    }
+}
+
+/// Whether an event undoes what another one does: without it things would never be well, and that is no failure.
+fn undoes_one_of(event: &Value, others: &[Value]) -> bool {
+    let undrained = |other: &Value| !other["drain"].is_null() && other["drain"]["cluster"] == event["undrain"];
+    let deleted = |other: &Value| mentions(&other["apply"], event["delete"]["name"].as_str().unwrap_or("\0"));
+    others.iter().any(|other| undrained(other) || deleted(other))
+}
+
+/// Whether a value has a text somewhere.
+fn mentions(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(there) => there == text,
+        Value::Array(items) => items.iter().any(|item| mentions(item, text)),
+        Value::Object(members) => members.values().any(|item| mentions(item, text)),
+        _ => false,
+    }
+}
+
+/// Optional fields, as pointers.
+fn fields(scenario: &Value) -> Vec<String> {
+    const OF_CLUSTERS: [&str; 6] = ["region", "provider", "labels", "syncMode", "replicaReadyJitter", "capacity"];
+    const OF_POLICIES: [&str; 7] = [
+        "placement/clusterTolerations",
+        "placement/spreadConstraints",
+        "placement/replicaScheduling",
+        "placement/clusterAffinity",
+        "failover/application",
+        "failover/cluster/gracePeriodSeconds",
+        "failover",
+    ];
+    let clusters = (0..).zip(scenario["clusters"].as_array().into_iter().flatten());
+    let of_clusters = clusters.flat_map(|(index, _)| OF_CLUSTERS.map(|field| format!("/clusters/{index}/{field}")));
+    let objects = scenario.pointer("/manifests/0/objects").and_then(Value::as_array);
+    let objects = (0..).zip(objects.into_iter().flatten());
+    let of_objects =
+        objects.flat_map(|(index, _)| OF_POLICIES.map(|field| format!("/manifests/0/objects/{index}/spec/{field}")));
+    let there = of_clusters.chain(of_objects).chain(["/witness".to_owned()]);
+    there.filter(|pointer| scenario.pointer(pointer).is_some()).collect()
+}
+
+/// How many parts there are that could be left out.
+fn parts(draft: &Draft) -> usize {
+    Group::ALL.into_iter().map(|group| group.count(draft)).sum()
+}
+
+struct Search<'a> {
+    options: &'a TrialOptions,
+    broken: &'static str,
+    /// The smallest that still breaks the promise.
+    least: Draft,
+    violations: Vec<Violation>,
+    attempts: usize,
+}
+
+impl Search<'_> {
+    /// Leaves out what can be left out of one sort of parts: first halves, then one after the other.
+    fn without(&mut self, group: Group) {
+        let mut size = group.count(&self.least).div_ceil(2);
+        while size > 0 {
+            let mut from = 0;
+            while from < group.count(&self.least) && self.attempts < ATTEMPTS_MAX {
+                let left = group.left_out(&self.least, from, size);
+                if !left.is_some_and(|left| self.shows(left)) {
+                    from += size;
+                }
+            }
             size /= 2;
         }
     }
-    let Least { troubles, violations } = least;
-    let file = failure_file(&options.file, seed);
-    write::scenario(&options.file, &file, &super::staged(scenario, &troubles), seed)?;
-    Ok(Failure { seed, violations, troubles: (before, troubles.len()), file })
-}
 
-/// The smallest that still breaks the promise.
-struct Least {
-    troubles: Vec<Trouble>,
-    violations: Vec<Violation>,
+    /// Whether a draft breaks the same promise; then it is the smallest so far. One that cannot run breaks none.
+    fn shows(&mut self, draft: Draft) -> bool {
+        self.attempts += 1;
+        let Ok(outcome) = attempt(&draft, &self.options.engines) else { return false };
+        let same = outcome.violations.iter().any(|violation| violation.invariant == self.broken);
+        if same {
+            (self.least, self.violations) = (draft, outcome.violations);
+        }
+        same
+    }
 }

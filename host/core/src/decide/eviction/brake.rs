@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::bucket::Rate;
 use crate::model::Cluster;
+use crate::mutation::{self, Mutation};
 
 /// Which clusters are judged together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -131,7 +132,7 @@ impl Brake {
 
     /// What it does to evictions from a group (see [`BrakeBy::group_of`]).
     pub fn state(&self, group: &str) -> BrakeState {
-        if self.all.all_failed() {
+        if self.all.all_failed() && !mutation::on(Mutation::AllDeadIgnored) {
             return BrakeState::Held;
         }
         let count = self.groups.get(group).copied().unwrap_or_default();

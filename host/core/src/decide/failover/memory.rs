@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Binding;
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Annotation of a binding: what was seen of its application, as JSON, by cluster.
@@ -59,7 +60,8 @@ impl Sighting {
     /// counts, and only knowing that it is healthy wipes that out (Karmada's issue 7431).
     #[must_use]
     pub fn paused(&self, now: Time) -> Self {
-        let unhealthy_seconds = self.unhealthy_ms(now) / 1000;
+        let kept = !mutation::on(Mutation::Karmada7431);
+        let unhealthy_seconds = if kept { self.unhealthy_ms(now) / 1000 } else { 0 };
         Self { unhealthy_since: None, unhealthy_seconds, ..self.clone() }
     }
 

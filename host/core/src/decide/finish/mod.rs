@@ -23,11 +23,15 @@ use crate::call::EvictionCheckCall;
 use crate::combine::{self, Because, Remarks};
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
+use crate::mutation::{self, Mutation};
 use crate::policy::PolicySet;
 use crate::time::Time;
 
 /// How far ahead of us the clock of whoever stamped a task may be, in seconds. A stamp beyond that says nothing.
 const CLOCK_SKEW_S: i64 = 60;
+
+/// After how long eviction checks are asked again of which one did not answer, in milliseconds.
+const FAULT_RECHECK_MS: i64 = 10_000;
 
 /// What ends a task whose grace period is over although no healthy copy replaces the old one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +107,9 @@ pub struct FinishPlan {
 /// Decides about the tasks of one binding.
 pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan {
     let spec = &snapshot.binding.spec;
+    if mutation::on(Mutation::Karmada4951) && snapshot.binding.namespace.is_none() {
+        return FinishPlan::default();
+    }
     let mut round = Round { snapshot, policies, clusters: Cow::Borrowed(&spec.clusters), plan: FinishPlan::default() };
     let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
     for task in &spec.graceful_eviction_tasks {
@@ -150,6 +157,8 @@ impl Round<'_> {
             return End::CalledOff(Because::rule("TargetAgain", "the cluster is in the scheduling result again"));
         }
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
+        let leaked_s = || binding.spec.graceful_eviction_tasks.iter().find_map(|task| task.grace_period_seconds);
+        let own_s = if mutation::on(Mutation::Karmada7201) { own_s.or_else(leaked_s) } else { own_s };
         let timeout_s = own_s.map_or(options.timeout_s, i64::from);
         let created = task.creation_timestamp.filter(|created| *created <= now.plus_seconds(CLOCK_SKEW_S));
         let Some(created) = created else {
@@ -159,6 +168,9 @@ impl Round<'_> {
         };
         if let Some(end) = by_hand(task) {
             return end;
+        }
+        if mutation::on(Mutation::HeldForEver) {
+            return End::Held(Because::rule("NoReplacement", "for ever"));
         }
         if let Some((target, because)) = restore::target(&self.snapshot, &self.clusters, task) {
             self.clusters.to_mut().push(target);
@@ -176,6 +188,7 @@ impl Round<'_> {
         let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
         let over = format!("the grace period of {timeout_s} s ({who}) is over");
         match options.purge_without_replacement {
+            _ if mutation::on(Mutation::Karmada7455) => End::Released(Because::rule("GracePeriodExceeded", over)),
             PurgeWithoutReplacement::AfterGracePeriod => {
                 let message = format!("{over}; the old copy goes with or without a healthy replacement");
                 End::Released(Because::rule("GracePeriodExceeded", message))
@@ -195,9 +208,13 @@ impl Round<'_> {
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
         let FinishSnapshot { binding, now, options, .. } = self.snapshot;
+        if mutation::on(Mutation::Karmada3736) {
+            return End::Released(Because::rule("ReplacementHealthy", "nobody looked"));
+        }
         let observed = &binding.status.aggregated_status;
         let call = |observed| EvictionCheckCall { binding, task, observed, now };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
+        outcome.released &= !mutation::on(Mutation::Karmada2769);
         // Only a release can rest on a report that is too old, so only a release is worth a second question.
         let short =
             if outcome.released { coverage::shortfalls(binding, options.replacement_health) } else { Vec::new() };
@@ -209,9 +226,14 @@ impl Round<'_> {
                 *message = format!("{message} ({})", short.join(", "));
             }
         }
+        let failed = !outcome.remarks.faults.is_empty();
         self.plan.remarks.extend(outcome.remarks);
         if outcome.released {
             return End::Released(outcome.because);
+        }
+        // Nothing tells when a plugin is well again.
+        if failed {
+            self.again(FAULT_RECHECK_MS);
         }
         if left_ms < i64::MAX {
             self.again(left_ms);
@@ -224,7 +246,10 @@ impl Round<'_> {
 
     /// The grace period is over only strictly after its last moment, so look one millisecond later.
     fn again(&mut self, after_ms: i64) {
-        let after_ms = after_ms.max(0).saturating_add(1);
+        let mut after_ms = after_ms.max(0).saturating_add(1);
+        if mutation::on(Mutation::LeftToChance) {
+            after_ms += mutation::chance(4_000);
+        }
         let again = &mut self.plan.again_after_ms;
         *again = Some(again.map_or(after_ms, |earlier| earlier.min(after_ms)));
     }

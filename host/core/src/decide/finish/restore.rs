@@ -16,8 +16,10 @@ use crate::decide::failback::REASON_FAILBACK;
 use crate::decide::failover::REASON_APPLICATION_FAILURE;
 use crate::decide::schedule::blocked_until;
 use crate::model::{
-    Binding, Cluster, GracefulEvictionTask, Health, Placement, ReplicaSchedulingType, TaintEffect, TargetCluster,
+    Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
+    TargetCluster,
 };
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Whether an eviction is called off when its cluster is well again before anything replaces the old copy.
@@ -40,7 +42,7 @@ pub(super) fn target(
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Because)> {
     let FinishSnapshot { binding, sources, options, now } = *snapshot;
-    if options.restore_source == RestoreSource::Never {
+    if options.restore_source == RestoreSource::Never || mutation::on(Mutation::Karmada3747) {
         return None;
     }
     let unplaced = match schedule_result(binding) {
@@ -88,7 +90,11 @@ fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
     match task.reason.as_str() {
         REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK => true,
-        REASON_APPLICATION_FAILURE => reported().is_some_and(|item| item.health == Some(Health::Healthy)),
+        REASON_APPLICATION_FAILURE => match reported() {
+            Some(item) => item.health == Some(Health::Healthy),
+            // What was purged first cannot get well, only be started anew; there is nowhere else to start it.
+            None => task.purge_mode == Some(PurgeMode::Directly),
+        },
         _ => false,
     }
 }

@@ -215,6 +215,24 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
 }
 
 #[test]
+fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowhere_else() {
+    let check = |mode: &str, report: Value, expected: &str| {
+        let task = json!({"reason": "ApplicationFailure", "purgeMode": mode});
+        let mut binding = binding(json!([]), false, "False", &task);
+        binding.status.aggregated_status = serde_json::from_value(report).unwrap();
+        let (sources, options) = ([cluster("m1", "True", json!([]))], FinishOptions::default());
+        let plan =
+            decide(FinishSnapshot { binding: &binding, sources: &sources, options, now: at(100) }, &policies(hold));
+        assert_eq!(told(&plan), expected, "{mode}");
+    };
+    let ill = json!([{"clusterName": "m1", "health": "Unhealthy"}]);
+    check("Directly", json!([]), "called off: SourceRecovered");
+    check("Directly", ill.clone(), "held: Ill");
+    check("Gracefully", json!([]), "held: Ill");
+    check("Gracefully", ill, "held: Ill");
+}
+
+#[test]
 fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
     let decide_at = |source: &Cluster, now, options| {

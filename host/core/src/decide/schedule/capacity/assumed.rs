@@ -10,6 +10,7 @@ use crate::decide::schedule::ScheduleError;
 use crate::decide::schedule::components;
 use crate::model::Component;
 use crate::model::{AggregatedStatusItem, Binding, Health, TargetCluster};
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// For how long an assumption holds unless it is renewed, in seconds.
@@ -138,7 +139,8 @@ impl Assumptions {
     /// What is assumed at `now`, by cluster.
     pub fn by_cluster(&self, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
         let mut clusters: BTreeMap<String, Vec<AssumedWorkload>> = BTreeMap::new();
-        for assumed in self.by_binding.values().filter(|assumed| assumed.until > now) {
+        let forgets = mutation::on(Mutation::Karmada6518);
+        for assumed in self.by_binding.values().filter(|assumed| assumed.until > now && !forgets) {
             for (cluster, workload) in &assumed.by_cluster {
                 clusters.entry(cluster.clone()).or_default().push(workload.clone());
             }

@@ -1,0 +1,147 @@
+//! The objects of the control plane, change by change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
+use bulkhead_controlplane::{ApiServer, ChangeType, KindId, Object, Subscription};
+use bulkhead_core::model::{self, Binding};
+use bulkhead_core::names;
+use serde::Deserialize;
+use serde_json::Value;
+
+const BINDING_VERSION: &str = "work.karmada.io/v1alpha2";
+
+/// What is known of the objects.
+pub(super) struct Hub {
+    server: ApiServer,
+    kinds: Kinds,
+    changes: Subscription,
+    /// Bindings of both kinds, by key.
+    pub(super) bindings: BTreeMap<String, Arc<Binding>>,
+    /// Clusters by name.
+    pub(super) clusters: BTreeMap<String, Arc<model::Cluster>>,
+    /// Works by name and cluster, each with whether it is being deleted.
+    pub(super) works: BTreeMap<String, BTreeMap<String, bool>>,
+}
+
+#[derive(Clone, Copy)]
+struct Kinds {
+    binding: KindId,
+    cluster_binding: KindId,
+    cluster: KindId,
+    work: KindId,
+}
+
+/// One change.
+pub(super) enum Step {
+    /// A binding changed; absent is not there.
+    Binding {
+        /// As it was.
+        before: Option<Arc<Binding>>,
+        /// As it is.
+        after: Option<Arc<Binding>>,
+    },
+    /// A cluster changed.
+    Cluster {
+        /// As it was; absent was not there.
+        before: Option<Arc<model::Cluster>>,
+        /// As it is; absent is gone.
+        after: Option<Arc<model::Cluster>>,
+    },
+    /// A Work begins to be deleted, or is gone at once.
+    WorkGoes {
+        /// Its name, which tells the resource.
+        name: String,
+        /// The cluster that it is for.
+        cluster: String,
+    },
+}
+
+impl Hub {
+    /// Follows a control plane from now on; none if it does not serve what there is to follow.
+    pub(super) fn new(server: &ApiServer) -> Option<Self> {
+        let kinds = Kinds {
+            binding: server.kind_id(BINDING_VERSION, "ResourceBinding")?,
+            cluster_binding: server.kind_id(BINDING_VERSION, "ClusterResourceBinding")?,
+            cluster: server.kind_id("cluster.karmada.io/v1alpha1", "Cluster")?,
+            work: server.kind_id("work.karmada.io/v1alpha1", "Work")?,
+        };
+        let all = [kinds.binding, kinds.cluster_binding, kinds.cluster, kinds.work];
+        let changes = server.store().subscribe(&all);
+        let (bindings, clusters, works) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut hub = Self { server: server.clone(), kinds, changes, bindings, clusters, works };
+        hub.list();
+        Some(hub)
+    }
+
+    /// What changed since the last time, in order; none if that is not known any more, and everything was read anew.
+    pub(super) fn drain(&mut self) -> Option<Vec<Step>> {
+        let Ok(changes) = self.changes.drain() else {
+            self.list();
+            return None;
+        };
+        let step = |change: Arc<bulkhead_controlplane::Change>| {
+            let there = change.change_type != ChangeType::Deleted;
+            self.apply(change.key.kind, &change.object, there)
+        };
+        Some(changes.into_iter().filter_map(step).collect())
+    }
+
+    fn list(&mut self) {
+        self.bindings.clear();
+        self.clusters.clear();
+        self.works.clear();
+        let Kinds { binding, cluster_binding, cluster, work } = self.kinds;
+        for kind in [binding, cluster_binding, cluster, work] {
+            for object in self.server.store().list(kind, None) {
+                self.apply(kind, &object, true);
+            }
+        }
+    }
+
+    fn apply(&mut self, kind: KindId, object: &Object, there: bool) -> Option<Step> {
+        let value: &Value = object.value();
+        if kind == self.kinds.work {
+            return self.apply_work(value, there);
+        }
+        if kind == self.kinds.cluster {
+            let cluster = Arc::new(Cluster::deserialize(value).ok()?.to_model());
+            let name = cluster.name.clone();
+            let after = there.then_some(cluster);
+            let before = match &after {
+                Some(after) => self.clusters.insert(name, Arc::clone(after)),
+                None => self.clusters.remove(&name),
+            };
+            return Some(Step::Cluster { before, after });
+        }
+        let model = if kind == self.kinds.binding {
+            ResourceBinding::deserialize(value).ok()?.to_model()
+        } else {
+            ClusterResourceBinding::deserialize(value).ok()?.to_model()
+        };
+        let key = model.key();
+        let after = there.then(|| Arc::new(model));
+        let before = match &after {
+            Some(after) => self.bindings.insert(key, Arc::clone(after)),
+            None => self.bindings.remove(&key),
+        };
+        Some(Step::Binding { before, after })
+    }
+
+    fn apply_work(&mut self, value: &Value, there: bool) -> Option<Step> {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+        let (name, namespace) = (text("/metadata/name")?, text("/metadata/namespace")?);
+        let cluster = names::cluster_of_execution_namespace(namespace)?;
+        let going = !there || text("/metadata/deletionTimestamp").is_some();
+        let clusters = self.works.entry(name.to_owned()).or_default();
+        let went = if there { clusters.insert(cluster.to_owned(), going) } else { clusters.remove(cluster) };
+        (going && went == Some(false)).then(|| Step::WorkGoes { name: name.to_owned(), cluster: cluster.to_owned() })
+    }
+}
+
+/// The name of the Works of a binding.
+pub(super) fn work_name(binding: &Binding) -> String {
+    let resource = &binding.spec.resource;
+    names::work_name(&resource.kind, &resource.name, &resource.namespace)
+}

@@ -1,0 +1,157 @@
+//! What has to happen within a time while nothing is wrong with the controllers: who has to leave leaves, as fast as the
+//! rates allow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
+use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target};
+use bulkhead_core::model::{Binding, Cluster, Health};
+use bulkhead_core::time::Time;
+
+use super::hub::Hub;
+use crate::simulation::federation::Federation;
+
+/// How much later than it has to be something may be: taints are looked at every ten seconds.
+const SLACK: Duration = Duration::from_secs(25);
+/// The same for applications, whose clocks wake up by themselves.
+const APPLICATION_SLACK: Duration = Duration::from_secs(12);
+/// Seconds that an application may be unhealthy where its policy does not say.
+const TOLERATION_S: i32 = 300;
+
+/// Follows who has to leave.
+pub(super) struct Pace {
+    options: EvictOptions,
+    pre_check: PreCheck,
+    brake: BrakeSettings,
+    /// The slowest of the rates that hold, in evictions per second.
+    rate: f64,
+    disturbed_until: GoDuration,
+    /// Since when a binding has to leave a cluster.
+    due: BTreeMap<(String, String), GoDuration>,
+    /// For how long an application is known to be unhealthy on a cluster.
+    unhealthy: BTreeMap<(String, String), Duration>,
+    last_look: GoDuration,
+    /// Most that had to leave at a time since somebody had to.
+    crowd: usize,
+}
+
+impl Pace {
+    pub(super) fn new(flags: &Flags) -> Self {
+        let rate = flags.resource_eviction_rate_per_cluster.unwrap_or(f64::MAX).min(flags.resource_eviction_rate);
+        Self {
+            options: flags.evict_options(),
+            pre_check: flags.eviction_pre_check,
+            brake: flags.brake(),
+            rate,
+            disturbed_until: GoDuration::default(),
+            due: BTreeMap::new(),
+            unhealthy: BTreeMap::new(),
+            last_look: GoDuration::default(),
+            crowd: 0,
+        }
+    }
+
+    /// Nothing is expected until then, and everything begins anew.
+    pub(super) fn disturbed(&mut self, until: GoDuration) {
+        self.disturbed_until = self.disturbed_until.max(until);
+        self.due.clear();
+    }
+
+    /// A binding leaves a cluster: where it is placed anew, it is watched anew.
+    pub(super) fn left(&mut self, binding: &str, cluster: &str) {
+        self.unhealthy.remove(&(binding.to_owned(), cluster.to_owned()));
+    }
+
+    /// Who should have left by now.
+    pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
+        let passed = at.0.saturating_sub(self.last_look.0);
+        self.last_look = at;
+        let applications = self.applications(hub, passed);
+        let clusters = self.clusters(hub, federation.now(), at);
+        let paused = !federation.context().stores.eviction_pauses.list().is_empty();
+        if at < self.disturbed_until || paused {
+            self.due.clear();
+            return Vec::new();
+        }
+        applications.into_iter().chain(clusters).collect()
+    }
+
+    /// L1: what has to leave a cluster, and has somewhere to go, leaves as fast as the rates allow.
+    fn clusters(&mut self, hub: &Hub, now: Time, at: GoDuration) -> Option<(&'static str, String)> {
+        let clusters: Vec<_> = hub.clusters.values().cloned().collect();
+        let brake = Brake::assess(clusters.iter().map(AsRef::as_ref), self.brake);
+        let tainted = |cluster: &Cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint));
+        let mut due_now = BTreeMap::new();
+        for cluster in clusters.iter().filter(|cluster| tainted(cluster)) {
+            if self.rate <= 0.0 || brake.state(&brake.group_of(cluster)) != BrakeState::Open {
+                continue;
+            }
+            for binding in hub.bindings.values().filter(|binding| binding.spec.targets(&cluster.name)) {
+                if self.has_to_leave(binding, cluster, &clusters, now) {
+                    let key = (binding.key(), cluster.name.clone());
+                    let since = self.due.get(&key).copied().unwrap_or(at);
+                    due_now.insert(key, since);
+                }
+            }
+        }
+        self.due = due_now;
+        self.crowd = if self.due.is_empty() { 0 } else { self.crowd.max(self.due.len()) };
+        let longest = SLACK + Duration::from_secs_f64((self.crowd as f64 + 1.0) / self.rate.max(0.001));
+        let late = self.due.iter().find(|(_, since)| at.0.saturating_sub(since.0) > longest);
+        late.map(|((binding, cluster), _)| {
+            let crowd = self.crowd;
+            (
+                "L1",
+                format!("{binding} has had to leave {cluster} for {longest:?}, and at most {crowd} had to at a time"),
+            )
+        })
+    }
+
+    fn has_to_leave(
+        &self,
+        binding: &Binding,
+        cluster: &Cluster,
+        clusters: &[std::sync::Arc<Cluster>],
+        now: Time,
+    ) -> bool {
+        let leaves = matches!(due(Evictable::from(binding), cluster, self.options, now), Ok(Due::Now(_)));
+        let placement = applied_placement(binding).filter(|_| leaves);
+        placement
+            .is_some_and(|placement| has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters))
+    }
+
+    /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves. Only knowing that
+    /// it is healthy sets that back.
+    fn applications(&mut self, hub: &Hub, passed: Duration) -> Option<(&'static str, String)> {
+        let mut unhealthy = BTreeMap::new();
+        let mut late = None;
+        for binding in hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
+            let failover = binding.spec.failover.as_ref().filter(|_| binding.spec.propagate_deps);
+            let Some(application) = failover.and_then(|failover| failover.application.as_ref()) else { continue };
+            let tolerated_s = application.decision_conditions.toleration_seconds.unwrap_or(TOLERATION_S);
+            let tolerated = Duration::from_secs(u64::try_from(tolerated_s).unwrap_or(0)) + APPLICATION_SLACK;
+            for item in &binding.status.aggregated_status {
+                let cluster = &item.cluster_name;
+                let counts = binding.spec.targets(cluster) && !binding.spec.is_evicting(cluster);
+                if !counts || application.pre_conditions.is_some() {
+                    continue;
+                }
+                let key = (binding.key(), cluster.clone());
+                let before = self.unhealthy.get(&key).copied();
+                let so_far = match item.health {
+                    Some(Health::Healthy) => continue,
+                    Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before + passed),
+                    _ => before.unwrap_or_default(),
+                };
+                if so_far > tolerated {
+                    late = Some(("L1", format!("{} is unhealthy on {cluster} for {so_far:?} and stays", key.0)));
+                }
+                unhealthy.insert(key, so_far);
+            }
+        }
+        self.unhealthy = unhealthy;
+        late
+    }
+}

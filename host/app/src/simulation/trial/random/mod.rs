@@ -1,0 +1,105 @@
+//! Random federations: from a seed to member clusters, settings, policies, workloads, plugins, and what people do.
+//!
+//! What comes out is a scenario as somebody could have written it. It leaves everything a way to end well: whatever is
+//! placed fits somewhere once nothing is wrong any more, and what people start they end.
+
+mod people;
+mod plugins;
+mod policies;
+mod settings;
+mod workloads;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::draft::{Draft, Timing};
+
+/// Fewest and most member clusters.
+const CLUSTERS: (u64, u64) = (2, 8);
+/// Most workloads.
+const WORKLOADS_MAX: u64 = 6;
+
+/// A federation that depends on the seed only. Its file, which need not be there, would be at `path`.
+pub(super) fn draft(seed: u64, path: &Path) -> Draft {
+    let mut dice = Dice::new(seed, 0x00fe_de2a_7105);
+    // Most federations are small, because most of what goes wrong goes wrong with few clusters.
+    let most = if dice.chance(70) { CLUSTERS.0 + 2 } else { CLUSTERS.1 };
+    let count = dice.between(CLUSTERS.0, most);
+    let names: Vec<_> = (1..=count).map(|n| format!("member{n}")).collect();
+    let mut settings = settings::draw(&mut dice);
+    let clusters: Vec<_> = names.iter().map(|name| cluster(&mut dice, name)).collect();
+    let apps: Vec<_> = (1..=dice.between(1, WORKLOADS_MAX)).map(|n| workloads::draw(&mut dice, n)).collect();
+    let mut objects = policies::taints(&mut dice, &mut settings);
+    let crowded = settings.crowded;
+    for app in &apps {
+        objects.extend(app.objects.iter().cloned());
+        objects.push(policies::propagation(&mut dice, app, &names, &settings));
+    }
+    let mut scenario = json!({
+        "name": format!("random federation {seed}"),
+        "seed": seed,
+        "flags": settings.flags,
+        "clusters": clusters,
+        "manifests": [{"objects": objects}],
+        "events": people::draw(&mut dice, &apps, &names),
+    });
+    if crowded {
+        crowd(&mut scenario, &apps);
+    }
+    plugins::draw(&mut dice, &mut scenario);
+    if dice.chance(15) {
+        scenario["witness"] = json!(true);
+    }
+    Draft::new(path, Timing::SHORT, scenario)
+}
+
+fn cluster(dice: &mut Dice, name: &str) -> Value {
+    let mut cluster = json!({"name": name, "replicaReadyAfter": dice.seconds(1, 10)});
+    if dice.chance(40) {
+        cluster["replicaReadyJitter"] = json!(dice.seconds(1, 3));
+    }
+    if dice.chance(50) {
+        cluster["region"] = json!(dice.one_of(&["east", "west"]));
+        cluster["provider"] = json!("cloud");
+    }
+    if dice.chance(20) {
+        cluster["labels"] = json!({"tier": dice.one_of(&["gold", "silver"])});
+    }
+    if dice.chance(15) {
+        cluster["syncMode"] = json!("Pull");
+    }
+    cluster
+}
+
+/// Little room: enough for everything on what is left when one cluster is lost, and not for everything in one place.
+fn crowd(scenario: &mut Value, apps: &[workloads::App]) {
+    let pods: u64 = apps.iter().map(|app| app.replicas).sum();
+    let Some(clusters) = scenario["clusters"].as_array_mut() else { return };
+    let others = u64::try_from(clusters.len()).unwrap_or(1).saturating_sub(1).max(1);
+    let room = pods.div_ceil(others) * 3 / 2 + 2;
+    for cluster in clusters {
+        cluster["capacity"] = json!({"nodes": 1, "cpu": "64", "memory": "256Gi", "pods": room});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_federation_loads_and_a_seed_always_gives_the_same() {
+        let mut shapes = BTreeSet::new();
+        for seed in 0..150 {
+            let draft = draft(seed, Path::new("random.yaml"));
+            let loaded = draft.load().unwrap_or_else(|error| panic!("seed {seed}: {error}\n{:#}", draft.scenario));
+            assert_eq!(loaded.warnings, [""; 0], "seed {seed}");
+            assert_eq!(draft.scenario, super::draft(seed, Path::new("random.yaml")).scenario);
+            shapes.insert(format!("{} clusters, {} plugins", loaded.clusters.len(), loaded.plugins.len()));
+        }
+        assert!(shapes.len() > 10, "{shapes:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! What people do meanwhile. All of it is over before everything is well.
+
+use bulkhead_controllers::controller_names;
+use bulkhead_controllers::flags::GoDuration;
+use serde_json::{Value, json};
+
+use super::workloads::App;
+use crate::simulation::trial::dice::Dice;
+
+/// When people act, in seconds, and by when they have undone what has to be undone.
+const ACTS_S: (u64, u64) = (20, 140);
+const UNDONE_S: (u64, u64) = (150, 190);
+
+pub(super) fn draw(dice: &mut Dice, apps: &[App], clusters: &[String]) -> Vec<Value> {
+    let mut events = Vec::new();
+    let mut touched = std::collections::BTreeSet::new();
+    for _ in 0..dice.between(0, 4) {
+        let (at, undone) = (dice.seconds(ACTS_S.0, ACTS_S.1), dice.seconds(UNDONE_S.0, UNDONE_S.1));
+        let sort = dice.between(1, 6);
+        // One drain, one pause and one taint are enough to be surprising.
+        if sort <= 3 && !touched.insert(sort) {
+            continue;
+        }
+        match sort {
+            1 => events.extend(drain(dice, clusters, at, undone)),
+            2 => events.extend(pause(dice, apps, clusters, at, undone)),
+            3 => events.extend(taint(dice, clusters, at)),
+            4 | 5 => events.extend(scale(dice, apps, at)),
+            _ => events.extend(kill(dice, at)),
+        }
+    }
+    events.sort_by_key(|event| serde_json::from_value::<GoDuration>(event["at"].clone()).unwrap_or_default());
+    events
+}
+
+fn drain(dice: &mut Dice, clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
+    let Some(cluster) = dice.one_of(clusters) else { return Vec::new() };
+    vec![json!({"at": at, "drain": {"cluster": cluster}}), json!({"at": undone, "undrain": cluster})]
+}
+
+fn pause(dice: &mut Dice, apps: &[App], clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
+    let spec = match dice.between(1, 3) {
+        1 => json!({"reason": "holidays"}),
+        2 => json!({"clusters": [dice.one_of(clusters)]}),
+        _ => match dice.one_of(apps) {
+            Some(app) if !app.cluster_scoped => {
+                json!({"workloads": [{"kind": app.kind, "namespace": "default", "name": app.name}]})
+            }
+            _ => json!({"namespaces": ["default"]}),
+        },
+    };
+    let (api_version, kind, name) = ("bulkhead.dev/v1alpha1", "EvictionPause", "pause");
+    let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+    vec![
+        json!({"at": at, "apply": {"objects": [object]}}),
+        json!({"at": undone, "delete": {"apiVersion": api_version, "kind": kind, "name": name}}),
+    ]
+}
+
+/// A person's own taint, sometimes under the key that a policy uses, too.
+fn taint(dice: &mut Dice, clusters: &[String], at: GoDuration) -> Option<Value> {
+    let cluster = dice.one_of(clusters)?;
+    let key = dice.one_of(&["example.com/lost", "example.com/maintenance"])?;
+    let object = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": cluster},
+        "spec": {"taints": [{"key": key, "value": "person", "effect": "NoSchedule"}]},
+    });
+    Some(json!({"at": at, "apply": {"objects": [object]}}))
+}
+
+fn scale(dice: &mut Dice, apps: &[App], at: GoDuration) -> Option<Value> {
+    let workloads: Vec<_> = apps.iter().filter(|app| app.is_workload()).collect();
+    let app = dice.one_of(&workloads)?;
+    // Where there is little room, there is room for no more.
+    let replicas = dice.between(1, app.replicas + 1).min(6);
+    let object = json!({
+        "apiVersion": app.api_version, "kind": app.kind,
+        "metadata": {"name": app.name, "namespace": "default"}, "spec": {"replicas": replicas},
+    });
+    Some(json!({"at": at, "apply": {"objects": [object]}}))
+}
+
+fn kill(dice: &mut Dice, at: GoDuration) -> Option<Value> {
+    let names: Vec<_> = controller_names().chain(["*"]).collect();
+    Some(json!({"at": at, "kill-controller": dice.one_of(&names)?, "for": dice.seconds(0, 20)}))
+}

@@ -1,0 +1,58 @@
+//! Flags of the controllers.
+
+use serde_json::{Value, json};
+
+use crate::simulation::trial::dice::Dice;
+
+/// What the other parts of a federation depend on.
+pub(super) struct Settings {
+    /// As they are written.
+    pub(super) flags: Value,
+    /// Whether taints of effect `PreferNoExecute` mean anything.
+    pub(super) prefers: bool,
+    /// Whether there is little room, and everything is placed by room.
+    pub(super) crowded: bool,
+}
+
+pub(super) fn draw(dice: &mut Dice) -> Settings {
+    let (prefers, crowded) = (dice.chance(15), dice.chance(12));
+    let mut gates = json!({"Failover": dice.chance(95)});
+    for (gate, on) in [
+        ("PreferNoExecute", prefers),
+        ("SchedulingOvercommitProtection", crowded || dice.chance(40)),
+        ("StatefulFailoverInjection", dice.chance(10)),
+    ] {
+        if on {
+            gates[gate] = json!(true);
+        }
+    }
+    let mut flags = json!({
+        "feature-gates": gates,
+        "enable-no-execute-taint-eviction": dice.chance(95),
+        "allow-no-execute-taint-policy": true,
+        "cluster-failure-threshold": dice.seconds(5, 30),
+        "cluster-success-threshold": dice.seconds(5, 30),
+        "resource-eviction-rate": dice.one_of(&[0.1, 0.2, 0.5, 1.0, 5.0]),
+        // Either it runs out soon, or nothing may have to wait for it.
+        "graceful-eviction-timeout": dice.one_of(&["15s", "40s", "10m", "10m"]),
+    });
+    if dice.chance(20) {
+        flags["eviction-pre-check"] = json!("none");
+    }
+    if dice.chance(15) {
+        flags["resource-eviction-rate-per-cluster"] = json!(dice.one_of(&[0.1, 0.5]));
+    }
+    if dice.chance(15) {
+        flags["unhealthy-cluster-threshold"] = json!(0.55);
+        flags["eviction-brake-by"] = json!(dice.one_of(&["federation", "region"]));
+    }
+    if dice.chance(25) {
+        flags["enable-failback"] = json!(true);
+        flags["failback-stabilization-window"] = json!(dice.seconds(10, 40));
+        flags["failback-concurrency"] = json!(dice.between(1, 3));
+    }
+    if dice.chance(10) {
+        flags["cluster-taint-policy-damping-window"] = json!("30s");
+    }
+    Settings { flags, prefers, crowded }
+}

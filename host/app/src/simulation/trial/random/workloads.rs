@@ -1,0 +1,66 @@
+//! Resource templates.
+
+use serde_json::{Value, json};
+
+use crate::simulation::trial::dice::Dice;
+
+/// One template, with what it needs.
+pub(super) struct App {
+    pub(super) name: String,
+    pub(super) api_version: &'static str,
+    pub(super) kind: &'static str,
+    /// None without replicas.
+    pub(super) replicas: u64,
+    /// Whether it has no namespace.
+    pub(super) cluster_scoped: bool,
+    pub(super) objects: Vec<Value>,
+}
+
+impl App {
+    /// Whether it has replicas.
+    pub(super) fn is_workload(&self) -> bool {
+        self.replicas > 0
+    }
+}
+
+pub(super) fn draw(dice: &mut Dice, n: u64) -> App {
+    let name = format!("app-{n}");
+    match dice.between(1, 10) {
+        1 => plain(name, "v1", "ConfigMap", false, json!({"data": {"n": n.to_string()}})),
+        2 => plain(name, "rbac.authorization.k8s.io/v1", "ClusterRole", true, json!({"rules": []})),
+        3 | 4 => workload(dice, name, "StatefulSet"),
+        _ => workload(dice, name, "Deployment"),
+    }
+}
+
+fn plain(name: String, api_version: &'static str, kind: &'static str, cluster_scoped: bool, rest: Value) -> App {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    if !cluster_scoped {
+        object["metadata"]["namespace"] = json!("default");
+    }
+    if let (Some(object), Some(rest)) = (object.as_object_mut(), rest.as_object()) {
+        object.extend(rest.clone());
+    }
+    App { name, api_version, kind, replicas: 0, cluster_scoped, objects: vec![object] }
+}
+
+fn workload(dice: &mut Dice, name: String, kind: &'static str) -> App {
+    let replicas = dice.between(1, 5);
+    let labels = json!({"app": name});
+    let mut metadata = json!({"name": name, "namespace": "default"});
+    if dice.chance(20) {
+        metadata["labels"] = json!({"bulkhead.dev/eviction-priority": dice.between(1, 9).to_string()});
+    }
+    let mut spec = json!({
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}},
+    });
+    if kind == "StatefulSet" {
+        spec["serviceName"] = json!(name);
+        // One after the other would take longer than an application may be unhealthy.
+        spec["podManagementPolicy"] = json!("Parallel");
+    }
+    let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec});
+    App { name, api_version: "apps/v1", kind, replicas, cluster_scoped: false, objects: vec![object] }
+}

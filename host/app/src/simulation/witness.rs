@@ -1,0 +1,88 @@
+//! A second process beside the others, in mode `report`: it decides everything and must write nothing (S5).
+//!
+//! What it sends is counted on its way into the API servers, behind the permit that is to hold it back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bulkhead_controllers::permissions::Mode;
+use bulkhead_controllers::{
+    Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, Stores, WritePermit, controller_names,
+    events, permitted,
+};
+use bulkhead_controlplane::ApiServer;
+use bulkhead_core::journal::Journal;
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use tower::{Service, ServiceExt, service_fn};
+
+use super::federation::Federation;
+
+/// Most decisions that it remembers: they are of no use.
+const RECORDS_MAX: usize = 100;
+
+/// The process.
+pub(super) struct Witness {
+    writes: Arc<AtomicU64>,
+    _manager: Manager,
+}
+
+struct Watched(std::collections::BTreeMap<String, Client>);
+
+impl Members for Watched {
+    fn client(&self, cluster: &str) -> Result<Client, MemberError> {
+        let found = self.0.get(cluster).cloned();
+        found.ok_or_else(|| MemberError::Broken(format!("there is no member cluster {cluster}")))
+    }
+}
+
+/// A client that may not write, and counts what it writes all the same.
+fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
+    let (service, writes) = (server.service(), Arc::clone(writes));
+    let counting = service_fn(move |request: Request<Body>| {
+        if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+            writes.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut service = service.clone();
+        async move { service.ready().await?.call(request).await }
+    });
+    Client::new(permitted(counting, &WritePermit::report_only()), "default")
+}
+
+impl Witness {
+    /// Starts it beside the controllers of a federation.
+    pub(super) fn start(federation: &Federation) -> Self {
+        let writes: Arc<AtomicU64> = Arc::default();
+        let hub = client(federation.hub(), &writes);
+        let members = federation.member_clusters();
+        let members = members.map(|(name, member)| (name.to_owned(), client(member.server(), &writes))).collect();
+        let (emitter, writer) = events::events(hub.clone(), federation.context().clock.clone());
+        let context = Context {
+            stores: Arc::new(Stores::default()),
+            kinds: Arc::new(Kinds::new(hub.clone())),
+            members: Arc::new(Watched(members)),
+            journal: Arc::new(Journal::new(RECORDS_MAX)),
+            events: emitter,
+            failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            uncovered: Arc::default(),
+            hub,
+            ..federation.context().clone()
+        };
+        let manager = Manager::watch(context);
+        manager.tasks().spawn(writer.run());
+        let decides = |name: &str| Mode::Evict.duties().iter().any(|duty| duty.name == name);
+        for name in controller_names().filter(|name| decides(name)) {
+            manager.start_controller(name);
+        }
+        Self { writes, _manager: manager }
+    }
+
+    /// How many writes it sent.
+    pub(super) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
