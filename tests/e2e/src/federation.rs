@@ -202,6 +202,10 @@ impl<'s> Federation<'s> {
                 taken += 1;
             }
         }
+        // A rule without a verb is refused.
+        if let Some(rules) = role["rules"].as_array_mut() {
+            rules.retain(|rule| rule["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()));
+        }
         anyhow::ensure!(taken == 1, "the role {name} has {verb} {resource}.{group} {taken} times");
         self.kubectl_with(&["replace", "-f", "-"], &role.to_string()).map(drop)
     }

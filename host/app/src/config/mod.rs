@@ -71,7 +71,9 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     let (mut words, mut places) = (Vec::new(), BTreeMap::new());
     for field in file::read(&path.0).map_err(wrong)? {
         let word = word(&field, &arguments).map_err(|why| wrong(format!("{}: {}: {why}", field.place, field.name)))?;
-        if matches.value_source(&field.name) != Some(ValueSource::CommandLine) {
+        let id = arguments.iter().find(|argument| argument.get_long() == Some(&field.name)).map(Arg::get_id);
+        let source = id.and_then(|id| matches.value_source(id.as_str()));
+        if source != Some(ValueSource::CommandLine) {
             words.push(OsString::from(word));
             places.insert(field.name, field.place);
         }

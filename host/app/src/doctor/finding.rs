@@ -34,6 +34,9 @@ pub(super) struct Finding {
 pub(super) struct Section {
     /// Name of the check.
     pub(super) check: &'static str,
+    /// Whether there was nothing to look at it with.
+    #[serde(skip)]
+    pub(super) skipped: bool,
     /// What was looked at, in a few words.
     pub(super) summary: String,
     /// What was found, in the order of the facts.
@@ -42,7 +45,7 @@ pub(super) struct Section {
 
 impl Section {
     pub(super) fn new(check: &'static str) -> Self {
-        Self { check, summary: String::new(), findings: Vec::new() }
+        Self { check, skipped: false, summary: String::new(), findings: Vec::new() }
     }
 
     pub(super) fn error(&mut self, place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {

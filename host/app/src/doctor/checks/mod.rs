@@ -47,6 +47,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Section> {
         if answers || WITHOUT.contains(name) {
             check(facts, &mut section);
         } else {
+            section.skipped = true;
             "not looked at: the control plane does not answer".clone_into(&mut section.summary);
         }
         for unread in facts.unread.iter().filter(|unread| unread.check == *name) {
