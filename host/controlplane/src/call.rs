@@ -89,7 +89,7 @@ impl Call {
         let mut dry_run = self.query.get("dryRun").to_owned();
         if dry_run.is_empty() && matches!(self.resource.verb, Verb::Delete | Verb::DeleteCollection) {
             let body = self.optional_body()?;
-            dry_run = array(&body, "/dryRun").first().and_then(Value::as_str).unwrap_or_default().to_owned();
+            array(&body, "/dryRun").first().and_then(Value::as_str).unwrap_or_default().clone_into(&mut dry_run);
         }
         if !matches!(dry_run.as_str(), "" | "All") {
             let why = format!("dryRun: Unsupported value: \"{dry_run}\": supported values: \"All\"");

@@ -86,13 +86,11 @@ impl Form {
 
     /// An event as a line of a watch.
     pub(crate) fn event(&self, type_: ChangeType, object: &Object) -> Bytes {
-        match self {
-            Self::Whole => event_line(type_, object),
-            _ => {
-                let event = json!({"type": type_.wire_name(), "object": self.value(object)});
-                Bytes::from(format!("{event}\n"))
-            }
+        if matches!(self, Self::Whole) {
+            return event_line(type_, object);
         }
+        let event = json!({"type": type_.wire_name(), "object": self.value(object)});
+        Bytes::from(format!("{event}\n"))
     }
 
     /// What a bookmark holds. `object` is the empty object with the version.

@@ -24,7 +24,7 @@ use crate::link::{ConnectionError, Link};
 use crate::list::ListRequest;
 use crate::object::{Object, ObjectKey};
 use crate::persistence::{Contents, Persistence};
-use crate::request::{Probe, Query, ResourceRequest, Route, Verb, route};
+use crate::request::{Probe, Query, Route, Verb, route};
 use crate::respond::{ApiBody, complete, deleted, full, plain_text, refusal, respond, stream, with_warnings};
 use crate::state::State;
 use crate::status_error::StatusError;

@@ -75,6 +75,7 @@ impl Embedded {
 
     /// Asks again until something holds.
     #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "it waits for another process")]
     fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let started = Instant::now();
         while !holds(self) {

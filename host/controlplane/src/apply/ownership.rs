@@ -150,14 +150,10 @@ impl Author {
 
 impl Manager {
     fn shown(&self) -> String {
-        let mut shown = format!("\"{}\"", self.name);
-        if !self.subresource.is_empty() {
-            shown.push_str(&format!(" with subresource \"{}\"", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            shown.push_str(&format!(" using {}", self.api_version));
-        }
-        shown
+        let Self { name, subresource, api_version, .. } = self;
+        let of = if subresource.is_empty() { String::new() } else { format!(" with subresource \"{subresource}\"") };
+        let using = if self.operation == Operation::Update { format!(" using {api_version}") } else { String::new() };
+        format!("\"{name}\"{of}{using}")
     }
 }
 
@@ -282,20 +278,19 @@ fn write(object: &mut Value, managers: &Managers) {
 }
 
 fn conflict(conflicts: &[(String, String)]) -> StatusError {
-    let message = match conflicts {
-        [(manager, path)] => format!("Apply failed with 1 conflict: conflict with {manager}: {path}"),
-        _ => {
-            let mut by_manager: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            for (manager, path) in conflicts {
-                by_manager.entry(manager).or_default().push(path);
-            }
-            let mut lines = Vec::new();
-            for (manager, paths) in by_manager {
-                lines.push(format!("conflicts with {manager}:"));
-                lines.extend(paths.into_iter().map(|path| format!("- {path}")));
-            }
-            format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+    let message = if let [(manager, path)] = conflicts {
+        format!("Apply failed with 1 conflict: conflict with {manager}: {path}")
+    } else {
+        let mut by_manager: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (manager, path) in conflicts {
+            by_manager.entry(manager).or_default().push(path);
         }
+        let mut lines = Vec::new();
+        for (manager, paths) in by_manager {
+            lines.push(format!("conflicts with {manager}:"));
+            lines.extend(paths.into_iter().map(|path| format!("- {path}")));
+        }
+        format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
     };
     let cause = |(manager, path): &(String, String)| json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": path});
     StatusError::apply_conflict(message, conflicts.iter().map(cause).collect())

@@ -214,6 +214,7 @@ fn entry(field: Field, wire: Wire<'_>, depth: usize) -> Option<(String, Value)> 
 }
 
 /// The JSON of a value: the outer absence is a value that does not read, the inner one a time that is not set.
+#[expect(clippy::option_option, reason = "both absences are used, and told apart above")]
 fn value(field: Field, wire: Wire<'_>, depth: usize) -> Option<Option<Value>> {
     Some(Some(match (field.type_, wire) {
         ("i", Wire::Number(number)) => json!(number as i64),

@@ -108,7 +108,9 @@ impl<'a> Schema<'a> {
             }
             Value::Array(items) => {
                 if let Some(schema) = self.items() {
-                    items.iter_mut().for_each(|item| schema.complete(item));
+                    for item in items {
+                        schema.complete(item);
+                    }
                 }
             }
             _ => {}
@@ -194,7 +196,7 @@ impl<'a> Schema<'a> {
             Value::Array(many) => many.iter().filter_map(Value::as_str).collect(),
             _ => return None,
         };
-        let fits = |type_: &&str| match **&type_ {
+        let fits = |type_: &&str| match *type_ {
             "string" => value.is_string(),
             "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
             "number" => value.is_number(),

@@ -46,7 +46,7 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
             section.note(&place, "nobody has looked at it yet", "bulkhead run does");
         }
         None => {
-            section.warning(&place, "it has no condition Ready", "see whether Karmada's clusterStatus controller runs")
+            section.warning(&place, "it has no condition Ready", "see whether Karmada's clusterStatus controller runs");
         }
     }
     if cluster.is_terminating() {

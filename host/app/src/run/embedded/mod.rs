@@ -107,7 +107,7 @@ impl EmbeddedArguments {
         let identity = Identity::new(&self.bind_address.ip().to_string(), data.as_deref())?;
         let listener = serve::listen(self.bind_address, identity.port).await?;
         let address = listener.local_addr()?;
-        identity.keep(address.port(), data.as_deref())?;
+        keep_port(address.port(), data.as_deref())?;
         let token = identity.token.clone();
         let served =
             members.iter().map(|(name, member)| (name.clone(), member.server().service_through(member.link())));
@@ -298,12 +298,13 @@ impl Identity {
         }
         Ok(identity)
     }
+}
 
-    fn keep(&self, port: u16, data: Option<&DataDirectory>) -> anyhow::Result<()> {
-        match data {
-            Some(data) => write_private(&data.path().join("identity/port"), &port.to_string()),
-            None => Ok(()),
-        }
+/// Keeps the port for the next time.
+fn keep_port(port: u16, data: Option<&DataDirectory>) -> anyhow::Result<()> {
+    match data {
+        Some(data) => write_private(&data.path().join("identity/port"), &port.to_string()),
+        None => Ok(()),
     }
 }
 
