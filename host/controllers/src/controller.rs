@@ -250,7 +250,7 @@ mod tests {
                 async move { Err(error()) }
             };
             let _ =
-                tokio::time::timeout(Duration::from_secs(60), run(Arc::clone(&queue), 1, reconcile, |_, _| {})).await;
+                tokio::time::timeout(Duration::from_mins(1), run(Arc::clone(&queue), 1, reconcile, |_, _| {})).await;
             attempts.load(Ordering::Relaxed)
         };
         assert_eq!(attempts(|| refused(413, "too large")).await, 1);

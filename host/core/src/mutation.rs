@@ -92,7 +92,7 @@ impl Mutation {
 
 /// Whether this thread makes the mistake.
 #[cfg(not(feature = "mutations"))]
-#[inline(always)]
+#[inline]
 pub const fn on(_: Mutation) -> bool {
     false
 }

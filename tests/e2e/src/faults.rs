@@ -104,14 +104,14 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     let before = replaced(&fs::read_to_string(&log)?);
     federation.hub.replace_certificate().await?;
     federation.client = federation.hub.client().await?;
-    wait::until("it trusts the new certificate", Duration::from_secs(60), async || {
+    wait::until("it trusts the new certificate", Duration::from_mins(1), async || {
         let now = fs::read_to_string(&log).map_err(|error| error.to_string())?;
         if replaced(&now) > before { Ok(()) } else { Err(now.lines().last().unwrap_or_default().to_owned()) }
     })
     .await?;
     let answered = "bulkhead_api_answers_total{server=\"control-plane\",code=\"200\"}";
     let before = federation.metric(1, answered).await?;
-    wait::until("it reads with the new certificate", Duration::from_secs(60), async || {
+    wait::until("it reads with the new certificate", Duration::from_mins(1), async || {
         let now = federation.metric(1, answered).await.map_err(|error| error.to_string())?;
         if now > before { Ok(()) } else { Err(format!("{now} answers")) }
     })

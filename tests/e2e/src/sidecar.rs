@@ -57,7 +57,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
             let process = Process::start_in(&folder, &site.program, &words, folder.join(format!("run-{runs}.log")))?;
             running = Some(process);
             runs += 1;
-            wait::until(&format!("{line} is ready"), Duration::from_secs(60), async || {
+            wait::until(&format!("{line} is ready"), Duration::from_mins(1), async || {
                 let ready = crate::federation::http_get("127.0.0.1:10357", "/readyz").await;
                 let ready = ready.map_err(|error| error.to_string())?;
                 if ready == "ok\n" { Ok(()) } else { Err(ready) }
@@ -71,7 +71,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
     federation.kubectl(&status)?;
     let api: Api<ResourceBinding> = Api::namespaced(federation.client.clone(), "default");
-    wait::until("the task is ended", Duration::from_secs(60), async || {
+    wait::until("the task is ended", Duration::from_mins(1), async || {
         let binding = api.get("till").await.map_err(|error| error.to_string())?;
         let tasks = binding.spec.graceful_eviction_tasks.len();
         if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }

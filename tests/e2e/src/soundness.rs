@@ -105,7 +105,7 @@ pub(crate) async fn roles(site: &Site) -> anyhow::Result<()> {
             let ready = federation.readiness(number).await?;
             ensure!(ready.contains("not ready") && ready.contains(resource), "{mode}: {ready}");
             federation.apply_role(mode)?;
-            wait::until("it is ready with its whole role", Duration::from_secs(60), async || {
+            wait::until("it is ready with its whole role", Duration::from_mins(1), async || {
                 let ready = federation.readiness(number).await.map_err(|error| error.to_string())?;
                 if ready == "ok\n" { Ok(()) } else { Err(ready) }
             })
@@ -126,7 +126,7 @@ pub(crate) async fn roles(site: &Site) -> anyhow::Result<()> {
 /// Waits until a process has said something.
 pub(crate) async fn wait_for_line(federation: &mut Federation<'_>, process: usize, part: &str) -> anyhow::Result<()> {
     let what = format!("process {process} says {part:?}");
-    wait::until(&what, Duration::from_secs(60), async || {
+    wait::until(&what, Duration::from_mins(1), async || {
         let process = federation.processes().get(process).ok_or("there is no such process")?;
         let said = std::fs::read_to_string(process.log()).map_err(|error| error.to_string())?;
         if said.contains(part) { Ok(()) } else { Err(said.lines().last().unwrap_or_default().to_owned()) }

@@ -102,7 +102,7 @@ fn process(text: &mut String, told: &Told) -> Result {
     family(text, "bulkhead_certificate_end_timestamp_seconds", help, "gauge")?;
     for (certificate, ends) in &told.certificates {
         let ends = ends.as_millis() / 1000;
-        writeln!(text, "bulkhead_certificate_end_timestamp_seconds{{certificate={certificate:?}}} {}", ends)?;
+        writeln!(text, "bulkhead_certificate_end_timestamp_seconds{{certificate={certificate:?}}} {ends}")?;
     }
     Ok(())
 }

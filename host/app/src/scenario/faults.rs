@@ -221,7 +221,7 @@ impl FaultSpec {
     pub fn describe(&self) -> String {
         let code = self.code.map(|code| format!(" {code}")).unwrap_or_default();
         let about = [&self.resource, &self.cluster, &self.peer].into_iter().flatten();
-        let about: String = about.map(|name| format!(" {name}")).collect();
+        let about: String = about.flat_map(|name| [" ", name]).collect();
         let after = self.after.map(|count| format!(" after {count} writes")).unwrap_or_default();
         let by = self.by.map(|time| format!(" by {time}")).unwrap_or_default();
         let lasts = self.for_.map(|time| format!(" for {time}")).unwrap_or_default();

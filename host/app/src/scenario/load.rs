@@ -295,12 +295,12 @@ impl Loader<'_> {
         }
         let (name, component) = (manifest.name.clone(), manifest.wasm.is_some());
         let (folder, files) = (self.folder.clone(), &self.files);
-        let found = manifest.find(|file| match files.get(file) {
-            Some(text) => (file.to_owned(), Ok(text.clone().into_bytes())),
-            None => {
-                let path = folder.join(file);
-                (path.display().to_string(), std::fs::read(&path))
+        let found = manifest.find(|file| {
+            if let Some(text) = files.get(file) {
+                return (file.to_owned(), Ok(text.clone().into_bytes()));
             }
+            let path = folder.join(file);
+            (path.display().to_string(), std::fs::read(&path))
         });
         let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
         let told = |problem: ManifestProblem| match problem.stage {

@@ -195,8 +195,9 @@ impl Federation {
         let kinds = Kinds::new(hub.client());
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
-        let (witness, _tasks) = (None, tasks);
-        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, skew, witness, _tasks };
+        let witness = None;
+        let mut federation =
+            Self { clock, hub, members, manager, context, kinds, composition, skew, witness, _tasks: tasks };
         federation.join(scenario).await?;
         if scenario.witness {
             federation.witness = Some(Witness::start(&federation));

@@ -372,7 +372,9 @@ impl Play<'_> {
         assumptions.assume(binding, &moved, self.start);
         for (cluster, workloads) in assumptions.by_cluster(self.start) {
             let there = self.assumed.entry(cluster).or_default();
-            workloads.into_iter().for_each(|workload| add(there, workload));
+            for workload in workloads {
+                add(there, workload);
+            }
         }
         self.changed = now;
         let (at_ms, key) = (millis(now), binding.key());

@@ -139,17 +139,6 @@ impl TaintManager {
         }
     }
 
-    fn plan<B: Binding>(&self, binding: &B, view: &View, settings: Settings) -> FailbackPlan {
-        failback::decide(FailbackSnapshot {
-            binding: &binding.to_model(),
-            clusters: &view.clusters,
-            stable: &view.stable,
-            pauses: &view.pauses,
-            window_s: settings.window_s,
-            now: view.now,
-        })
-    }
-
     /// Puts into the queue what may set out, the most important first, and no more than may be on the way.
     async fn scan_homes(&self, settings: Settings) {
         let view = self.view();
@@ -184,7 +173,7 @@ impl TaintManager {
                 let cluster = cluster.to_owned();
                 Eviction { cluster, binding: key.clone(), cause: Cause::Failback }
             };
-            match self.plan(&*binding, view, settings) {
+            match plan_of(&*binding, view, settings) {
                 FailbackPlan::Rest => {}
                 FailbackPlan::Forget(_) => self.forget(&*binding).await,
                 // That a home is not well, or a move not over, is on record already.
@@ -243,7 +232,7 @@ impl TaintManager {
         let Some(settings) = self.failback.settings else { return Judged::Unneeded };
         let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };
         let (view, asking) = (self.view(), self.context.asking_nobody());
-        let plan = self.plan(&*binding, &view, settings);
+        let plan = plan_of(&*binding, &view, settings);
         let FailbackPlan::Return(back) = &plan else { return Judged::Unneeded };
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
@@ -272,4 +261,15 @@ impl TaintManager {
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
         Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
     }
+}
+
+fn plan_of<B: Binding>(binding: &B, view: &View, settings: Settings) -> FailbackPlan {
+    failback::decide(FailbackSnapshot {
+        binding: &binding.to_model(),
+        clusters: &view.clusters,
+        stable: &view.stable,
+        pauses: &view.pauses,
+        window_s: settings.window_s,
+        now: view.now,
+    })
 }

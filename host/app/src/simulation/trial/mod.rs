@@ -286,7 +286,7 @@ fn trial(draft: &Draft, options: &TrialOptions, index: u64) -> anyhow::Result<Ou
         Err(error) if matches!(options.base, Base::Random(_)) => return Ok(Outcome::unable(&error)),
         outcome => outcome?,
     };
-    let twice = options.always_twice || index % TWICE == 0;
+    let twice = options.always_twice || index.is_multiple_of(TWICE);
     if twice && outcome.violations.is_empty() && attempt(draft, &options.engines)?.told != outcome.told {
         let seen = "the same seed gave other decisions the second time".to_owned();
         outcome.violations.push(Violation { invariant: "S8", at_ms: 0, seen });
