@@ -122,6 +122,9 @@ fn merge_list(field: &str, target: &mut Value, elements: Vec<Value>) {
         *list = elements;
         return;
     };
+    let named = |element: &Value| element.get(key).cloned().unwrap_or_default();
+    let before: Vec<Value> = list.iter().map(named).collect();
+    let mut changed = Vec::new();
     for element in elements {
         let directive = element["$patch"].as_str().map(str::to_owned);
         let position = list.iter().position(|known| known.get(key) == element.get(key));
@@ -131,9 +134,32 @@ fn merge_list(field: &str, target: &mut Value, elements: Vec<Value>) {
                 list.remove(position);
             }
             (Some("delete"), None) => {}
-            (_, Some(position)) => strategic_merge(&mut list[position], element),
-            (_, None) => list.push(element),
+            (_, Some(position)) => {
+                let mut merged = list.remove(position);
+                strategic_merge(&mut merged, element);
+                changed.push(merged);
+            }
+            (_, None) => changed.push(element),
         }
+    }
+    *list = in_order(std::mem::take(list), changed, |element| before.iter().position(|name| *name == named(element)));
+}
+
+/// Two lists as one: an element that stays as it was comes first only if both were there before, and it before the other
+/// (Kubernetes: `strategicpatch.mergeSortedSlice`).
+fn in_order(kept: Vec<Value>, changed: Vec<Value>, place: impl Fn(&Value) -> Option<usize>) -> Vec<Value> {
+    let (mut kept, mut changed) = (kept.into_iter().peekable(), changed.into_iter().peekable());
+    let mut all = Vec::new();
+    loop {
+        let is_kept = match (kept.peek(), changed.peek()) {
+            (None, None) => return all,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(kept), Some(changed)) => {
+                place(kept).zip(place(changed)).is_some_and(|(kept, changed)| kept < changed)
+            }
+        };
+        all.extend(if is_kept { kept.next() } else { changed.next() });
     }
 }
 
@@ -149,7 +175,12 @@ mod tests {
             (
                 json!({"containers": [{"name": "a", "image": "a:1"}, {"name": "b"}]}),
                 json!({"containers": [{"name": "a", "image": "a:2"}, {"name": "c"}]}),
-                json!({"containers": [{"name": "a", "image": "a:2"}, {"name": "b"}, {"name": "c"}]}),
+                json!({"containers": [{"name": "a", "image": "a:2"}, {"name": "c"}, {"name": "b"}]}),
+            ),
+            (
+                json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+                json!({"containers": [{"name": "b", "image": "b:2"}]}),
+                json!({"containers": [{"name": "a"}, {"name": "b", "image": "b:2"}]}),
             ),
             (
                 json!({"containers": [{"name": "a"}, {"name": "b"}]}),

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use self::file::{Field, Place};
 pub(crate) use self::print::{Command as ConfigCommand, run};
+use crate::run;
 use crate::run::settings::{LIST, MAP, Settings};
 
 /// Name of the argument that names a file.
@@ -117,7 +118,9 @@ fn at_depth(command: &Command, matches: &Result<ArgMatches, clap::Error>, depth:
         let Some(found) = chosen.find_subcommand(name) else { break };
         (chosen, level) = (found, Some(inner));
     }
-    chosen.get_arguments().filter(|argument| argument.get_long().is_some()).cloned().collect()
+    // What is tried out on one machine is not configured.
+    let of_file = |argument: &&Arg| argument.get_long().is_some() && argument.get_help_heading() != Some(run::EMBEDDED);
+    chosen.get_arguments().filter(of_file).cloned().collect()
 }
 
 /// A field as a word of a command line.

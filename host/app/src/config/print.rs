@@ -81,7 +81,8 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
     let flags = serde_json::to_value(Settings::from_arg_matches(matches)?.flags()?)?;
     let command = <run::Arguments as Args>::augment_args(clap::Command::new("run"));
     let mut found = Vec::new();
-    for argument in command.get_arguments().filter(|argument| argument.get_id() != CONFIG) {
+    let of_file = |argument: &&Arg| argument.get_id() != CONFIG && argument.get_help_heading() != Some(run::EMBEDDED);
+    for argument in command.get_arguments().filter(of_file) {
         let name = argument.get_long().context("an argument without a name")?.to_owned();
         let value = match flags.get(&name) {
             Some(setting) => setting.clone(),

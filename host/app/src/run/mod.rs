@@ -29,6 +29,7 @@ use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
 
+pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
 use self::leader::{Candidate, Election};

@@ -133,6 +133,11 @@ fn service() -> Vec<(&'static str, i64, Rule)> {
         ("External-IP", 0, |object, _| {
             let balanced = array(object, "/status/loadBalancer/ingress").iter();
             let balanced = balanced.filter_map(|point| point["ip"].as_str().or_else(|| point["hostname"].as_str()));
+            if let Some(name) =
+                object["spec"]["externalName"].as_str().filter(|_| object["spec"]["type"] == "ExternalName")
+            {
+                return json!(name);
+            }
             let given = array(object, "/spec/externalIPs").iter().filter_map(Value::as_str);
             let all: Vec<String> = balanced.chain(given).map(str::to_owned).collect();
             if all.is_empty() && object["spec"]["type"] == "LoadBalancer" { json!("<pending>") } else { listed(all) }

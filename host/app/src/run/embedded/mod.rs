@@ -48,8 +48,11 @@ const SYNC: Duration = Duration::from_secs(1);
 /// Years that a self-made certificate is good for.
 const CERTIFICATE_YEARS: i16 = 10;
 
+/// What its arguments stand under in the help.
+pub(crate) const HEADING: &str = "Embedded control plane";
+
 #[derive(Args)]
-#[command(next_help_heading = "Embedded control plane")]
+#[command(next_help_heading = HEADING)]
 pub(super) struct EmbeddedArguments {
     /// Run the control plane and simulated members in this process as well, for kubectl on this machine.
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "webhook_bind_address"])]
