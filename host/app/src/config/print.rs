@@ -133,6 +133,9 @@ fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
             Value::Array(_) | Value::Object(_) => format!("{name}: {value}"),
             _ => format!("{name}: {}", serde_saphyr::to_string(value)?.trim_end()),
         };
+        // What is a default may not stand beside what is given: a bound of the journal without a journal.
+        let is_comment = matches!(origin, Origin::Default) && !value.is_null();
+        let line = if is_comment { format!("# {line}") } else { line };
         writeln!(text, "{line:<ORIGIN_COLUMN$} # {origin}")?;
     }
     Ok(text)
@@ -181,7 +184,8 @@ mod tests {
         let differ: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).collect();
         assert_eq!(differ.len(), 1, "{differ:?}");
         let line = |name: &str| again.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-        assert!(line("mode:").ends_with(&format!("# {}:3", file.display())), "{again}");
+        let at = first.lines().position(|line| line.starts_with("mode:")).unwrap() + 1;
+        assert!(line("mode:").ends_with(&format!("# {}:{at}", file.display())), "{again}");
         assert!(line("kube-api-qps:").ends_with("# flag") && line("# journal:").ends_with("# default"), "{again}");
     }
 }

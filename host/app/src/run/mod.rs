@@ -60,9 +60,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    #[command(flatten)]
-    embedded: embedded::EmbeddedArguments,
-
     /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
     /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
     /// Several go together, such as `interpret,finish`.
@@ -104,6 +101,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     settings: Settings,
+
+    // Last, because clap gives its heading to all that follows.
+    #[command(flatten)]
+    embedded: embedded::EmbeddedArguments,
 }
 
 #[derive(Args)]
