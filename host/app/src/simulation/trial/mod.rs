@@ -4,8 +4,8 @@
 //! for timers to run out; then the promises of the liveness kind are looked at. What breaks one is made smaller and
 //! written to a file that `bulkhead simulate` runs as it is.
 //!
-//! Start reading at [`draft`], the form that trials have; what goes wrong is in [`generate`], federations are made in
-//! [`random`].
+//! Start reading at `draft`, the form that trials have; what goes wrong is in `generate`, federations are made in
+//! `random`.
 
 mod dice;
 mod draft;
