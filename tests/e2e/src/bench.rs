@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use serde_json::json;
 
 use crate::federation::{Federation, Plan, Site};
-use crate::wait;
+use crate::{storm, wait};
 
 /// How long each part may take.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -37,7 +37,8 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
     let started = Instant::now();
     for number in 0..deployments {
-        api.create(&PostParams::default(), &serde_json::from_value(deployment(number))?).await?;
+        let deployment = storm::deployment(number, 3, &json!({"requests": {"cpu": "10m"}}));
+        api.create(&PostParams::default(), &serde_json::from_value(deployment)?).await?;
     }
     let all = async |moved: bool| check(&federation.client, deployments, moved).await;
     wait::until("everything is healthy on both members", LIMIT, async || all(false).await).await?;
@@ -120,23 +121,6 @@ async fn counts(client: &Client) -> anyhow::Result<Counts> {
         }
     }
     Ok(counts)
-}
-
-fn deployment(number: usize) -> serde_json::Value {
-    let name = format!("app-{number}");
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default", "labels": {"storm": "yes"}},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "app", "image": "nginx", "resources": {"requests": {"cpu": "10m"}}}]},
-            },
-        },
-    })
 }
 
 fn policy() -> serde_json::Value {

@@ -26,7 +26,7 @@ pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> 
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
     let api: Api<Deployment> = Api::namespaced(federation.client.clone(), "default");
     for number in 0..deployments {
-        api.create(&PostParams::default(), &serde_json::from_value(deployment(number))?).await?;
+        api.create(&PostParams::default(), &serde_json::from_value(deployment(number, 1, &json!({})))?).await?;
     }
     everything_on(&federation.client, deployments, "member1").await
 }
@@ -143,18 +143,19 @@ impl Seen {
     }
 }
 
-fn deployment(number: usize) -> serde_json::Value {
+/// A Deployment of a storm.
+pub(crate) fn deployment(number: usize, replicas: u32, resources: &serde_json::Value) -> serde_json::Value {
     let name = format!("app-{number}");
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": "default", "labels": {"storm": "yes"}},
         "spec": {
-            "replicas": 1,
+            "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "app", "image": "nginx"}]},
+                "spec": {"containers": [{"name": "app", "image": "nginx", "resources": resources}]},
             },
         },
     })

@@ -235,7 +235,10 @@ impl TaintManager {
     fn eviction_score<B: Binding>(&self, binding: &B, cluster: &str) -> i64 {
         let context = &self.context;
         let policies = context.registry.eviction_order();
-        let Some(source) = context.stores.cluster(cluster).filter(|_| !policies.members().is_empty()) else { return 0 };
+        if policies.members().is_empty() {
+            return 0;
+        }
+        let Some(source) = context.stores.cluster(cluster) else { return 0 };
         let (source, now) = (Arc::new(source.to_model()), context.clock.now());
         let (score, remarks) = combine::eviction_order(&policies, &binding.to_model(), &source, now);
         context.record_remarks(NAME, &subject(binding), Some(cluster), &remarks);

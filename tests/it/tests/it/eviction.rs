@@ -1,16 +1,6 @@
 //! The eviction queue in whole federations: pace, brake, pre-check, order, pause, recovery.
 
-use crate::support::{Folder, assert_held, run};
-
-const TAINT_POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: not-ready-clusters}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
-  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
-";
+use crate::support::{Folder, TAINT_POLICY, assert_held, run};
 
 /// Deployments `app-1` … of one replica each that may run on every cluster, and begin on member1.
 const APPS: &str = "\

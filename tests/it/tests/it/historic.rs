@@ -1,17 +1,7 @@
 //! Bugs that Karmada had, each with the number of its issue there. Others have their case beside the rule that they
 //! are about; `cargo test karmada_` runs all of them.
 
-use crate::support::{Folder, assert_held, run};
-
-const TAINT_POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: not-ready-clusters}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
-  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
-";
+use crate::support::{Folder, TAINT_POLICY, assert_held, run};
 
 /// Deployments with so many replicas; `placement` is that of their policies.
 fn apps(replicas: u32, placement: &str) -> String {

@@ -8,17 +8,7 @@ use bulkhead::what_if::{Answer, Question, load, play};
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use serde_json::json;
 
-use crate::support::{Folder, engines};
-
-const TAINT_POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: not-ready-clusters}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
-  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
-";
+use crate::support::{Folder, TAINT_POLICY, engines};
 
 /// A list of clusters, as `kubectl get clusters -o yaml` prints it.
 fn clusters(count: usize) -> String {
