@@ -176,8 +176,10 @@ impl<K: Ord + Clone> Lanes<K> {
 
     /// When something that waits will be ready next.
     pub(super) fn next_flush(&self) -> Option<Instant> {
+        // A tick that is behind us let in what was due then; what came later waits for the next one.
         let tick_from = |at: Instant, every: Duration| {
-            let ticks = (at - self.start).as_nanos().div_ceil(every.as_nanos());
+            let ahead = at.max(self.flushed_until + Duration::from_nanos(1));
+            let ticks = (ahead - self.start).as_nanos().div_ceil(every.as_nanos());
             self.start + every * u32::try_from(ticks).unwrap_or(u32::MAX)
         };
         let backing_off = self.backing_off.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
@@ -393,6 +395,19 @@ mod tests {
         test.push("a", 0, 30_000);
         test.fail(30_000);
         assert_eq!(test.lanes.next_flush(), Some(test.at(31_000)));
+    }
+
+    #[test]
+    fn a_failure_that_comes_when_its_back_off_is_over_waits_for_the_next_tick() {
+        let mut test = Test::new();
+        test.push("a", 0, 0);
+        let item = test.pop(0).unwrap();
+        assert_eq!(test.drain(1_000), [""; 0], "the tick passes while the binding is worked on");
+        test.lanes.back_off(item.clone());
+        test.done(item, 1_200);
+        assert_eq!(test.lanes.next_flush(), Some(test.at(2_000)), "not a time that has passed");
+        assert_eq!(test.drain(1_999), [""; 0]);
+        assert_eq!(test.drain(2_000), ["a"]);
     }
 
     #[test]
