@@ -1,8 +1,8 @@
-//! Configuration files: the arguments of `bulkhead run`, written down.
+//! Configuration files: the arguments of `bulkhead run` or `bulkhead agent`, written down.
 //!
 //! There is no list of options here. A field of a file is an argument by its name, its value is read by that argument's
-//! own parser, and what the file says is put before what the command line says; so whatever `run` accepts, a file can
-//! hold. Start reading at [`parse`].
+//! own parser, and what the file says is put before what the command line says; so whatever the command accepts, a file
+//! can hold. Start reading at [`parse`].
 
 mod file;
 mod print;
@@ -154,7 +154,7 @@ fn unknown(name: &str, arguments: &[Arg]) -> String {
     let nearest = names.map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|(a, _), (b, _)| a.total_cmp(b));
     match nearest {
         Some((likeness, nearest)) if likeness >= LIKENESS_MIN => format!("there is no such field; is {nearest} meant?"),
-        _ => "there is no such field; `bulkhead run --help` names those that there are, without the hyphens".to_owned(),
+        _ => "there is no such field; `--help` of the command names those that there are, without the hyphens".to_owned(),
     }
 }
 
@@ -243,6 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_takes_a_file_with_what_it_accepts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("agent.yaml");
+        let parsed = |text: &str| {
+            fs::write(&file, format!("{HEAD}{text}")).unwrap();
+            let words = ["bulkhead", "agent", "--config"].map(OsString::from);
+            let words: Vec<_> = words.into_iter().chain([file.clone().into_os_string()]).collect();
+            parse(&crate::Arguments::command(), &words).map_err(|error| error.to_string())
+        };
+        let given = parsed("cluster-name: member1\ncluster-status-update-frequency: 5s\n").unwrap();
+        assert_eq!(raw(&given, "cluster_name"), ["member1"]);
+        let error = parsed("cluster-name: member1\nmode: evict\n").map(drop).unwrap_err();
+        assert!(error.contains("agent.yaml:4: mode: there is no such field"), "{error}");
+    }
+
+    #[test]
     fn what_one_field_requires_may_stand_in_either_place() {
         let folder = tempfile::tempdir().unwrap();
         given(folder.path(), "journal: j\n", &["--journal-bytes-max=1000000"]).unwrap();
@@ -262,7 +278,7 @@ mod tests {
             "\nresource-evicton-rate: 1\n",
             "4: resource-evicton-rate: there is no such field; is resource-eviction-rate meant?",
         );
-        check("colour: red\n", "3: colour: there is no such field; `bulkhead run --help`");
+        check("colour: red\n", "3: colour: there is no such field; `--help` of the command");
         check("mode: everything\n", "3: mode: there are all, evict");
         check("resource-eviction-rate: fast\n", "3: resource-eviction-rate: must be a number");
         check("resource-eviction-rate: -1\n", "3: resource-eviction-rate: must be 0 (stop)");

@@ -14,6 +14,7 @@ use super::endpoint::{self, State};
 use super::federation::{Federation, Parts};
 use super::settings::Settings;
 use super::{DRAIN, hub, interrupted, say, until_stopped};
+use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
 /// Run the agent of a Pull member: applies its Works, reports status and health, and renews its Lease.
@@ -21,6 +22,11 @@ use crate::engines::EngineArguments;
 /// One agent runs per member; where it runs twice, both do the same and the API servers' versions keep them apart.
 #[derive(Args)]
 pub(crate) struct AgentArguments {
+    /// File with any of these arguments, by their names: apiVersion bulkhead.dev/v1alpha1, kind
+    /// BulkheadConfiguration. What is given on the command line wins over it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<ConfigFile>,
+
     /// Name of the member, as it joined.
     #[arg(long, value_name = "NAME")]
     cluster_name: String,
