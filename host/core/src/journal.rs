@@ -136,6 +136,36 @@ impl Decision {
         Self::ShadowDiverged,
         Self::PluginsChanged,
     ];
+
+    /// Whether it changes where something runs, or keeps that from changing. The rest follows from such decisions, or
+    /// leads to them.
+    pub const fn is_about_place(self) -> bool {
+        match self {
+            Self::Scheduled
+            | Self::NotScheduled
+            | Self::Tainted
+            | Self::Untainted
+            | Self::Evicted
+            | Self::EvictionsWait
+            | Self::EvictionsResumed
+            | Self::Held
+            | Self::Released
+            | Self::CalledOff
+            | Self::PluginFault => true,
+            Self::Bound
+            | Self::Unbound
+            | Self::Dispatched
+            | Self::Withdrawn
+            | Self::Applied
+            | Self::Removed
+            | Self::RemovalWaits
+            | Self::ReadyChanged
+            | Self::Tolerated
+            | Self::HealthChanged
+            | Self::ShadowDiverged
+            | Self::PluginsChanged => false,
+        }
+    }
 }
 
 /// The version of an object that a decision was made from.

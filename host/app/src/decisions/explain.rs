@@ -37,22 +37,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// What moves a workload, or keeps it from moving.
+/// What moves a workload, or keeps it from moving, for now or for ever.
 fn matters(stored: &Stored) -> bool {
-    use Decision as D;
-    matches!(
-        stored.record.entry.decision,
-        D::Scheduled
-            | D::NotScheduled
-            | D::Tainted
-            | D::Untainted
-            | D::Tolerated
-            | D::Evicted
-            | D::EvictionsWait
-            | D::EvictionsResumed
-            | D::Held
-            | D::Released
-            | D::CalledOff
-            | D::PluginFault
-    )
+    let decision = stored.record.entry.decision;
+    decision.is_about_place() || decision == Decision::Tolerated
 }

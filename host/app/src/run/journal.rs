@@ -99,46 +99,16 @@ struct Logged(Arc<Writer>);
 impl Sink for Logged {
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
         self.0.keep(record, case);
-        if is_weighty(record.entry.decision) {
-            let entry = &record.entry;
+        let (entry, decision) = (&record.entry, record.entry.decision);
+        if decision.is_about_place() || decision == Decision::PluginsChanged {
             let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
             let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
-            let (decision, subject, reason) = (entry.decision, &entry.subject, &entry.because.reason);
+            let (subject, reason) = (&entry.subject, &entry.because.reason);
             say(&format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.id));
         }
     }
 
     fn abandon(&self, id: u64) {
         self.0.abandon(id);
-    }
-}
-
-/// What changes where something runs, or keeps it from changing.
-fn is_weighty(decision: Decision) -> bool {
-    use Decision as D;
-    match decision {
-        D::Scheduled
-        | D::NotScheduled
-        | D::Tainted
-        | D::Untainted
-        | D::Evicted
-        | D::EvictionsWait
-        | D::EvictionsResumed
-        | D::Held
-        | D::Released
-        | D::CalledOff
-        | D::PluginFault
-        | D::PluginsChanged => true,
-        D::Bound
-        | D::Unbound
-        | D::Dispatched
-        | D::Withdrawn
-        | D::Applied
-        | D::Removed
-        | D::RemovalWaits
-        | D::ReadyChanged
-        | D::Tolerated
-        | D::HealthChanged
-        | D::ShadowDiverged => false,
     }
 }
