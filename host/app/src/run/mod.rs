@@ -44,6 +44,8 @@ use crate::engines::EngineArguments;
 const FAILED: u8 = 1;
 /// How long work in flight may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
+/// How long threads may take to end after that.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How soon what the control plane refused is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -142,11 +144,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Runs on all cores until it ends; an error is the last line of the log.
 fn until_stopped(serving: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
-    let outcome = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")
-        .and_then(|runtime| runtime.block_on(serving));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime");
+    let outcome = runtime.and_then(|runtime| {
+        let outcome = runtime.block_on(serving);
+        // What may be written is written. A thread that is busy with something else must not keep the process alive.
+        runtime.shutdown_timeout(LAST_WORDS);
+        outcome
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
