@@ -33,6 +33,10 @@ const CLOCK_SKEW_S: i64 = 60;
 /// After how long eviction checks are asked again of which one did not answer, in milliseconds.
 const FAULT_RECHECK_MS: i64 = 10_000;
 
+/// After how long eviction checks are asked again that hold and do not say when to ask, in milliseconds: what they hold
+/// for may end without a change of the binding.
+const HELD_RECHECK_MS: i64 = 60_000;
+
 /// What ends a task whose grace period is over although no healthy copy replaces the old one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -238,9 +242,7 @@ impl Round<'_> {
         if left_ms < i64::MAX {
             self.again(left_ms);
         }
-        if let Some(recheck_after_s) = outcome.recheck_after_s {
-            self.again(i64::from(recheck_after_s) * 1000);
-        }
+        self.again(outcome.recheck_after_s.map_or(HELD_RECHECK_MS, |after_s| i64::from(after_s) * 1000));
         End::Held(outcome.because)
     }
 

@@ -301,14 +301,15 @@ fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
 }
 
 #[test]
-fn it_looks_again_when_a_grace_period_ends() {
+fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     let check = |task: Value, now_s: i64, expected: Option<i64>| {
         let binding = binding(elsewhere(), true, "True", &task);
         let options = FinishOptions::default();
         let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(now_s) }, &policies(hold));
         assert_eq!(plan.again_after_ms, expected, "{task}");
     };
-    check(json!({}), 100, Some(500_001));
+    check(json!({}), 100, Some(60_001));
+    check(json!({}), 580, Some(20_001));
     check(json!({"gracePeriodSeconds": 30}), 10, Some(20_001));
     check(json!({"creationTimestamp": null}), 10, Some(600_001));
     check(json!({"suppressDeletion": true}), 10, None);
