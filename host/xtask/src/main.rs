@@ -29,7 +29,7 @@ enum Task {
     Test,
     /// Run Bulkhead on real Kubernetes control planes; needs Go and kubectl.
     E2e {
-        /// `run [NAME]` for the scenarios with such a name, or `bench`.
+        /// `run [NAME]` for the scenarios with such a name, `bench` or `idle` to measure.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

@@ -6,10 +6,12 @@ mod bench;
 mod control_plane;
 mod faults;
 mod federation;
+mod idle;
 mod kubectl;
 mod modes;
 mod process;
 mod proxy;
+mod requests;
 mod scenarios;
 mod servers;
 mod sidecar;
@@ -52,6 +54,12 @@ enum Task {
         #[arg(long, default_value_t = 300)]
         deployments: usize,
     },
+    /// Measure what it takes to do nothing.
+    Idle {
+        /// How many bindings.
+        #[arg(long, default_value_t = 5000)]
+        bindings: usize,
+    },
 }
 
 #[tokio::main]
@@ -72,6 +80,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     let site = federation::Site { servers, program, root: arguments.root };
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
+        Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
         Task::Run { filter } => {
             let mut failed = 0;
             let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();

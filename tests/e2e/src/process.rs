@@ -3,9 +3,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// The unit of times in `/proc`, whatever the kernel's own.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// A program that runs. It is killed when this is dropped.
 pub(crate) struct Process {
@@ -51,6 +55,20 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// The time that it has spent on a core, and the memory that it has resident, in bytes.
+    pub(crate) fn usage(&self) -> anyhow::Result<(Duration, u64)> {
+        let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let read = |file: &str| std::fs::read_to_string(folder.join(file)).context("reading what the process used");
+        let stat = read("stat")?;
+        // The name in parentheses may have spaces; user and system time are the 14th and 15th field of the line.
+        let fields = stat.rsplit_once(')').context("stat has no name")?.1.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        let status = read("status")?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("status has no VmRSS")?;
+        let kib: u64 = resident.trim().trim_end_matches(" kB").parse().context("VmRSS is a number")?;
+        Ok((Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND), kib * 1024))
     }
 
     /// Whether it ended by itself.

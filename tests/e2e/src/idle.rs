@@ -1,0 +1,81 @@
+//! What Bulkhead costs while nothing happens: many bindings, all of them well, and a minute of it.
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::federation::{Federation, Plan, Site};
+use crate::requests::Writes;
+use crate::wait;
+
+/// How long the bindings may take to come about.
+const LIMIT: Duration = Duration::from_mins(20);
+/// For how long nothing must have been written to them before the measurement begins.
+const QUIET: Duration = Duration::from_secs(15);
+/// How long the measurement takes.
+const TIME: Duration = Duration::from_mins(1);
+/// Objects that are created at the same time.
+const CREATORS: usize = 8;
+/// What is written for bindings.
+const FEDERATED: &[&str] = &["resourcebindings", "works", "configmaps"];
+
+/// Default settings but for the scheduler's budget, so that it is idle soon.
+const SETTINGS: &[&str] = &["--feature-gates=Failover=true", "--kube-api-qps=400", "--kube-api-burst=800"];
+
+/// Makes the bindings and prints what a minute without changes took.
+pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
+    let plan = Plan { settings: SETTINGS, ..Plan::default() };
+    let mut federation = Box::pin(Federation::start(site, "idle", plan)).await?;
+    federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
+    let api: Api<ConfigMap> = Api::namespaced(federation.client.clone(), "default");
+    let created = stream::iter(0..bindings).map(|number| {
+        let api = api.clone();
+        async move {
+            let object = json!({"metadata": {"name": format!("c-{number}"), "labels": {"idle": "yes"}}, "data": {"a": "b"}});
+            api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+            anyhow::Ok(())
+        }
+    });
+    created.buffer_unordered(CREATORS).try_collect::<()>().await?;
+    let client = federation.client.clone();
+    let (mut seen, mut since) = (Writes::of(&client).await?.total(FEDERATED), Instant::now());
+    wait::until("nothing is written any more", LIMIT, async || {
+        let now = Writes::of(&client).await.map_err(|error| error.to_string())?.total(FEDERATED);
+        if now > seen {
+            (seen, since) = (now, Instant::now());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if since.elapsed() >= QUIET { Ok(()) } else { Err(format!("{now} writes so far")) }
+    })
+    .await?;
+    println!("writes until all {bindings} bindings rest: {:.1} for each", seen / bindings as f64);
+    let usage = |federation: &mut Federation<'_>| federation.processes()[0].usage();
+    let (before, (spent_before, _)) = (Writes::of(&client).await?, usage(&mut federation)?);
+    tokio::time::sleep(TIME).await;
+    let (writes, (spent, resident)) = (Writes::of(&client).await?.since(&before), usage(&mut federation)?);
+    let share = 100.0 * (spent - spent_before).as_secs_f64() / TIME.as_secs_f64();
+    println!("idle with {bindings} bindings: {share:.2} % of a core, {:.0} MB resident", resident as f64 / 1e6);
+    println!("write requests to the hub in {} s, by whomever:", TIME.as_secs());
+    for (resource, count) in writes.by_resource() {
+        println!("  {resource}: {count:.0}");
+    }
+    Ok(())
+}
+
+fn policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "idle", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"idle": "yes"}},
+            }],
+            "placement": {"clusterAffinity": {"clusterNames": ["member2"]}},
+        },
+    })
+}
