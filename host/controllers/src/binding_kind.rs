@@ -24,6 +24,31 @@ pub(crate) trait Binding: AnyBinding {
         let namespace = binding.meta().namespace.as_deref().unwrap_or_default();
         Writer { store: Self::store(&context.stores), api: Self::api(context.hub.clone(), namespace) }
     }
+
+    /// Changes the status of a binding as [`Writer::update_status`] does, and if there is anything to write, what the
+    /// scheduler has still to say goes along.
+    fn write_status(
+        context: &Context,
+        known: &Self,
+        mut change: impl FnMut(&mut Self) -> bool + Send,
+    ) -> impl Future<Output = Result<Option<Self>, Error>> + Send {
+        async move {
+            let (key, mut taken) = (Key::of(known), None);
+            let change = |binding: &mut Self| {
+                let changed = change(binding);
+                taken = context.observations.get(&key).filter(|_| changed);
+                if let Some(observation) = taken {
+                    observation.put_into(binding.status_mut());
+                }
+                changed
+            };
+            let written = Self::writer(context, known).update_status(known, change).await?;
+            if let Some(taken) = taken {
+                context.observations.done(&key, taken);
+            }
+            Ok(written)
+        }
+    }
 }
 
 impl Binding for ResourceBinding {

@@ -86,14 +86,14 @@ impl Reconcile for BindingStatus {
             status.aggregated_status.clone_from(&items);
             changed
         };
-        let is_detail = !report::changes_health(&binding.status().aggregated_status, &items);
+        let is_detail = !report::becomes_healthy(&binding.status().aggregated_status, &items);
         if is_detail
             && change(&mut B::clone(&binding))
             && let Some(wait) = self.pace.wait(&key)
         {
             return Ok(Action::After(wait));
         }
-        B::writer(context, &binding).update_status(&binding, change).await?;
+        B::write_status(context, &binding, change).await?;
         self.pace.done(&key);
         self.write_template(&*binding, &items).await?;
         Ok(Action::Wait)

@@ -1,6 +1,6 @@
 //! Probes of member clusters → Cluster status (Karmada: `cluster_status_controller.go`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Cluster;
@@ -28,9 +28,15 @@ const WORKERS: usize = 5;
 /// How long a probe may take: a server that accepts connections and says nothing is not reachable.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// How often all clusters are probed out of turn at most.
+const LOOK_AROUND_PAUSE: Duration = Duration::from_secs(5);
+
 struct ClusterStatusController {
     context: Context,
+    queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
+    /// When all clusters were probed out of turn last.
+    looked_around: Mutex<Option<Instant>>,
     start: Instant,
 }
 
@@ -57,8 +63,18 @@ pub(crate) async fn run(context: Context) {
     });
     let controller = Arc::new(ClusterStatusController {
         context: context.clone(),
+        queue: Arc::clone(&queue),
         debounce: Mutex::default(),
+        looked_around: Mutex::default(),
         start: Instant::now(),
+    });
+    // Who hears that a connection was cut need not wait for the next probe to know since when a cluster is lost.
+    let suspecting = Arc::clone(&controller);
+    let _silence = context.member_objects.subscribe_silence(move |cluster| {
+        if suspecting.debounce().was_ready(cluster) {
+            suspecting.queue.add(Key::new("", cluster));
+            suspecting.look_around();
+        }
     });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
@@ -72,10 +88,27 @@ fn has_finalizer(cluster: &Cluster) -> bool {
 }
 
 impl ClusterStatusController {
+    fn debounce(&self) -> MutexGuard<'_, ReadyDebounce> {
+        self.debounce.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Probes all clusters. The one that is lost may not be the only one, and whether its workloads leave depends on how
+    /// the others are: what fails together is to be known together.
+    fn look_around(&self) {
+        let mut looked_around = self.looked_around.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked_around.is_some_and(|at| at.elapsed() < LOOK_AROUND_PAUSE) {
+            return;
+        }
+        *looked_around = Some(Instant::now());
+        for cluster in self.context.stores.clusters.list().iter().filter(|cluster| self.context.serves(cluster)) {
+            self.queue.add(Key::of(&**cluster));
+        }
+    }
+
     async fn reconcile(&self, key: Key) -> Result<Action, Error> {
         let context = &self.context;
         let Some(cluster) = context.stores.clusters.get(&key) else {
-            self.debounce.lock().unwrap_or_else(PoisonError::into_inner).forget(&key.name);
+            self.debounce().forget(&key.name);
             context.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
         };
@@ -103,6 +136,9 @@ impl ClusterStatusController {
             }
         };
         let probe = probe(&client).await;
+        if probe != Probe::Ready && self.debounce().was_ready(&name) {
+            self.look_around();
+        }
         let ready = self.debounced(cluster, probe.condition(context.clock.now()));
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
             return write_ready(context, NAME, cluster, ready, |_| {}).await;
@@ -130,8 +166,7 @@ impl ClusterStatusController {
         let current = Condition::find(&cluster.status.conditions, "Ready");
         // Thresholds are lengths of time, which a clock that is set forward or back must not change.
         let now = Time::from_millis(i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX));
-        let mut debounce = self.debounce.lock().unwrap_or_else(PoisonError::into_inner);
-        debounce.adjust(&cluster.name_any(), observed, current, thresholds, now)
+        self.debounce().adjust(&cluster.name_any(), observed, current, thresholds, now)
     }
 
     async fn collect(&self, client: &Client, models: &[Value]) -> Collected {

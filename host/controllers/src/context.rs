@@ -29,6 +29,7 @@ use crate::flags::Flags;
 use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
+use crate::observed::Observations;
 use crate::scheduler::WriteBudget;
 use crate::store::{InformerState, Key, Store};
 use crate::webhook::Webhooks;
@@ -89,6 +90,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// How many writes the scheduler may make.
     pub scheduler_budget: Arc<WriteBudget>,
+    /// What the scheduler has still to write about bindings.
+    pub observations: Arc<Observations>,
     /// Accurate estimators, if there are any.
     pub estimators: Option<Arc<EstimatorPool>>,
     /// Key of the binding whose scheduling is explained in the journal, as `namespace/name` or `name`.

@@ -145,6 +145,12 @@ impl Error {
         error.downcast_ref() == Some(&WriteRefused::OnlyReports)
     }
 
+    /// Whether the API server answered that it did not do it. Where it failed, or nobody answered, it may have.
+    pub fn is_refusal(&self) -> bool {
+        let Self::Api { source, .. } = self else { return false };
+        matches!(&**source, kube::Error::Api(status) if (400..500).contains(&status.code))
+    }
+
     /// Whether another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))

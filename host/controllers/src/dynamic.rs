@@ -1,7 +1,7 @@
 //! Objects of any kind: templates in the control plane, and what became of them in member clusters.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
 use kube::api::DynamicObject;
@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::context::{Context, HUB};
 use crate::controller::Error;
+use crate::handlers::Handlers;
 use crate::kinds::{Kinds, ObjectKind};
 use crate::store::{Change, Key, Store, Subscription};
 
@@ -35,11 +36,13 @@ pub(crate) struct Origin {
 }
 
 type ObjectHandler = dyn Fn(&Origin, &Change<'_, DynamicObject>) + Send + Sync;
+type SilenceHandler = dyn Fn(&str) + Send + Sync;
 
 /// Informers for kinds that are named at run time, by API server (a name that the owner chooses) and kind.
 pub struct DynamicStores {
     stores: Mutex<BTreeMap<Origin, Watched>>,
-    handlers: Arc<Mutex<Vec<Weak<ObjectHandler>>>>,
+    handlers: Arc<Handlers<ObjectHandler>>,
+    silence: Arc<Handlers<SilenceHandler>>,
     labels: Option<&'static str>,
     tasks: Tasks,
 }
@@ -53,10 +56,17 @@ struct Watched {
 #[must_use = "the handler is removed when this is dropped"]
 pub(crate) struct ObjectSubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<ObjectHandler>);
 
+/// Keeps a handler registered for as long as it lives.
+#[must_use = "the handler is removed when this is dropped"]
+pub(crate) struct SilenceSubscription(
+    #[expect(dead_code, reason = "held for its reference count")] Arc<SilenceHandler>,
+);
+
 impl DynamicStores {
     /// No informers yet. `labels` restricts them all to what it selects.
     pub fn new(labels: Option<&'static str>) -> Self {
-        Self { stores: Mutex::default(), handlers: Arc::default(), labels, tasks: Tasks::default() }
+        let (handlers, silence) = (Arc::default(), Arc::default());
+        Self { stores: Mutex::default(), handlers, silence, labels, tasks: Tasks::default() }
     }
 
     /// Starts the informer of a kind on an API server unless it runs already.
@@ -80,6 +90,8 @@ impl DynamicStores {
         }
         let store = Store::new();
         let forward = forward(&store, origin.clone(), Arc::clone(&self.handlers));
+        let (silent, silence) = (origin.server.clone(), Arc::clone(&self.silence));
+        store.on_silence(move || silence.call(|handler| handler(&silent)));
         let config =
             self.labels.map_or_else(watcher::Config::default, |labels| watcher::Config::default().labels(labels));
         let api = kube::Api::all_with(client, &known.resource);
@@ -87,6 +99,13 @@ impl DynamicStores {
         stores.insert(origin, Watched { store, _forward: forward });
         self.tasks.spawn(informer);
         Ok(())
+    }
+
+    /// Calls `handler` with the name of an API server whenever an informer gets no answer from it, or its watch is cut.
+    pub(crate) fn subscribe_silence(&self, handler: impl Fn(&str) + Send + Sync + 'static) -> SilenceSubscription {
+        let handler: Arc<SilenceHandler> = Arc::new(handler);
+        self.silence.add(&handler);
+        SilenceSubscription(handler)
     }
 
     /// What is known of a kind on an API server, once its informer was started.
@@ -114,7 +133,7 @@ impl DynamicStores {
                 handler(origin, &Change::Added(&object));
             }
         }
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handler));
+        self.handlers.add(&handler);
         ObjectSubscription(handler)
     }
 }
@@ -122,18 +141,9 @@ impl DynamicStores {
 fn forward(
     store: &Store<DynamicObject>,
     origin: Origin,
-    handlers: Arc<Mutex<Vec<Weak<ObjectHandler>>>>,
+    handlers: Arc<Handlers<ObjectHandler>>,
 ) -> Subscription<DynamicObject> {
-    store.subscribe(move |change| {
-        let handlers: Vec<_> = {
-            let mut handlers = handlers.lock().unwrap_or_else(PoisonError::into_inner);
-            handlers.retain(|handler| handler.strong_count() > 0);
-            handlers.iter().filter_map(Weak::upgrade).collect()
-        };
-        for handler in handlers {
-            handler(&origin, change);
-        }
-    })
+    store.subscribe(move |change| handlers.call(|handler| handler(&origin, change)))
 }
 
 /// A template matters again when anything but its status, or bookkeeping of the API server, changes.

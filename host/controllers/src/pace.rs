@@ -1,4 +1,4 @@
-//! When the details of a status are written.
+//! When the details of a status are written: all but that a copy became healthy, which evictions wait for.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::handlers::Handlers;
 use crate::turn::{Turn, Turns, is_newer};
 
 /// Namespace (empty for cluster scope) and name.
@@ -87,10 +88,11 @@ type IndexBy<K> = fn(&K) -> Vec<String>;
 pub struct Store<K> {
     objects: RwLock<Objects<K>>,
     listed: watch::Sender<bool>,
-    handlers: Mutex<Vec<Weak<Handler<K>>>>,
+    handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
     turns: Turns,
     trouble: Mutex<Trouble>,
+    on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// What went wrong with an informer.
@@ -137,10 +139,11 @@ impl<K: Resource + 'static> Store<K> {
         Arc::new(Self {
             objects: RwLock::new(objects),
             listed,
-            handlers: Mutex::default(),
+            handlers: Handlers::default(),
             index_by,
             turns: Turns::default(),
             trouble: Mutex::default(),
+            on_silence: OnceLock::new(),
         })
     }
 
@@ -165,6 +168,12 @@ impl<K: Resource + 'static> Store<K> {
         let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         noted.errors += u64::from(trouble.is_some());
         noted.last = trouble.map(|text| (text, Instant::now()));
+    }
+
+    /// Calls `handler` whenever a list or a watch gets no answer, or a watch is cut: the API server may be gone. Only
+    /// who makes the store sets it, once.
+    pub(crate) fn on_silence(&self, handler: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_silence.set(Box::new(handler));
     }
 
     /// Waits until [`Store::is_listed`].
@@ -203,24 +212,22 @@ impl<K: Resource + 'static> Store<K> {
         for object in self.list() {
             handler(&Change::Added(&object));
         }
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handler));
+        self.handlers.add(&handler);
         Subscription(handler)
     }
 
     fn notify(&self, change: &Change<'_, K>) {
-        let handlers: Vec<_> = {
-            let mut handlers = self.handlers.lock().unwrap_or_else(PoisonError::into_inner);
-            handlers.retain(|handler| handler.strong_count() > 0);
-            handlers.iter().filter_map(Weak::upgrade).collect()
-        };
-        for handler in handlers {
-            handler(change);
-        }
+        self.handlers.call(|handler| handler(change));
     }
 
     /// Waits until nobody else of this process writes the object, in the order of asking.
     pub(crate) async fn turn(&self, key: &Key) -> Turn {
         self.turns.take(key).await
+    }
+
+    /// The turn to write the object, if nobody of this process has it.
+    pub(crate) fn try_turn(&self, key: &Key) -> Option<Turn> {
+        self.turns.try_take(key)
     }
 
     /// Learns what a write answered. An object that is not known stays unknown: it may be gone again by now, and only
@@ -232,8 +239,10 @@ impl<K: Resource + 'static> Store<K> {
         self.insert(object.clone(), |known, new| known.is_some_and(|known| is_newer(known, new)));
     }
 
-    /// Takes a version if `wanted` says so of the known one and it.
-    fn insert(&self, object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
+    /// Takes a version if `wanted` says so of the known one and it. Who wrote which field is not kept: it is often larger
+    /// than the rest, and an API server that is not told keeps what it knows.
+    fn insert(&self, mut object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
+        object.meta_mut().managed_fields = None;
         let (key, new) = (Key::of(&object), Arc::new(object));
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -312,6 +321,16 @@ fn is_outdated(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
 
+/// Whether it was not the API server that said so.
+fn is_silence(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
 impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -332,6 +351,11 @@ where
                     Err(error) => {
                         if let Some(told) = told(&error) {
                             self.note(Some(told));
+                        }
+                        if is_silence(&error)
+                            && let Some(handler) = self.on_silence.get()
+                        {
+                            handler();
                         }
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(RETRY_MAX);
@@ -365,5 +389,53 @@ where
             }
             watcher::Event::Delete(object) => self.delete(&Key::of(&object)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use bulkhead_api::ClusterResourceBinding;
+    use bulkhead_controlplane::{ApiServer, Clock, Link, LinkState, Options, ResourceKind};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cut_watch_is_told_at_once_and_owners_of_fields_are_not_kept() {
+        let kind = ResourceKind::cluster_scoped(
+            "work.karmada.io",
+            "v1alpha2",
+            "ClusterResourceBinding",
+            "clusterresourcebindings",
+        );
+        let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        let hub = ApiServer::new(Options { kinds: vec![kind], ..Options::new("hub", 1, clock) });
+        let owner = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
+        let binding: ClusterResourceBinding = serde_json::from_value(json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
+            "metadata": {"name": "b", "managedFields": [owner]},
+            "spec": {"resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
+        }))
+        .unwrap();
+        let api: Api<ClusterResourceBinding> = Api::all(hub.client());
+        api.create(&kube::api::PostParams::default(), &binding).await.unwrap();
+        let (store, link, silences) = (Store::<ClusterResourceBinding>::new(), Link::new(), Arc::new(AtomicU32::new(0)));
+        let heard = Arc::clone(&silences);
+        store.on_silence(move || {
+            heard.fetch_add(1, Ordering::Relaxed);
+        });
+        let watched = Api::all(hub.client_through(link.clone()));
+        let informer = tokio::spawn(Arc::clone(&store).run_informer(watched, watcher::Config::default()));
+        store.listed().await;
+        assert_eq!(store.get(&Key::new("", "b")).unwrap().metadata.managed_fields, None);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(silences.load(Ordering::Relaxed), 0);
+        link.set(LinkState::Down);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(silences.load(Ordering::Relaxed), 1);
+        assert!(store.informer().trouble.is_some());
+        informer.abort();
     }
 }

@@ -29,6 +29,13 @@ impl Turns {
         let guard = Some(turn.lock_owned().await);
         Turn { locks: Arc::clone(&self.0), key: key.clone(), guard }
     }
+
+    /// The turn, if nobody has it.
+    pub(crate) fn try_take(&self, key: &Key) -> Option<Turn> {
+        let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
+        let guard = Some(turn.try_lock_owned().ok()?);
+        Some(Turn { locks: Arc::clone(&self.0), key: key.clone(), guard })
+    }
 }
 
 impl Drop for Turn {
@@ -71,6 +78,8 @@ mod tests {
         let wait = Duration::from_secs(1);
         let first = turns.take(&a).await;
         assert!(tokio::time::timeout(wait, turns.take(&a)).await.is_err());
+        assert!(turns.try_take(&a).is_none());
+        drop(turns.try_take(&b).unwrap());
         let other = tokio::time::timeout(wait, turns.take(&b)).await.unwrap();
         drop(first);
         drop(tokio::time::timeout(wait, turns.take(&a)).await.unwrap());

@@ -105,7 +105,7 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
-    let is_detail = is_healthy(before) == is_healthy(Some(&status));
+    let is_detail = is_healthy(before) || !is_healthy(Some(&status));
     if is_detail
         && before != Some(&status)
         && let Some(wait) = pace.wait(&key)

@@ -71,10 +71,22 @@ where
         self.patch(read, patch, same_but_status).await
     }
 
-    async fn patch(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
+    /// The same for whoever has the turn already.
+    pub(crate) async fn patch_in_turn(&self, turn: Turn, read: &K, patch: Value) -> Result<K, kube::Error> {
+        let written = self.patch_now(read, patch, same_but_status).await;
+        drop(turn);
+        written
+    }
+
+    async fn patch(&self, read: &K, patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
+        let _turn = self.store.turn(&Key::of(read)).await;
+        self.patch_now(read, patch, holds).await
+    }
+
+    async fn patch_now(&self, read: &K, mut patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
         let stale = if K::kind(&()) == "Cluster" { Mutation::Karmada7348 } else { Mutation::Karmada7302 };
         let careless = mutation::on(stale);
-        let (_turn, version) = self.version(read, if careless { |_, _| true } else { holds }).await?;
+        let version = self.version(read, if careless { |_, _| true } else { holds })?;
         if !careless {
             patch["metadata"]["resourceVersion"] = json!(version);
         }
@@ -85,22 +97,22 @@ where
 
     /// Replaces an object, but for its status, on condition that nobody changed anything but its status since `read`.
     pub(crate) async fn replace(&self, read: &K, mut object: K) -> Result<K, kube::Error> {
-        let (_turn, version) = self.version(read, same_but_status).await?;
+        let _turn = self.store.turn(&Key::of(read)).await;
+        let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
         let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await?;
         self.store.wrote(&written);
         Ok(written)
     }
 
-    /// The turn to write an object, and the version to write on top of, if what is known of it still holds.
-    async fn version(&self, read: &K, holds: fn(&K, &K) -> bool) -> Result<(Turn, Option<String>), kube::Error> {
+    /// The version to write on top of, if what is known of an object still holds. Whoever asks has the turn.
+    fn version(&self, read: &K, holds: fn(&K, &K) -> bool) -> Result<Option<String>, kube::Error> {
         let key = Key::of(read);
-        let turn = self.store.turn(&key).await;
         let newest = self.store.get(&key).filter(|newest| is_newer(read, &**newest));
         match newest {
             Some(newest) if !holds(read, &newest) => Err(lost_race::<K>(&key)),
-            Some(newest) => Ok((turn, newest.resource_version())),
-            None => Ok((turn, read.resource_version())),
+            Some(newest) => Ok(newest.resource_version()),
+            None => Ok(read.resource_version()),
         }
     }
 }

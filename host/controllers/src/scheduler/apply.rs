@@ -16,22 +16,14 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::Error;
 use crate::events::{EventType, Events};
+use crate::observed::Observation;
 
 /// Nothing to schedule: the scheduler has seen this generation through.
-pub(super) async fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) -> Result<(), Error> {
+pub(super) fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     let generation = binding.meta().generation.unwrap_or_default();
-    if binding.status().scheduler_observed_generation == generation {
-        return Ok(());
+    if binding.status().scheduler_observed_generation != generation {
+        scheduler.note(binding, Observation { generation, scheduled: None });
     }
-    scheduler.budget.take().await;
-    let changed = |binding: &mut B| {
-        let status = binding.status_mut();
-        let changed = status.scheduler_observed_generation != generation;
-        status.scheduler_observed_generation = generation;
-        changed
-    };
-    B::writer(&scheduler.context, binding).update_status(binding, changed).await?;
-    Ok(())
 }
 
 /// Puts a plan into effect.
@@ -57,10 +49,15 @@ pub(super) async fn apply<B: Binding>(
     }
     let written = written.unwrap_or_else(|_| binding.clone());
     let news = is_news(binding, &conclusion) || !records.is_empty();
-    if conclusion.apply(&mut written.status().clone(), model.generation, now) {
-        scheduler.budget.take().await;
-        let changed = |binding: &mut B| conclusion.apply(binding.status_mut(), model.generation, now);
-        B::writer(context, binding).update_status(&written, changed).await?;
+    let mut status = written.status().clone();
+    if conclusion.apply(&mut status, model.generation, now) {
+        if let Some(observation) = Observation::between(written.status(), &status) {
+            scheduler.note(binding, observation);
+        } else {
+            scheduler.budget.take().await;
+            let changed = |binding: &mut B| conclusion.apply(binding.status_mut(), model.generation, now);
+            B::write_status(context, &written, changed).await?;
+        }
     }
     if news {
         let events = context.events_of(records);

@@ -26,11 +26,13 @@ use bulkhead_core::model;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::binding_kind::Binding;
+use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::{Context, subject};
-use crate::controller::{AFTER_CONFLICT, Error};
+use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::deliberation::Basis;
 use crate::flags::{FeatureGate, Flags};
+use crate::observed::Observation;
+use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Subscription};
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
@@ -52,10 +54,17 @@ fn workers(flags: &Flags) -> usize {
 
 type Queue = Arc<SchedulingQueue<Key>>;
 
+/// How long the scheduler's bookkeeping waits for another change of the status that it can go along with.
+const BOOKKEEPING_DELAY: Duration = Duration::from_secs(1);
+/// Bindings whose bookkeeping is written at the same time.
+const BOOKKEEPERS: usize = 2;
+
 struct Scheduler {
     context: Context,
     known: Arc<Known>,
     budget: Arc<WriteBudget>,
+    /// Bindings that nothing may have happened to that bookkeeping could go along with.
+    unwritten: Arc<WorkQueue<Key>>,
 }
 
 /// Runs the scheduler, for ever. Dropping the future stops it.
@@ -73,8 +82,10 @@ pub(crate) async fn run(context: Context) {
         }
     });
     let budget = Arc::clone(&context.scheduler_budget);
-    let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget });
-    futures::join!(estimators::run(context), work(scheduler, queue));
+    let unwritten = Arc::default();
+    let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget, unwritten });
+    let bookkeeping = keep_books(Arc::clone(&scheduler));
+    futures::join!(estimators::run(context), work(scheduler, queue), bookkeeping);
 }
 
 async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
@@ -88,6 +99,32 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
         if error.is_panic() {
             std::panic::resume_unwind(error.into_panic());
         }
+    }
+}
+
+async fn keep_books(scheduler: Arc<Scheduler>) {
+    let (queue, failed) = (Arc::clone(&scheduler.unwritten), scheduler.context.failed(NAME));
+    let reconcile = move |key| {
+        let scheduler = Arc::clone(&scheduler);
+        async move { binding_kind::dispatch(&*scheduler, key).await }
+    };
+    controller::run(queue, BOOKKEEPERS, reconcile, failed).await;
+}
+
+/// Writes what nothing else took along.
+impl Reconcile for Scheduler {
+    async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
+        let observations = &self.context.observations;
+        if observations.get(&key).is_some() {
+            self.budget.take().await;
+        }
+        let Some(observation) = observations.get(&key) else { return Ok(Action::Wait) };
+        if let Some(binding) = B::store(&self.context.stores).get(&key) {
+            let change = |binding: &mut B| observation.put_into(binding.status_mut());
+            B::writer(&self.context, &binding).update_status(&binding, change).await?;
+        }
+        observations.done(&key, observation);
+        Ok(Action::Wait)
     }
 }
 
@@ -118,6 +155,13 @@ fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[mo
 }
 
 impl Scheduler {
+    /// Leaves bookkeeping to whoever writes the status next.
+    fn note<B: Binding>(&self, binding: &B, observation: Observation) {
+        let key = Key::of(binding);
+        self.context.observations.note(&key, observation);
+        self.unwritten.add_after(key, BOOKKEEPING_DELAY);
+    }
+
     /// Takes one binding after the other.
     async fn take_turns(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
         loop {
@@ -157,7 +201,10 @@ impl Scheduler {
 
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
         let context = &self.context;
-        let Some(binding) = B::store(&context.stores).get(key) else { return Ok(Fate::Forget) };
+        let Some(mut binding) = B::store(&context.stores).get(key) else { return Ok(Fate::Forget) };
+        if let Some(observation) = context.observations.get(key) {
+            observation.put_into(Arc::make_mut(&mut binding).status_mut());
+        }
         let model = binding.to_model();
         if model.deletion_timestamp.is_some() {
             apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
@@ -169,7 +216,8 @@ impl Scheduler {
         let (now, started) = (context.clock.now(), Instant::now());
         let (clusters, options) = (self.known.clusters(), inputs::options(&context.flags));
         let Some(trigger) = schedule::trigger(&model, placement, &clusters, &options) else {
-            return apply::note_observed(self, &*binding).await.map(|()| Fate::Forget);
+            apply::note_observed(self, &*binding);
+            return Ok(Fate::Forget);
         };
         let assumed = self.known.assumed(&options, now);
         let pool = context.estimators.as_deref();

@@ -17,10 +17,11 @@ use serde_json::json;
 use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
 use crate::context::{Record, about, input, subject};
-use crate::controller::{self, Error};
+use crate::controller::{self, AFTER_CONFLICT, Error};
 use crate::deliberation::{Basis, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
+use crate::turn::Turn;
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -99,6 +100,10 @@ impl TaintManager {
                 Judged::Wait { because: because.clone(), after, case: case() }
             }
             Ok(Judgement::Evict { spec, task, because }) => {
+                // Its slot is now. Behind a write that hangs it would go when the slots are others'.
+                let Some(turn) = B::store(&context.stores).try_turn(&eviction.binding) else {
+                    return Judged::Later(AFTER_CONFLICT);
+                };
                 let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
                 let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
                 // A cluster that a person empties is left for good.
@@ -107,7 +112,7 @@ impl TaintManager {
                 let (spec, because) = (BindingSpec::clone(spec), because.clone());
                 let planned = Planned { spec, because, effect, home, case: case() };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-                Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
+                Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
             }
             Err(error) => Judged::Undecided(Error::Undecided(error.to_string())),
         }
@@ -115,7 +120,13 @@ impl TaintManager {
 
     /// Writes both lists at once, on condition that nobody wrote them since the binding was read: a lost update would
     /// bring a copy back, or lose a task (Karmada issues 7290 and 7302).
-    pub(super) async fn write<B: Binding>(&self, binding: &B, cluster: &str, planned: Planned) -> Result<(), Error> {
+    pub(super) async fn write<B: Binding>(
+        &self,
+        turn: Turn,
+        binding: &B,
+        cluster: &str,
+        planned: Planned,
+    ) -> Result<(), Error> {
         let context = &self.context;
         let Planned { spec, because, effect, home, case } = planned;
         let record = Record {
@@ -139,7 +150,7 @@ impl TaintManager {
             patch["metadata"] = json!({"annotations": {HOME: json!(home).to_string()}});
         }
         context.sign(&mut patch, &[record]);
-        let written = B::writer(context, binding).patch_despite_status(binding, patch).await;
+        let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
         if let Err(error) = &written
             && !controller::is_conflict(error)
         {

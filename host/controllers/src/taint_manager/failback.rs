@@ -22,7 +22,7 @@ use super::evict::{Judged, Planned};
 use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
 use crate::context::Context;
-use crate::controller::{self, Action, Error};
+use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::deliberation::Basis;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -237,6 +237,9 @@ impl TaintManager {
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
         }
+        let Some(turn) = B::store(&self.context.stores).try_turn(&eviction.binding) else {
+            return Judged::Later(AFTER_CONFLICT);
+        };
         let generation = binding.meta().generation.unwrap_or_default() + 1;
         let mut setting_out = self.failback.setting_out.lock().unwrap_or_else(PoisonError::into_inner);
         setting_out.insert(eviction.binding.clone(), generation);
@@ -259,7 +262,7 @@ impl TaintManager {
         });
         let planned = Planned { spec, because, effect, home: Some(home), case };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-        Judged::Evict(Box::pin(async move { manager.write(&*binding, &cluster, planned).await }))
+        Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
     }
 }
 

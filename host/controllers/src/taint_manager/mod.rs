@@ -373,7 +373,10 @@ impl TaintManager {
                 Finished::Done
             }
             Err(error) => {
-                self.queue().give_back(&slot);
+                // Without an answer the binding may have left, and its slot with it.
+                if error.is_refusal() {
+                    self.queue().give_back(&slot);
+                }
                 if eviction.cause == Cause::Failback {
                     self.failback.did_not_set_out(&eviction.binding);
                 }

@@ -87,6 +87,11 @@ impl ReadyDebounce {
         if is_true(&observed) != is_true(current) && young { current.clone() } else { observed }
     }
 
+    /// Whether the last probe of a cluster found it ready, whatever its condition still says.
+    pub fn was_ready(&self, cluster: &str) -> bool {
+        self.clusters.get(cluster).is_some_and(|memory| memory.status == ConditionStatus::True)
+    }
+
     /// Forgets a cluster that is gone.
     pub fn forget(&mut self, cluster: &str) {
         self.clusters.remove(cluster);

@@ -38,12 +38,13 @@ fn item(report: &WorkReport) -> AggregatedStatusItem {
     }
 }
 
-/// Whether a cluster is healthy that was not, or the other way round, which others decide from; the rest is detail.
-pub fn changes_health(before: &[AggregatedStatusItem], after: &[AggregatedStatusItem]) -> bool {
-    let is_healthy = |item: &AggregatedStatusItem| item.health == Some(Health::Healthy);
-    after.iter().any(|item| {
+/// Whether a cluster is healthy that was not, which evictions wait for. The rest is detail: a copy that is not healthy
+/// during a rollout often is again a moment later.
+pub fn becomes_healthy(before: &[AggregatedStatusItem], after: &[AggregatedStatusItem]) -> bool {
+    let is_healthy = |item: &&AggregatedStatusItem| item.health == Some(Health::Healthy);
+    after.iter().filter(is_healthy).any(|item| {
         let before = before.iter().find(|before| before.cluster_name == item.cluster_name);
-        before.is_some_and(is_healthy) != is_healthy(item)
+        !before.as_ref().is_some_and(is_healthy)
     })
 }
 

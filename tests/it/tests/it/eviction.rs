@@ -47,27 +47,27 @@ fn check_with(name: &str, flags: &str, clusters: usize, files: &[(&str, &str)], 
     assert_held(&run(&scenario, Some(1)));
 }
 
-/// member1 is lost after a minute, is not ready from 1m39s on, and is tainted at once.
+/// member1 is lost after a minute, is not ready from 1m30s on, and is tainted at once.
 const LOST: &str = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n";
 
 #[test]
 fn six_bindings_leave_at_the_rate_and_not_faster() {
     // One at once, then one every ten seconds, with eight of them free to be written at the same time.
     let expect = "expect:\n\
-        - {at: 95s, bindingsOn: {cluster: member1, count: 6}}\n\
-        - {at: 105s, bindingsOn: {cluster: member1, count: 5}}\n\
-        - {at: 125s, bindingsOn: {cluster: member1, count: 3}}\n\
-        - {at: 165s, bindingsOn: {cluster: member1, count: 0}}\n";
+        - {at: 89s, bindingsOn: {cluster: member1, count: 6}}\n\
+        - {at: 95s, bindingsOn: {cluster: member1, count: 5}}\n\
+        - {at: 115s, bindingsOn: {cluster: member1, count: 3}}\n\
+        - {at: 155s, bindingsOn: {cluster: member1, count: 0}}\n";
     check("rate", "  resource-eviction-rate: 0.1\n", 3, &format!("{LOST}{expect}"));
 }
 
 #[test]
 fn the_rate_holds_over_a_restart() {
-    // Two left at about 100 s and 110 s; a process that starts at 112 s does not let the third one through at once.
-    let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 112s, kill-controller: taintManager}\n\
-        expect:\n- {at: 111s, bindingsOn: {cluster: member1, count: 4}}\n\
-        - {at: 119s, bindingsOn: {cluster: member1, count: 4}}\n\
-        - {at: 125s, bindingsOn: {cluster: member1, count: 3}}\n\
+    // Two left at about 90 s and 100 s; a process that starts at 102 s does not let the third one through at once.
+    let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 102s, kill-controller: taintManager}\n\
+        expect:\n- {at: 101s, bindingsOn: {cluster: member1, count: 4}}\n\
+        - {at: 109s, bindingsOn: {cluster: member1, count: 4}}\n\
+        - {at: 115s, bindingsOn: {cluster: member1, count: 3}}\n\
         - {at: 3m, bindingsOn: {cluster: member1, count: 0}}\n";
     check("restart", "  resource-eviction-rate: 0.1\n", 3, rest);
 }

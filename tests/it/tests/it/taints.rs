@@ -82,14 +82,14 @@ const SOFT: &str = "cluster.karmada.io/not-ready:PreferNoExecute";
 
 #[test]
 fn the_proposals_policy_taints_after_five_minutes_and_only_workloads_that_asked_for_it_leave() {
-    // Ready is False from 1m39s on: tainted at 6m39s, and nginx leaves 100 s later.
+    // Ready is False from 1m30s on: tainted at 6m30s, and nginx leaves 100 s later.
     let events =
         "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 10m, cluster: member1, state: recover}\n";
     let expect = format!(
-        "expect:\n- {{at: 395s, cluster: member1, taints: ['{READY}']}}\n\
-         - {{at: 410s, cluster: member1, taints: ['{READY}', '{SOFT}']}}\n\
-         - {{from: 60s, until: 495s, binding: default/nginx-deployment, clusters: {{member1: 2}}}}\n\
-         - {{at: 510s, binding: default/nginx-deployment, clusters: {{member2: 2}}}}\n\
+        "expect:\n- {{at: 385s, cluster: member1, taints: ['{READY}']}}\n\
+         - {{at: 400s, cluster: member1, taints: ['{READY}', '{SOFT}']}}\n\
+         - {{from: 60s, until: 485s, binding: default/nginx-deployment, clusters: {{member1: 2}}}}\n\
+         - {{at: 500s, binding: default/nginx-deployment, clusters: {{member2: 2}}}}\n\
          - {{at: 800s, cluster: member1, taints: ['{SOFT}']}}\n\
          - {{at: 835s, cluster: member1, taints: []}}\n"
     );
