@@ -16,7 +16,7 @@ use crate::context::{Context, HUB, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::kinds::ObjectKind;
-use crate::pace::Pace;
+use crate::pace::{Detail, Pace};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -86,10 +86,9 @@ impl Reconcile for BindingStatus {
             status.aggregated_status.clone_from(&items);
             changed
         };
-        let is_detail = !report::becomes_healthy(&binding.status().aggregated_status, &items);
-        if is_detail
+        if let Some(detail) = Detail::of(report::health_changes(&binding.status().aggregated_status, &items))
             && change(&mut B::clone(&binding))
-            && let Some(wait) = self.pace.wait(&key)
+            && let Some(wait) = self.pace.wait(&key, detail)
         {
             return Ok(Action::After(wait));
         }

@@ -2,20 +2,22 @@
 //! count of the answers.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bulkhead_core::mutation::{self, Mutation};
-use futures::future::{Either, Ready, ready};
 use http::header::USER_AGENT;
 use http::{HeaderValue, Method, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::Instant;
-use tower::timeout::TimeoutLayer;
+use tower::timeout::error::Elapsed;
 use tower::{BoxError, Layer, Service};
+
+use crate::precedence::Precedence;
 
 /// How long an API server may take to accept a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -124,7 +126,8 @@ impl Answers {
     }
 }
 
-/// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted.
+/// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted. Of many
+/// writes the weightiest go first.
 ///
 /// # Errors
 ///
@@ -136,10 +139,51 @@ pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>)
     let stack = ClientBuilder::try_from(config)?;
     let counted = Counted(Arc::clone(answers));
     Ok(stack
-        .with_layer(&TimeoutLayer::new(ANSWER_TIME_MAX))
+        .with_layer(&Bounded(ANSWER_TIME_MAX))
         .with_layer(&counted)
         .with_layer(&Permitted(permit.clone()))
+        // Outside, so that the permit is looked at when a write goes and not when it begins to wait.
+        .with_layer(&Precedence::new())
         .build())
+}
+
+/// Puts [`BoundedService`] around a service.
+struct Bounded(Duration);
+
+/// A service that answers within a time. It counts from when the answer is waited for: `tower`'s own counts from the call,
+/// and so for writes that wait for their turn.
+struct BoundedService<S> {
+    inner: S,
+    time_max: Duration,
+}
+
+impl<S> Layer<S> for Bounded {
+    type Service = BoundedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        BoundedService { inner, time_max: self.0 }
+    }
+}
+
+impl<S> Service<Request<Body>> for BoundedService<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (answer, time_max) = (self.inner.call(request), self.time_max);
+        Box::pin(
+            async move { tokio::time::timeout(time_max, answer).await.unwrap_or_else(|_| Err(Elapsed::new().into())) },
+        )
+    }
 }
 
 /// Puts [`CountedService`] around a service.
@@ -213,10 +257,12 @@ impl<S> Layer<S> for Permitted {
 impl<S> Service<Request<Body>> for PermittedService<S>
 where
     S: Service<Request<Body>, Error = BoxError>,
+    S::Future: Send + 'static,
+    S::Response: Send + 'static,
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = Either<S::Future, Ready<Result<S::Response, BoxError>>>;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(context)
@@ -224,10 +270,18 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        match self.permit.check() {
-            Err(refused) if !reads => Either::Right(ready(Err(refused.into()))),
-            _ => Either::Left(self.inner.call(request)),
+        if reads {
+            return Box::pin(self.inner.call(request));
         }
+        if let Err(refused) = self.permit.check() {
+            return Box::pin(ready(Err(refused.into())));
+        }
+        // It may have to wait for its turn, and the permit may end meanwhile.
+        let (answer, permit) = (self.inner.call(request), self.permit.clone());
+        Box::pin(async move {
+            permit.check()?;
+            answer.await
+        })
     }
 }
 

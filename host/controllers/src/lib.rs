@@ -37,6 +37,7 @@ mod metrics;
 mod observed;
 mod pace;
 pub mod permissions;
+mod precedence;
 mod priority;
 pub mod profile;
 mod queue;

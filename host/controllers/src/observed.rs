@@ -1,7 +1,7 @@
 //! What the scheduler has seen of bindings, where nobody waits to hear it.
 //!
 //! That a generation needs nothing, or that the same place was found again, is true as soon as the scheduler knows. In
-//! the status it goes along with whatever else changes there, and is written by itself only after a second: in an
+//! the status it goes along with whatever else changes there, and is written by itself only after seconds: in an
 //! eviction that is one write in place of four.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,8 @@ impl Observation {
     /// before: who is new waits for the first time.
     pub(crate) fn between(before: &BindingStatus, after: &BindingStatus) -> Option<Self> {
         before.last_scheduled_time?;
-        let observation = Self { generation: after.scheduler_observed_generation, scheduled: after.last_scheduled_time };
+        let observation =
+            Self { generation: after.scheduler_observed_generation, scheduled: after.last_scheduled_time };
         let mut expected = before.clone();
         observation.put_into(&mut expected);
         (expected == *after).then_some(observation)

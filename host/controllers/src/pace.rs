@@ -10,24 +10,83 @@ use crate::store::Key;
 
 /// How long a detail waits for others. A rollout changes counters many times in a second, and nothing is decided from
 /// most of them.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// How long progress waits that goes on and on; the pause doubles from one write to the next.
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+/// After how long without details the next one is the first again.
+const QUIET: Duration = Duration::from_secs(30);
 
-/// Objects with details that are not written yet, and since when. What others decide from is not a detail, and takes
-/// the details along.
+/// What changed about an object, the weightiest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Detail {
+    /// Counters, messages, times.
+    Progress,
+    /// A copy is not healthy any more. During a rollout it often is again a moment later.
+    Loss,
+}
+
+impl Detail {
+    /// What it is that copies were healthy, and are; none when one became healthy, which is no detail.
+    pub(crate) fn of(copies: impl IntoIterator<Item = (bool, bool)>) -> Option<Self> {
+        copies.into_iter().try_fold(Self::Progress, |detail, copy| match copy {
+            (false, true) => None,
+            (true, false) => Some(Self::Loss),
+            _ => Some(detail),
+        })
+    }
+}
+
+/// Objects with details. What others decide from is not a detail, and takes the details along.
 #[derive(Default)]
-pub(crate) struct Pace(Mutex<BTreeMap<Key, Instant>>);
+pub(crate) struct Pace(Mutex<Objects>);
+
+#[derive(Default)]
+struct Objects {
+    by_key: BTreeMap<Key, Details>,
+    tidied: Option<Instant>,
+}
+
+struct Details {
+    /// Since when some are not written.
+    unwritten: Option<Instant>,
+    written: Instant,
+    pause: Duration,
+}
 
 impl Pace {
     /// How long an object whose details changed has to wait; none if they are to be written now.
-    pub(crate) fn wait(&self, key: &Key) -> Option<Duration> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = *waiting.entry(key.clone()).or_insert_with(Instant::now);
-        PAUSE.checked_sub(since.elapsed()).filter(|left| !left.is_zero())
+    pub(crate) fn wait(&self, key: &Key, detail: Detail) -> Option<Duration> {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        objects.tidy(now);
+        let new = Details { unwritten: None, written: now, pause: PAUSE_MIN };
+        let details = objects.by_key.entry(key.clone()).or_insert(new);
+        if details.unwritten.is_none() && now - details.written >= QUIET {
+            details.pause = PAUSE_MIN;
+        }
+        let since = *details.unwritten.get_or_insert(now);
+        let pause = if detail == Detail::Loss { PAUSE_MIN } else { details.pause };
+        pause.checked_sub(now - since).filter(|left| !left.is_zero())
     }
 
     /// Notes that nothing is left to be written about an object.
     pub(crate) fn done(&self, key: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(details) = objects.by_key.get_mut(key)
+            && details.unwritten.take().is_some()
+        {
+            (details.written, details.pause) = (Instant::now(), (details.pause * 2).min(PAUSE_MAX));
+        }
+    }
+}
+
+impl Objects {
+    /// Forgets what has been quiet for so long that it makes no difference.
+    fn tidy(&mut self, now: Instant) {
+        if self.tidied.is_none_or(|tidied| now - tidied >= QUIET) {
+            self.tidied = Some(now);
+            self.by_key.retain(|_, details| details.unwritten.is_some() || now - details.written < QUIET);
+        }
     }
 }
 
@@ -35,16 +94,51 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    async fn pass(ms: u64) {
+        tokio::time::advance(Duration::from_millis(ms)).await;
+    }
+
+    #[test]
+    fn that_a_copy_became_healthy_is_no_detail() {
+        let check = |copies: &[(bool, bool)], expected| assert_eq!(Detail::of(copies.iter().copied()), expected);
+        check(&[], Some(Detail::Progress));
+        check(&[(true, true), (false, false)], Some(Detail::Progress));
+        check(&[(true, false), (true, true)], Some(Detail::Loss));
+        check(&[(true, false), (false, true)], None);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn details_wait_for_a_second_from_the_first_of_them() {
         let (pace, a, b) = (Pace::default(), Key::new("ns", "a"), Key::new("ns", "b"));
-        let ms = |ms| Some(Duration::from_millis(ms));
-        assert_eq!(pace.wait(&a), ms(1000));
-        tokio::time::advance(Duration::from_millis(300)).await;
-        assert_eq!((pace.wait(&a), pace.wait(&b)), (ms(700), ms(1000)));
-        tokio::time::advance(Duration::from_millis(700)).await;
-        assert_eq!((pace.wait(&a), pace.wait(&b)), (None, ms(300)));
+        assert_eq!(pace.wait(&a, Detail::Progress), Some(ms(1000)));
+        pass(300).await;
+        assert_eq!((pace.wait(&a, Detail::Progress), pace.wait(&b, Detail::Loss)), (Some(ms(700)), Some(ms(1000))));
+        pass(700).await;
+        assert_eq!((pace.wait(&a, Detail::Progress), pace.wait(&b, Detail::Loss)), (None, Some(ms(300))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_that_goes_on_is_told_less_and_less_often_and_a_loss_is_not() {
+        let (pace, a) = (Pace::default(), Key::new("ns", "a"));
+        for pause in [1000, 2000, 4000, 8000, 8000] {
+            assert_eq!(pace.wait(&a, Detail::Progress), Some(ms(pause)));
+            pass(500).await;
+            assert_eq!(pace.wait(&a, Detail::Loss), Some(ms(500)));
+            pass(pause - 500).await;
+            assert_eq!(pace.wait(&a, Detail::Progress), None);
+            pace.done(&a);
+            // Nothing was waiting, so this is no write of details.
+            pace.done(&a);
+        }
+        pass(30_000).await;
+        assert_eq!(pace.wait(&a, Detail::Progress), Some(ms(1000)));
         pace.done(&a);
-        assert_eq!(pace.wait(&a), ms(1000));
+        pass(30_000).await;
+        assert_eq!(pace.wait(&Key::new("ns", "b"), Detail::Loss), Some(ms(1000)));
+        assert_eq!(pace.0.lock().unwrap().by_key.len(), 1, "what is quiet is forgotten");
     }
 }

@@ -421,7 +421,8 @@ mod tests {
         .unwrap();
         let api: Api<ClusterResourceBinding> = Api::all(hub.client());
         api.create(&kube::api::PostParams::default(), &binding).await.unwrap();
-        let (store, link, silences) = (Store::<ClusterResourceBinding>::new(), Link::new(), Arc::new(AtomicU32::new(0)));
+        let (store, link, silences) =
+            (Store::<ClusterResourceBinding>::new(), Link::new(), Arc::new(AtomicU32::new(0)));
         let heard = Arc::clone(&silences);
         store.on_silence(move || {
             heard.fetch_add(1, Ordering::Relaxed);

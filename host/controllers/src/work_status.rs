@@ -23,7 +23,7 @@ use crate::events::EventType;
 use crate::execution::{identify, work_of};
 use crate::interpreter::ObjectHealth;
 use crate::kinds::ObjectKind;
-use crate::pace::Pace;
+use crate::pace::{Detail, Pace};
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -105,10 +105,9 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
-    let is_detail = is_healthy(before) || !is_healthy(Some(&status));
-    if is_detail
-        && before != Some(&status)
-        && let Some(wait) = pace.wait(&key)
+    if before != Some(&status)
+        && let Some(detail) = Detail::of([(is_healthy(before), is_healthy(Some(&status)))])
+        && let Some(wait) = pace.wait(&key, detail)
     {
         return Ok(Action::After(wait));
     }

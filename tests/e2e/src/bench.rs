@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use bulkhead_api::ResourceBinding;
-use bulkhead_core::model::{Health, TargetCluster};
+use bulkhead_core::model::{AggregatedStatusItem, Health, TargetCluster};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::PostParams;
@@ -22,7 +22,7 @@ use crate::{storm, wait};
 
 /// How long each part may take.
 const LIMIT: Duration = Duration::from_mins(10);
-/// How long details of a status may be on their way.
+/// For how long nothing has to be written until all is.
 const SETTLE: Duration = Duration::from_secs(5);
 /// Resources whose writes count as those of an eviction.
 const COUNTED: &[&str] = &["resourcebindings", "works"];
@@ -54,8 +54,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     wait::until("everything is healthy on both members", LIMIT, async || bindings.check(deployments, false)).await?;
     println!("create → all {deployments} healthy on both members: {:.1} s", started.elapsed().as_secs_f32());
     // What follows from it is no part of the evictions.
-    tokio::time::sleep(SETTLE).await;
-    let before = Writes::of(&federation.client).await?;
+    let before = settled(&federation.client).await?;
     let lost = Instant::now();
     federation.member("member1")?.kill_api_server();
     let mut first = None;
@@ -71,8 +70,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     let last = Instant::now();
     wait::until("everything is healthy again", LIMIT, async || bindings.check(deployments, true)).await?;
     println!("last placement → all healthy: {:.1} s", last.elapsed().as_secs_f32());
-    tokio::time::sleep(SETTLE).await;
-    let writes = Writes::of(&federation.client).await?.since(&before);
+    let writes = settled(&federation.client).await?.since(&before);
     let seconds = (last - first).as_secs_f64().max(0.2);
     println!("loss → first binding moved: {:.1} s", (first - lost).as_secs_f32());
     println!("evictions per second: {:.1}", deployments as f64 / seconds);
@@ -85,6 +83,20 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     }
     println!("logs in {}", federation.logs().display());
     Ok(())
+}
+
+/// The writes so far, once nothing more is written.
+async fn settled(client: &Client) -> anyhow::Result<Writes> {
+    let (mut seen, mut since) = (Writes::of(client).await?, Instant::now());
+    wait::until("nothing is written any more", LIMIT, async || {
+        let now = Writes::of(client).await.map_err(|error| error.to_string())?;
+        if now.total(COUNTED) > seen.total(COUNTED) {
+            (seen, since) = (now, Instant::now());
+        }
+        if since.elapsed() >= SETTLE { Ok(()) } else { Err("it still is".to_owned()) }
+    })
+    .await?;
+    Ok(seen)
 }
 
 /// What a watch knows of the bindings. Asking again and again would take the time of the API server that is measured.
@@ -103,15 +115,21 @@ impl Bindings {
         Self { known, _watching: watching }
     }
 
-    /// Whether all bindings are healthy where they should be.
+    /// Whether all bindings are healthy where they should be, with all their replicas and no old copy.
     fn check(&self, expected: usize, moved: bool) -> Result<(), String> {
         let is_healthy = |binding: &Arc<ResourceBinding>| {
             let targets = &binding.spec.clusters;
             let items = &binding.status.aggregated_status;
+            let ready = |item: &AggregatedStatusItem| item.status.as_ref()?.get("readyReplicas")?.as_i64();
             let healthy = |target: &TargetCluster| {
-                items.iter().any(|item| item.cluster_name == target.name && item.health == Some(Health::Healthy))
+                items.iter().any(|item| {
+                    item.cluster_name == target.name
+                        && item.health == Some(Health::Healthy)
+                        && ready(item) == Some(target.replicas.into())
+                })
             };
-            targets.len() == if moved { 1 } else { 2 } && targets.iter().all(healthy)
+            let whole = targets.len() == if moved { 1 } else { 2 } && targets.iter().all(healthy);
+            whole && binding.spec.graceful_eviction_tasks.is_empty()
         };
         let count = self.known.state().iter().filter(|binding| is_healthy(binding)).count();
         if count == expected { Ok(()) } else { Err(format!("{count} of {expected} are healthy")) }

@@ -35,7 +35,8 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     let created = stream::iter(0..bindings).map(|number| {
         let api = api.clone();
         async move {
-            let object = json!({"metadata": {"name": format!("c-{number}"), "labels": {"idle": "yes"}}, "data": {"a": "b"}});
+            let object =
+                json!({"metadata": {"name": format!("c-{number}"), "labels": {"idle": "yes"}}, "data": {"a": "b"}});
             api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
             anyhow::Ok(())
         }
@@ -57,7 +58,7 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     let (before, (spent_before, _)) = (Writes::of(&client).await?, usage(&mut federation)?);
     tokio::time::sleep(TIME).await;
     let (writes, (spent, resident)) = (Writes::of(&client).await?.since(&before), usage(&mut federation)?);
-    let share = 100.0 * (spent - spent_before).as_secs_f64() / TIME.as_secs_f64();
+    let share = 100.0 * spent.saturating_sub(spent_before).as_secs_f64() / TIME.as_secs_f64();
     println!("idle with {bindings} bindings: {share:.2} % of a core, {:.0} MB resident", resident as f64 / 1e6);
     println!("write requests to the hub in {} s, by whomever:", TIME.as_secs());
     for (resource, count) in writes.by_resource() {

@@ -48,10 +48,10 @@ impl Writes {
 
     /// How many of them were answered 409.
     pub(crate) fn conflicts(&self, resources: &[&str]) -> f64 {
-        let conflict = |((resource, code), _): &(&(String, String), &f64)| {
-            code == "409" && resources.contains(&resource.as_str())
-        };
-        self.0.iter().filter(conflict).map(|(_, count)| count).sum()
+        let conflict =
+            |((resource, code), _): &(&(String, String), &f64)| code == "409" && resources.contains(&resource.as_str());
+        // An empty sum of floats is minus zero.
+        self.0.iter().filter(conflict).map(|(_, count)| count).sum::<f64>() + 0.0
     }
 
     /// How many there were of each resource.

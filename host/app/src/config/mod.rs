@@ -154,7 +154,9 @@ fn unknown(name: &str, arguments: &[Arg]) -> String {
     let nearest = names.map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|(a, _), (b, _)| a.total_cmp(b));
     match nearest {
         Some((likeness, nearest)) if likeness >= LIKENESS_MIN => format!("there is no such field; is {nearest} meant?"),
-        _ => "there is no such field; `--help` of the command names those that there are, without the hyphens".to_owned(),
+        _ => {
+            "there is no such field; `--help` of the command names those that there are, without the hyphens".to_owned()
+        }
     }
 }
 

@@ -55,7 +55,9 @@ fn workers(flags: &Flags) -> usize {
 type Queue = Arc<SchedulingQueue<Key>>;
 
 /// How long the scheduler's bookkeeping waits for another change of the status that it can go along with.
-const BOOKKEEPING_DELAY: Duration = Duration::from_secs(1);
+const BOOKKEEPING_DELAY: Duration = Duration::from_secs(10);
+/// The same where an eviction ends only when the scheduler has seen the binding through.
+const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_secs(1);
 /// Bindings whose bookkeeping is written at the same time.
 const BOOKKEEPERS: usize = 2;
 
@@ -159,7 +161,8 @@ impl Scheduler {
     fn note<B: Binding>(&self, binding: &B, observation: Observation) {
         let key = Key::of(binding);
         self.context.observations.note(&key, observation);
-        self.unwritten.add_after(key, BOOKKEEPING_DELAY);
+        let is_awaited = !binding.spec().graceful_eviction_tasks.is_empty();
+        self.unwritten.add_after(key, if is_awaited { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY });
     }
 
     /// Takes one binding after the other.

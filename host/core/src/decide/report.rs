@@ -38,13 +38,15 @@ fn item(report: &WorkReport) -> AggregatedStatusItem {
     }
 }
 
-/// Whether a cluster is healthy that was not, which evictions wait for. The rest is detail: a copy that is not healthy
-/// during a rollout often is again a moment later.
-pub fn becomes_healthy(before: &[AggregatedStatusItem], after: &[AggregatedStatusItem]) -> bool {
-    let is_healthy = |item: &&AggregatedStatusItem| item.health == Some(Health::Healthy);
-    after.iter().filter(is_healthy).any(|item| {
+/// For each cluster that reports now, whether it was healthy before, and whether it is.
+pub fn health_changes<'a>(
+    before: &'a [AggregatedStatusItem],
+    after: &'a [AggregatedStatusItem],
+) -> impl Iterator<Item = (bool, bool)> + 'a {
+    let is_healthy = |item: &AggregatedStatusItem| item.health == Some(Health::Healthy);
+    after.iter().map(move |item| {
         let before = before.iter().find(|before| before.cluster_name == item.cluster_name);
-        !before.as_ref().is_some_and(is_healthy)
+        (before.is_some_and(is_healthy), is_healthy(item))
     })
 }
 
