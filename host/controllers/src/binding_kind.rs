@@ -25,6 +25,15 @@ pub(crate) trait Binding: AnyBinding {
         Writer { store: Self::store(&context.stores), api: Self::api(context.hub.clone(), namespace) }
     }
 
+    /// A binding as this process knows it: with what its scheduler has seen and not written yet.
+    fn observed(context: &Context, key: &Key) -> Option<Arc<Self>> {
+        let mut binding = Self::store(&context.stores).get(key)?;
+        if let Some(observation) = context.observations.get(key) {
+            observation.put_into(Arc::make_mut(&mut binding).status_mut());
+        }
+        Some(binding)
+    }
+
     /// Changes the status of a binding as [`Writer::update_status`] does, and if there is anything to write, what the
     /// scheduler has still to say goes along.
     fn write_status(

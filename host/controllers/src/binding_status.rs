@@ -86,7 +86,12 @@ impl Reconcile for BindingStatus {
             status.aggregated_status.clone_from(&items);
             changed
         };
-        if let Some(detail) = Detail::of(report::health_changes(&binding.status().aggregated_status, &items))
+        let is_leaving = items.iter().any(|item| !kept.contains(&item.cluster_name));
+        let detail = match Detail::of(report::health_changes(&binding.status().aggregated_status, &items)) {
+            Some(Detail::Progress) if is_leaving => Some(Detail::Leaving),
+            detail => detail,
+        };
+        if let Some(detail) = detail
             && change(&mut B::clone(&binding))
             && let Some(wait) = self.pace.wait(&key, detail)
         {

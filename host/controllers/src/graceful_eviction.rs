@@ -37,6 +37,8 @@ pub(crate) async fn run(context: Context) {
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
+    let seen = Arc::clone(&queue);
+    let _observations = context.observations.subscribe(move |key| seen.add(key.clone()));
     let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
     // A cluster that is well again may take back what found no other place.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
@@ -61,10 +63,10 @@ pub(crate) async fn run(context: Context) {
 impl Reconcile for GracefulEviction {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let context = &self.context;
-        let binding = B::store(&context.stores).get(&key);
-        let Some(binding) = binding.filter(|binding| binding.meta().deletion_timestamp.is_none()) else {
-            return Ok(Action::Wait);
-        };
+        let binding = B::observed(context, &key).filter(|binding| {
+            binding.meta().deletion_timestamp.is_none() && !binding.spec().graceful_eviction_tasks.is_empty()
+        });
+        let Some(binding) = binding else { return Ok(Action::Wait) };
         let model = binding.to_model();
         let sources = model.spec.graceful_eviction_tasks.iter();
         let sources: Vec<_> = sources

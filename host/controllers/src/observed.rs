@@ -2,14 +2,18 @@
 //!
 //! That a generation needs nothing, or that the same place was found again, is true as soon as the scheduler knows. In
 //! the status it goes along with whatever else changes there, and is written by itself only after seconds: in an
-//! eviction that is one write in place of four.
+//! eviction that is one write in place of four. Controllers of this process need not wait for it, see
+//! [`Binding::observed`](crate::binding_kind::Binding::observed).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bulkhead_core::model::BindingStatus;
 use bulkhead_core::time::Time;
+use tokio::time::Instant;
 
+use crate::handlers::Handlers;
 use crate::store::Key;
 
 /// What is to be written about one binding.
@@ -45,32 +49,58 @@ impl Observation {
 
 /// What is still to be written, by binding; those without a namespace are cluster-scoped.
 #[derive(Default)]
-pub struct Observations(Mutex<BTreeMap<Key, Observation>>);
+pub struct Observations {
+    unwritten: Mutex<BTreeMap<Key, Unwritten>>,
+    handlers: Handlers<Handler>,
+}
+
+type Handler = dyn Fn(&Key) + Send + Sync;
+
+struct Unwritten {
+    observation: Observation,
+    since: Instant,
+}
 
 impl Observations {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Observation>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Unwritten>> {
+        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `handler` with the binding whenever something is noted, until what is returned is dropped.
+    pub(crate) fn subscribe(&self, handler: impl Fn(&Key) + Send + Sync + 'static) -> Arc<Handler> {
+        let handler: Arc<Handler> = Arc::new(handler);
+        self.handlers.add(&handler);
+        handler
     }
 
     /// Adds to what is to be written.
     pub(crate) fn note(&self, key: &Key, news: Observation) {
-        let mut observations = self.lock();
-        let noted = observations.entry(key.clone()).or_insert(news);
-        *noted = Observation {
-            generation: noted.generation.max(news.generation),
-            scheduled: noted.scheduled.max(news.scheduled),
-        };
+        {
+            let mut observations = self.lock();
+            let new = Unwritten { observation: news, since: Instant::now() };
+            let noted = &mut observations.entry(key.clone()).or_insert(new).observation;
+            *noted = Observation {
+                generation: noted.generation.max(news.generation),
+                scheduled: noted.scheduled.max(news.scheduled),
+            };
+        }
+        self.handlers.call(|handler| handler(key));
     }
 
     /// What is to be written about a binding.
     pub(crate) fn get(&self, key: &Key) -> Option<Observation> {
-        self.lock().get(key).copied()
+        self.lock().get(key).map(|unwritten| unwritten.observation)
+    }
+
+    /// For how long something has been waiting to be written about a binding.
+    pub(crate) fn age(&self, key: &Key) -> Option<Duration> {
+        self.lock().get(key).map(|unwritten| unwritten.since.elapsed())
     }
 
     /// Notes that this was written, or that there is nothing to write it to; what came meanwhile stays.
     pub(crate) fn done(&self, key: &Key, written: Observation) {
         let mut observations = self.lock();
-        if observations.get(key) == Some(&written) {
+        if observations.get(key).is_some_and(|unwritten| unwritten.observation == written) {
             observations.remove(key);
         }
     }
@@ -107,12 +137,18 @@ mod tests {
         check(&status(1, Some(5)), &renamed, None);
     }
 
-    #[test]
-    fn what_is_noted_adds_up_and_what_comes_meanwhile_is_not_lost() {
+    #[tokio::test(start_paused = true)]
+    async fn what_is_noted_adds_up_is_told_and_what_comes_meanwhile_is_not_lost() {
         let (observations, key) = (Observations::default(), Key::new("ns", "b"));
+        let told = Arc::<Mutex<Vec<Key>>>::default();
+        let heard = Arc::clone(&told);
+        let _subscription = observations.subscribe(move |key| heard.lock().unwrap().push(key.clone()));
         let first = Observation { generation: 2, scheduled: Some(Time::from_millis(1000)) };
         observations.note(&key, first);
+        tokio::time::advance(Duration::from_secs(3)).await;
         observations.note(&key, Observation { generation: 3, scheduled: None });
+        assert_eq!(*told.lock().unwrap(), [key.clone(), key.clone()]);
+        assert_eq!(observations.age(&key), Some(Duration::from_secs(3)));
         let noted = observations.get(&key).unwrap();
         assert_eq!(noted, Observation { generation: 3, ..first });
         observations.done(&key, first);
@@ -122,6 +158,6 @@ mod tests {
         let mut newer = status(7, Some(9));
         assert!(!noted.put_into(&mut newer), "what is known better stays");
         observations.done(&key, noted);
-        assert_eq!(observations.get(&key), None);
+        assert_eq!((observations.get(&key), observations.age(&key)), (None, None));
     }
 }

@@ -13,12 +13,16 @@ use crate::store::Key;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// How long progress waits that goes on and on; the pause doubles from one write to the next.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
+/// How long details wait while a Work is about to be deleted, which says it all anew.
+const PAUSE_OF_LEAVING: Duration = Duration::from_secs(30);
 /// After how long without details the next one is the first again.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// What changed about an object, the weightiest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
+    /// That a copy that is not wanted any more is still there.
+    Leaving,
     /// Counters, messages, times.
     Progress,
     /// A copy is not healthy any more. During a rollout it often is again a moment later.
@@ -65,7 +69,11 @@ impl Pace {
             details.pause = PAUSE_MIN;
         }
         let since = *details.unwritten.get_or_insert(now);
-        let pause = if detail == Detail::Loss { PAUSE_MIN } else { details.pause };
+        let pause = match detail {
+            Detail::Leaving => PAUSE_OF_LEAVING,
+            Detail::Progress => details.pause,
+            Detail::Loss => PAUSE_MIN,
+        };
         pause.checked_sub(now - since).filter(|left| !left.is_zero())
     }
 
@@ -119,6 +127,7 @@ mod tests {
         assert_eq!((pace.wait(&a, Detail::Progress), pace.wait(&b, Detail::Loss)), (Some(ms(700)), Some(ms(1000))));
         pass(700).await;
         assert_eq!((pace.wait(&a, Detail::Progress), pace.wait(&b, Detail::Loss)), (None, Some(ms(300))));
+        assert_eq!(pace.wait(&a, Detail::Leaving), Some(ms(29_000)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ const TIME: Duration = Duration::from_mins(1);
 /// Objects that are created at the same time.
 const CREATORS: usize = 8;
 /// What is written for bindings.
-const FEDERATED: &[&str] = &["resourcebindings", "works", "configmaps"];
+const FEDERATED: &[&str] = &["resourcebindings", "works", "configmaps", "events"];
 
 /// Default settings but for the scheduler's budget, so that it is idle soon.
 const SETTINGS: &[&str] = &["--feature-gates=Failover=true", "--kube-api-qps=400", "--kube-api-burst=800"];

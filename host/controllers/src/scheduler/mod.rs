@@ -56,8 +56,8 @@ type Queue = Arc<SchedulingQueue<Key>>;
 
 /// How long the scheduler's bookkeeping waits for another change of the status that it can go along with.
 const BOOKKEEPING_DELAY: Duration = Duration::from_secs(10);
-/// The same where an eviction ends only when the scheduler has seen the binding through.
-const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_secs(1);
+/// The same while an eviction is under way, which changes the status by itself as it goes on.
+const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_mins(1);
 /// Bindings whose bookkeeping is written at the same time.
 const BOOKKEEPERS: usize = 2;
 
@@ -117,7 +117,15 @@ async fn keep_books(scheduler: Arc<Scheduler>) {
 impl Reconcile for Scheduler {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let observations = &self.context.observations;
-        if observations.get(&key).is_some() {
+        // What the timer was set for may have gone along with another change, and this be newer.
+        let Some(age) = observations.age(&key) else { return Ok(Action::Wait) };
+        if let Some(binding) = B::store(&self.context.stores).get(&key) {
+            let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
+            let delay = if is_evicted { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY };
+            let left = delay.saturating_sub(age).min(BOOKKEEPING_DELAY);
+            if !left.is_zero() {
+                return Ok(Action::After(left));
+            }
             self.budget.take().await;
         }
         let Some(observation) = observations.get(&key) else { return Ok(Action::Wait) };
@@ -161,8 +169,7 @@ impl Scheduler {
     fn note<B: Binding>(&self, binding: &B, observation: Observation) {
         let key = Key::of(binding);
         self.context.observations.note(&key, observation);
-        let is_awaited = !binding.spec().graceful_eviction_tasks.is_empty();
-        self.unwritten.add_after(key, if is_awaited { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY });
+        self.unwritten.add_after(key, BOOKKEEPING_DELAY);
     }
 
     /// Takes one binding after the other.
@@ -204,10 +211,7 @@ impl Scheduler {
 
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
         let context = &self.context;
-        let Some(mut binding) = B::store(&context.stores).get(key) else { return Ok(Fate::Forget) };
-        if let Some(observation) = context.observations.get(key) {
-            observation.put_into(Arc::make_mut(&mut binding).status_mut());
-        }
+        let Some(binding) = B::observed(context, key) else { return Ok(Fate::Forget) };
         let model = binding.to_model();
         if model.deletion_timestamp.is_some() {
             apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
