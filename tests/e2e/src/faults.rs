@@ -70,7 +70,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     federation.hub.restart().await?;
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
     supervisor.stop().await;
-    recorder.check(DEPLOYMENTS)
+    recorder.check(DEPLOYMENTS).await
 }
 
 fn stolen() -> String {
@@ -188,7 +188,7 @@ pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     storm::everything_on(&federation.client, STORM, "member2").await?;
     ensure!(killed >= KILLS / 2, "the storm was over after {killed} kills");
     println!("      killed {killed} times");
-    recorder.check(STORM)
+    recorder.check(STORM).await
 }
 
 /// Numbers that look random and are the same in every run.

@@ -212,11 +212,16 @@ impl<'s> Federation<'s> {
 
     /// Starts another `bulkhead run` in a mode with the account of `host/deploy`, whatever it may do.
     pub(crate) async fn start_bulkhead_as_account(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<()> {
-        let token = self.account_token("bulkhead-token").await?;
-        let kubeconfig = self.hub.write_kubeconfig("bulkhead", &token)?;
+        let kubeconfig = self.account_kubeconfig().await?;
         let mode = format!("--mode={mode}");
         let more: Vec<_> = std::iter::once(mode.as_str()).chain(more.iter().copied()).collect();
         self.start_bulkhead_with(&kubeconfig, &more)
+    }
+
+    /// A kubeconfig of the account.
+    pub(crate) async fn account_kubeconfig(&self) -> anyhow::Result<PathBuf> {
+        let token = self.account_token("bulkhead-token").await?;
+        self.hub.write_kubeconfig("bulkhead", &token)
     }
 
     /// The token in a Secret of the account, once it is made.

@@ -4,8 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::ensure;
+use serde_json::{Value, json};
 
-use crate::federation::{Federation, Plan, Site};
+use crate::federation::{Federation, Plan, QUICK, Site};
 use crate::scenarios::{BINDING, DIVIDED};
 use crate::wait;
 
@@ -31,12 +32,21 @@ pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::R
     nothing_refused(&federation, &user)
 }
 
-/// A process that reports decides what the one beside it does, and the audit log shows that it wrote nothing.
+/// A process that reports decides what the one beside it does, `what-if` tells it before it happens, and the audit log
+/// shows that neither wrote anything.
 pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "report", Plan::default())).await?;
     let user = federation.start_bulkhead_in("report", &[]).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    let kubeconfig = federation.account_kubeconfig().await?.display().to_string();
+    let question = ["what-if", "--kubeconfig", &kubeconfig, "--down=member1", "--output=json"];
+    let foreseen: Value = serde_json::from_str(&federation.bulkhead(&[&question, QUICK].concat())?)?;
+    let load = json!([
+        {"cluster": "member1", "down": true, "before": 1, "after": 0},
+        {"cluster": "member2", "down": false, "before": 2, "after": 3},
+    ]);
+    ensure!(foreseen["load"] == load, "what-if answers {foreseen:#}");
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;

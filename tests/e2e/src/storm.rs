@@ -19,6 +19,10 @@ use crate::wait;
 
 /// How long each part of a storm may take.
 const LIMIT: Duration = Duration::from_mins(3);
+/// How long a watch may be behind what others see.
+const CATCHES_UP: Duration = Duration::from_secs(10);
+/// Pause before a watch that was cut begins anew.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Makes the policies and the Deployments, and waits until all run on `member1`.
 pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> anyhow::Result<()> {
@@ -91,12 +95,13 @@ impl Recorder {
             (Arc::<Mutex<Seen>>::default(), Api::<ResourceBinding>::namespaced(client.clone(), "default"));
         let (noted, mut watching) = (Arc::clone(&seen), JoinSet::new());
         watching.spawn(async move {
-            let mut objects =
-                std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff().applied_objects());
-            while let Some(object) = objects.next().await {
-                if let Ok(binding) = object {
+            // Whoever waits longer and longer for a control plane that starts anew misses most of what follows.
+            loop {
+                let mut objects = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).applied_objects());
+                while let Some(Ok(binding)) = objects.next().await {
                     noted.lock().unwrap_or_else(PoisonError::into_inner).note(&binding, member);
                 }
+                tokio::time::sleep(AGAIN).await;
             }
         });
         Self { seen, _watching: watching }
@@ -104,11 +109,15 @@ impl Recorder {
 
     /// Whether each of so many bindings left once, with one task that ended once, and none came back. A watch that was
     /// cut misses what came and went meanwhile, so a few tasks need not have been seen.
-    pub(crate) fn check(&self, deployments: usize) -> anyhow::Result<()> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn check(&self, deployments: usize) -> anyhow::Result<()> {
+        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        wait::until(&format!("all {deployments} are seen to leave"), CATCHES_UP, async || {
+            let left = seen().bindings.values().filter(|passage| passage.left).count();
+            if left == deployments { Ok(()) } else { Err(format!("{left} were")) }
+        })
+        .await?;
+        let seen = seen();
         ensure!(seen.wrong.is_empty(), "{}", seen.wrong.join("; "));
-        let left = seen.bindings.values().filter(|passage| passage.left).count();
-        ensure!(left == deployments, "{left} of {deployments} were seen to leave");
         let ended = seen.bindings.values().filter(|passage| passage.task.is_some() && passage.ended).count();
         ensure!(4 * ended >= 3 * deployments, "{ended} of {deployments} tasks were seen from beginning to end");
         Ok(())

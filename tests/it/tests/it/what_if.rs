@@ -120,9 +120,8 @@ fn a_large_federation_is_answered_whole() {
     let files = [("a.yaml", clusters(100)), ("b.yaml", bindings(10_000, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let answer = ask("large", &files, |question| question.flags.resource_eviction_rate = 100.0).unwrap();
-    // A binding may move more than once.
     let moved: BTreeSet<_> = answer.moves.iter().map(|moved| moved.binding.as_str()).collect();
-    assert_eq!((moved.len(), answer.nowhere.len(), answer.waiting), (10_000, 0, 0));
+    assert_eq!((answer.moves.len(), moved.len(), answer.nowhere.len(), answer.waiting), (10_000, 10_000, 0, 0));
 }
 
 #[test]
