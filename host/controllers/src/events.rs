@@ -15,6 +15,8 @@ use crate::clock::Clock;
 /// Events that wait to be written. A burst larger than this is a storm that nobody reads one by one: what does
 /// not fit is dropped and counted.
 const PENDING_MAX: usize = 16_384;
+/// Events whose repetitions raise a count. client-go remembers as many.
+const WRITTEN_MAX: usize = 4096;
 
 /// Normal or Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ impl Writer {
         let created = api.create(&PostParams::default(), &event).await?;
         let name = created.metadata.name.unwrap_or_default();
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.len() >= PENDING_MAX {
+        if written.len() >= WRITTEN_MAX {
             // Forgetting only means that a repetition becomes an event of its own.
             written.clear();
         }

@@ -271,15 +271,15 @@ struct State {
 }
 
 impl Journal {
-    /// An empty journal for at most `records_max` records.
+    /// An empty journal that keeps at most `records_max` records in memory; with 0 it only counts.
     pub fn new(records_max: usize) -> Self {
-        Self { records_max: records_max.max(1), state: Mutex::default(), sink: None }
+        Self { records_max, state: Mutex::default(), sink: None }
     }
 
     /// The same with a place that outlives it. `last_id` is the id of the last record that is there already, or 0.
     pub fn with_sink(records_max: usize, last_id: u64, sink: Box<dyn Sink>) -> Self {
         let state = State { last_id, ..State::default() };
-        Self { records_max: records_max.max(1), state: Mutex::new(state), sink: Some(sink) }
+        Self { records_max, state: Mutex::new(state), sink: Some(sink) }
     }
 
     /// Whether records go to a place that wants to know what they were decided from.
@@ -295,10 +295,6 @@ impl Journal {
     /// The same for a decision whose case is known.
     pub fn record_decided(&self, entry: Entry, case: Option<&Arc<Case>>) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.records.len() == self.records_max {
-            state.records.pop_front();
-            state.dropped += 1;
-        }
         state.last_id += 1;
         let id = state.last_id;
         let record = Record { id, outcome: Outcome::Taken, entry };
@@ -306,6 +302,10 @@ impl Journal {
             sink.keep(&record, case);
         }
         state.records.push_back(record);
+        if state.records.len() > self.records_max {
+            state.records.pop_front();
+            state.dropped += 1;
+        }
         id
     }
 
@@ -343,9 +343,8 @@ impl Journal {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_oldest_records_go_first_and_are_counted() {
-        let journal = Journal::new(2);
+    fn filled(records_max: usize) -> Journal {
+        let journal = Journal::new(records_max);
         for n in 0..3 {
             journal.record(Entry {
                 at: Time::from_millis(n),
@@ -359,7 +358,18 @@ mod tests {
                 explanation: None,
             });
         }
-        assert_eq!(journal.records().iter().map(|record| record.id).collect::<Vec<_>>(), [2, 3]);
-        assert_eq!(journal.dropped(), 1);
+        journal
+    }
+
+    #[test]
+    fn the_oldest_records_go_first_and_are_counted() {
+        let check = |records_max, expected: &[u64], dropped| {
+            let journal = filled(records_max);
+            assert_eq!(journal.records().iter().map(|record| record.id).collect::<Vec<_>>(), expected);
+            assert_eq!((journal.dropped(), journal.recorded()), (dropped, 3));
+            journal.abandon(3);
+        };
+        check(2, &[2, 3], 1);
+        check(0, &[], 3);
     }
 }

@@ -47,6 +47,10 @@ enum Task {
         /// Part of a name; without it, all are run.
         #[arg(default_value = "")]
         filter: String,
+        /// How often a scenario may be tried: on a machine that does other things too, real servers do not always
+        /// keep their time limits.
+        #[arg(long, default_value_t = 1)]
+        attempts: u32,
     },
     /// Measure a storm of evictions.
     Bench {
@@ -81,23 +85,25 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
     match arguments.task {
         Task::Bench { deployments } => Box::pin(bench::run(&site, deployments)).await.map(|()| true),
         Task::Idle { bindings } => Box::pin(idle::run(&site, bindings)).await.map(|()| true),
-        Task::Run { filter } => {
-            let mut failed = 0;
+        Task::Run { filter, attempts } => {
+            let (mut failed, mut again) = (0, 0);
             let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();
             anyhow::ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
             for (name, scenario) in &chosen {
-                let started = Instant::now();
-                let outcome = scenario(&site).await;
-                let seconds = started.elapsed().as_secs_f32();
-                match outcome {
-                    Ok(()) => println!("ok    {name} ({seconds:.0} s)"),
-                    Err(error) => {
-                        failed += 1;
-                        println!("FAIL  {name} ({seconds:.0} s)\n      {error:#}");
-                    }
+                for left in (0..attempts.max(1)).rev() {
+                    let started = Instant::now();
+                    let outcome = scenario(&site).await;
+                    let seconds = started.elapsed().as_secs_f32();
+                    let Err(error) = outcome else {
+                        println!("ok    {name} ({seconds:.0} s)");
+                        break;
+                    };
+                    *if left > 0 { &mut again } else { &mut failed } += 1;
+                    let fate = if left > 0 { "AGAIN" } else { "FAIL " };
+                    println!("{fate} {name} ({seconds:.0} s)\n      {error:#}");
                 }
             }
-            println!("{} passed, {failed} failed", chosen.len() - failed);
+            println!("{} passed, {failed} failed, {again} attempts were repeated", chosen.len() - failed);
             if failed > 0 {
                 println!("logs in {}", site.logs().display());
             }

@@ -20,8 +20,8 @@ use super::endpoint::{Observed, State};
 use super::hub::Hub;
 use super::{journal, news, say};
 
-/// Most decisions that are kept in memory.
-const JOURNAL_RECORDS_MAX: usize = 20_000;
+/// Most decisions that are kept in memory, where nobody reads them: whoever wants to has `--journal`.
+const JOURNAL_RECORDS_MAX: usize = 0;
 
 /// Everything but the controllers, which start when this process is elected.
 pub(super) struct Federation {
