@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Layer, Service};
 
+use crate::backlog::Backlog;
 use crate::precedence::Precedence;
 
 /// How long an API server may take to accept a connection.
@@ -27,7 +28,11 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 /// Until when this process may write. Every client made with [`connect`] looks at it before each write, so that a
 /// process that was paused, or that lost its lease, changes nothing.
 #[derive(Clone, Debug)]
-pub struct WritePermit(Arc<Mutex<Until>>);
+pub struct WritePermit {
+    until: Arc<Mutex<Until>>,
+    /// What was decided is recorded before it is written.
+    backlog: Backlog,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Until {
@@ -59,17 +64,26 @@ pub enum WriteRefused {
 impl WritePermit {
     /// For a process that is alone.
     pub fn unlimited() -> Self {
-        Self(Arc::new(Mutex::new(Until::Ever)))
+        Self::new(Until::Ever)
     }
 
     /// For a process that has not been elected yet.
     pub fn none() -> Self {
-        Self(Arc::new(Mutex::new(Until::Never)))
+        Self::new(Until::Never)
     }
 
     /// For a process that decides and reports, and never writes.
     pub fn report_only() -> Self {
-        Self(Arc::new(Mutex::new(Until::Watching)))
+        Self::new(Until::Watching)
+    }
+
+    fn new(until: Until) -> Self {
+        Self { until: Arc::new(Mutex::new(until)), backlog: Backlog::default() }
+    }
+
+    /// Records that writes wait for.
+    pub fn backlog(&self) -> &Backlog {
+        &self.backlog
     }
 
     /// Writes are allowed until then, and no longer unless the permit is extended.
@@ -88,14 +102,14 @@ impl WritePermit {
     }
 
     fn set(&self, until: Until) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*state, Until::Ended) {
             *state = until;
         }
     }
 
-    fn check(&self) -> Result<(), WriteRefused> {
-        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+    pub(crate) fn check(&self) -> Result<(), WriteRefused> {
+        match *self.until.lock().unwrap_or_else(PoisonError::into_inner) {
             Until::Ever => Ok(()),
             Until::Never => Err(WriteRefused::NotElected),
             Until::Watching if mutation::on(Mutation::ReportWrites) => Ok(()),
@@ -276,9 +290,10 @@ where
         if let Err(refused) = self.permit.check() {
             return Box::pin(ready(Err(refused.into())));
         }
-        // It may have to wait for its turn, and the permit may end meanwhile.
+        // It may have to wait for its turn and for the journal, and the permit may end meanwhile.
         let (answer, permit) = (self.inner.call(request), self.permit.clone());
         Box::pin(async move {
+            permit.backlog.passed().await;
             permit.check()?;
             answer.await
         })

@@ -7,6 +7,7 @@
 
 mod agent;
 mod application_failover;
+mod backlog;
 mod binding;
 mod binding_kind;
 mod binding_status;
@@ -50,6 +51,7 @@ mod webhook;
 mod work_status;
 mod write;
 
+pub use backlog::{Backlog, Keeper};
 pub use clock::Clock;
 pub use connection::{Answers, FIELD_MANAGER, WritePermit, WriteRefused, connect, permitted};
 pub use context::{Context, Failures, HUB, MemberError, Members, Scope, Stores};

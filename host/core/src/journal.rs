@@ -231,8 +231,8 @@ pub struct Record {
 
 /// Where records go besides memory.
 pub trait Sink: Send + Sync {
-    /// Keeps a record. Its effects are applied when this returns, so whatever is to outlive the process has left it by
-    /// then. Records come in order of id; several in a row may have the same case.
+    /// Keeps a record. Its effects are applied only once it has left the process: when this returns, or when a sink that
+    /// keeps it later says so. Records come in order of id; several in a row may have the same case.
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>);
 
     /// Notes that the effects of a decision could not be applied.

@@ -13,7 +13,7 @@ use bulkhead_core::journal::{
 use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::policy::PolicySet;
 use bulkhead_core::time::Time;
-use bulkhead_journal::{Bounds, Writer, read};
+use bulkhead_journal::{Background, Bounds, Writer, read};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 
@@ -88,14 +88,32 @@ fn record(id: u64) -> Record {
     Record { id, outcome: Outcome::Taken, entry }
 }
 
+/// Keeps nothing.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn keep(&self, _: &Record, _: Option<&Arc<Case>>) {}
+
+    fn abandon(&self, _: u64) {}
+}
+
 fn recording(c: &mut Criterion) {
     let (binding, clusters) = (binding(), clusters(50));
     c.bench_function("decide one eviction and make its case, 50 clusters", |b| {
         b.iter(|| black_box(decide(&binding, &clusters)));
     });
+    // What it costs who decides; what is handed in faster than it can be kept waits for the disk.
+    let background = Background::start(Nowhere, || ()).unwrap();
+    let mut id = 0;
+    c.bench_function("hand in one eviction", |b| {
+        b.iter_batched(
+            || (record(1), Arc::new(decide(&binding, &clusters))),
+            |(record, case)| background.keep(&record, Some(&case)),
+            criterion::BatchSize::SmallInput,
+        );
+    });
     let directory = tempfile::tempdir().unwrap();
     let writer = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap().writer;
-    let mut id = 0;
     c.bench_function("keep one eviction, 50 clusters that did not change", |b| {
         b.iter_batched(
             || Arc::new(decide(&binding, &clusters)),

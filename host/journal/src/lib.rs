@@ -7,7 +7,8 @@
 //! without the others.
 //!
 //! When [`Writer::keep`](bulkhead_core::journal::Sink::keep) returns, the record has left the process: a process that
-//! is killed loses nothing. [`Writer::sync`] makes it outlive the machine.
+//! is killed loses nothing. [`Writer::sync`] makes it outlive the machine. [`Background`] keeps records on a thread of
+//! its own, and says when.
 //!
 //! The form of segments and frames is also that of what `bulkhead run --embedded` keeps, which has two sorts of its own.
 //!
@@ -16,6 +17,7 @@
 //!
 //! Start reading at [`frame`] (the form on disk), then [`writer`], then [`reader`].
 
+pub mod background;
 pub mod error;
 pub mod frame;
 pub mod reader;
@@ -23,6 +25,7 @@ pub mod segment;
 pub mod stored;
 pub mod writer;
 
+pub use background::Background;
 pub use error::{JournalError, Problem};
 pub use reader::{Contents, read};
 pub use stored::{Stored, StoredCase};

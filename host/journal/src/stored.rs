@@ -1,6 +1,5 @@
 //! Records as they are kept, and as they are read again.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use bulkhead_core::journal::{Case, Record, canonical};
@@ -30,12 +29,14 @@ pub struct StoredCase {
 
 /// A short name for content, the same on every machine.
 pub(crate) fn key(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
-    digest.iter().take(16).fold(String::with_capacity(32), |mut key, byte| {
-        // Writing to a text does not fail.
-        let _ = write!(key, "{byte:02x}");
-        key
-    })
+    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
+    Sha256::digest(content).iter().take(16).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// A value as text.
+pub(crate) fn bytes(value: &Value) -> Vec<u8> {
+    // A value has no keys but texts, so this does not fail.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// The payload of a record. `case` is what is kept of its case, or the id of the record that has it.
@@ -51,7 +52,7 @@ pub(crate) fn encode(record: &Record, case: Option<Kept>) -> Vec<u8> {
             Some(Kept::With(id)) => drop(members.insert("caseOf".to_owned(), id.into())),
         }
     }
-    value.to_string().into_bytes()
+    bytes(&value)
 }
 
 /// How a record has its case.

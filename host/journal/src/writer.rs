@@ -15,7 +15,7 @@ use crate::error::{JournalError, Problem};
 use crate::frame::{Chain, Header, Sort, append};
 use crate::reader::read;
 use crate::segment::{self, Scanned};
-use crate::stored::{Kept, encode, key};
+use crate::stored::{self, Kept, encode, key};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,10 +262,10 @@ impl Known {
             (known, chain) = self.cluster(cluster, bytes, chain);
             keys.push(known);
         }
-        let payload = canonical(&keys).to_string();
-        let fleet = key(payload.as_bytes());
+        let payload = stored::bytes(&canonical(&keys));
+        let fleet = key(&payload);
         if self.fleet.as_ref().is_none_or(|(_, known)| *known != fleet) {
-            chain = append(bytes, chain, Sort::Fleet, payload.as_bytes());
+            chain = append(bytes, chain, Sort::Fleet, &payload);
         }
         self.fleet = Some((Arc::clone(clusters), fleet.clone()));
         (Some(fleet), chain)
@@ -280,10 +280,10 @@ impl Known {
         }
         let mut value = canonical(&**cluster);
         redact(&mut value);
-        let payload = value.to_string();
-        let own = key(payload.as_bytes());
+        let payload = stored::bytes(&value);
+        let own = key(&payload);
         let known = before.is_some_and(|(_, key)| *key == own);
-        let chain = if known { chain } else { append(bytes, chain, Sort::Cluster, payload.as_bytes()) };
+        let chain = if known { chain } else { append(bytes, chain, Sort::Cluster, &payload) };
         self.clusters.insert(cluster.name.clone(), (Arc::clone(cluster), own.clone()));
         (own, chain)
     }
@@ -293,8 +293,10 @@ impl Known {
 fn encode_case(case: &Case, fleet: Option<String>) -> Value {
     let mut value = canonical(case);
     let redacted = redact(&mut value);
-    let seen = format!("{}{}{}", value["now"], value["question"], fleet.as_deref().unwrap_or_default());
-    let snapshot = key(seen.as_bytes());
+    let mut seen = stored::bytes(&value["now"]);
+    seen.extend(stored::bytes(&value["question"]));
+    seen.extend(fleet.iter().flat_map(|fleet| fleet.bytes()));
+    let snapshot = key(&seen);
     if let Value::Object(members) = &mut value {
         members.insert("snapshot".to_owned(), snapshot.into());
         if redacted > 0 {

@@ -162,7 +162,8 @@ metadata:
 type: kubernetes.io/service-account-token
 ";
 
-/// Killed at random moments of a storm, over and over: no task is lost, no action repeated, and timers go on.
+/// Killed at random moments of a storm, over and over: no task is lost, no action repeated, timers go on, and every
+/// decision of the journal can be made again.
 pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     const KILLS: usize = 50;
     const STORM: usize = 80;
@@ -176,19 +177,27 @@ pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     federation.member("member1")?.kill_api_server();
     let kubeconfig = federation.hub.kubeconfig();
     some_left(&federation, 1).await?;
+    let journal = federation.logs().join("journal").display().to_string();
+    let recorded = format!("--journal={journal}");
     let (mut chance, mut killed) = (Chance(7), 0);
     while killed < KILLS && storm::left(&federation.client, "member1").await? < STORM {
         if let Some(process) = federation.processes().last_mut() {
             process.kill();
             killed += 1;
         }
-        federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
+        federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0", &recorded])?;
         tokio::time::sleep(Duration::from_millis(800 + chance.next(1_700))).await;
     }
     storm::everything_on(&federation.client, STORM, "member2").await?;
     ensure!(killed >= KILLS / 2, "the storm was over after {killed} kills");
     println!("      killed {killed} times");
-    recorder.check(STORM).await
+    recorder.check(STORM).await?;
+    let replayed = federation.bulkhead(&["replay", "--all", "--journal", &journal])?;
+    let told = federation.bulkhead(&["history", "--journal", &journal])?;
+    let evictions = told.lines().filter(|line| line.contains("Evicted")).count();
+    ensure!(evictions + 5 >= STORM, "{evictions} of {STORM} evictions are in the journal; {replayed}");
+    println!("      {}", replayed.trim());
+    Ok(())
 }
 
 /// Numbers that look random and are the same in every run.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_controllers::WritePermit;
+use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_controllers::{Backlog, Keeper, WritePermit};
 use bulkhead_core::journal::{Case, Decision, Record, Sink};
-use bulkhead_journal::{Bounds, Opened, Writer};
+use bulkhead_journal::{Background, Bounds, Opened, Writer};
 use clap::Args;
 use tokio::sync::Notify;
 
@@ -15,6 +16,8 @@ use super::say;
 
 /// How often what was recorded is made to outlive the machine. A process that dies loses nothing in between.
 const SYNC: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for records.
+const END: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
@@ -39,6 +42,9 @@ pub(super) struct Running {
     pub(super) last_id: u64,
     /// Where records go.
     writer: Arc<Writer>,
+    /// Those on their way.
+    backlog: Backlog,
+    background: Arc<Background>,
     failed: Arc<Notify>,
 }
 
@@ -66,13 +72,22 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
         say(&format!("journal {cut}"));
     }
     say(&format!("journal {} has {records} decisions", directory.display()));
-    Ok(Running { last_id, writer: Arc::new(writer), failed })
+    let (writer, keeper) = (Arc::new(writer), Keeper::of(permit));
+    let background = Background::start(Arc::clone(&writer), move || keeper.kept());
+    let background = Arc::new(background.context("starting the journal")?);
+    Ok(Running { last_id, writer, backlog: permit.backlog().clone(), background, failed })
 }
 
 impl Running {
     /// Where the controllers' records go: to the journal and, those that somebody would want to see, to the log.
     pub(super) fn sink(&self) -> Box<dyn Sink> {
-        Box::new(Logged(Arc::clone(&self.writer)))
+        Box::new(Logged { backlog: self.backlog.clone(), journal: Arc::clone(&self.background) })
+    }
+
+    /// Waits for what was decided last, which nothing need follow from.
+    pub(super) async fn end(&self) {
+        // A disk that takes longer is not worth a process that does not end.
+        let _ = tokio::time::timeout(END, self.backlog.passed()).await;
     }
 
     /// Makes what was recorded outlive the machine, over and over. Returns when the journal cannot be written.
@@ -94,11 +109,15 @@ impl Running {
 }
 
 /// A journal whose weighty records are in the log too.
-struct Logged(Arc<Writer>);
+struct Logged {
+    backlog: Backlog,
+    journal: Arc<Background>,
+}
 
 impl Sink for Logged {
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
-        self.0.keep(record, case);
+        self.backlog.add();
+        self.journal.keep(record, case);
         let (entry, decision) = (&record.entry, record.entry.decision);
         if decision.is_about_place() || decision == Decision::PluginsChanged {
             let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
@@ -109,6 +128,7 @@ impl Sink for Logged {
     }
 
     fn abandon(&self, id: u64) {
-        self.0.abandon(id);
+        self.backlog.add();
+        self.journal.abandon(id);
     }
 }

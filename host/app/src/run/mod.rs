@@ -291,6 +291,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     }
     say("stopping");
     running.stop_within(DRAIN).await;
+    if let Some(journal) = &journal {
+        journal.end().await;
+    }
     candidate.release().await;
     Ok(())
 }

@@ -9,7 +9,7 @@ mod support;
 use std::sync::Arc;
 
 use bulkhead_core::journal::{Outcome, Sink, canonical};
-use bulkhead_journal::{Bounds, JournalError, Writer, read};
+use bulkhead_journal::{Background, Bounds, JournalError, Writer, read};
 
 use records::{case, record};
 use support::open;
@@ -37,6 +37,24 @@ fn what_is_kept_is_read_again_whole() {
     assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a case is kept once");
     assert_eq!(kept(0).snapshot.len(), 32);
     assert_ne!(kept(0).snapshot, kept(3).snapshot);
+}
+
+#[test]
+fn what_is_handed_in_is_kept_in_order_and_told_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (told, kept) = std::sync::mpsc::channel();
+    // More than may wait at a time.
+    let count = 4_500;
+    let background = Background::start(open(directory.path()), move || told.send(()).unwrap()).unwrap();
+    for id in 1..=count {
+        background.keep(&record(id, 5), None);
+    }
+    background.abandon(count);
+    drop(background);
+    assert_eq!(u64::try_from(kept.into_iter().count()).unwrap(), count + 1);
+    let contents = read(directory.path()).unwrap();
+    assert!(contents.records.iter().map(|stored| stored.record.id).eq(1..=count));
+    assert_eq!(contents.records.last().unwrap().record.outcome, Outcome::Abandoned);
 }
 
 #[test]

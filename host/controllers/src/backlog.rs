@@ -1,0 +1,90 @@
+//! Decisions on their way to the journal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::watch;
+
+use crate::connection::WritePermit;
+
+/// Records that were handed in and are not kept yet. A write waits until those are kept that came before it.
+#[derive(Clone, Debug)]
+pub struct Backlog(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    handed_in: AtomicU64,
+    kept: watch::Sender<u64>,
+}
+
+impl Default for Backlog {
+    /// Nothing is on its way.
+    fn default() -> Self {
+        Self(Arc::new(Counts { handed_in: AtomicU64::new(0), kept: watch::Sender::new(0) }))
+    }
+}
+
+impl Backlog {
+    /// Notes that a record is handed in. Called before it is.
+    pub fn add(&self) {
+        self.0.handed_in.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Waits until everything is kept that was handed in so far.
+    pub async fn passed(&self) {
+        let last = self.0.handed_in.load(Ordering::SeqCst);
+        // The sender lives as long as this does.
+        let _ = self.0.kept.subscribe().wait_for(|kept| *kept >= last).await;
+    }
+}
+
+/// Who keeps the records of a backlog. If it goes away nothing can be recorded any more, and the permit ends.
+pub struct Keeper {
+    backlog: Backlog,
+    permit: WritePermit,
+}
+
+impl Keeper {
+    /// The keeper of the backlog that writes with this permit wait for.
+    pub fn of(permit: &WritePermit) -> Self {
+        Self { backlog: permit.backlog().clone(), permit: permit.clone() }
+    }
+
+    /// Notes that one more record is kept.
+    pub fn kept(&self) {
+        self.backlog.0.kept.send_modify(|kept| *kept += 1);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.permit.end();
+        // Whoever waits is refused now.
+        self.backlog.0.kept.send_replace(u64::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_came_before_is_waited_for_and_what_comes_after_is_not() {
+        let permit = WritePermit::unlimited();
+        let (backlog, keeper) = (permit.backlog(), Keeper::of(&permit));
+        backlog.passed().now_or_never().unwrap();
+        backlog.add();
+        let mut first = Box::pin(backlog.passed());
+        assert!(first.as_mut().now_or_never().is_none());
+        backlog.add();
+        keeper.kept();
+        first.await;
+        assert!(backlog.passed().now_or_never().is_none());
+        permit.check().unwrap();
+        drop(keeper);
+        backlog.passed().await;
+        assert_eq!(permit.check(), Err(crate::connection::WriteRefused::NoJournal));
+    }
+}
