@@ -20,15 +20,7 @@ use bulkhead::simulation::{self, Detail, RunOptions};
 /// When the cluster is lost, in virtual seconds from the start.
 const LOST_AT_S: i64 = 120;
 
-const TAINT_POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: not-ready-clusters}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
-  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
-";
+const TAINT_POLICY: &str = include_str!("../../../examples/nginx-divided/taint-policy.yaml");
 
 const APP: &str = "\
 apiVersion: apps/v1

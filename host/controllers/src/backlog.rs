@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
-use crate::connection::WritePermit;
-
 /// Records that were handed in and are not kept yet. A write waits until those are kept that came before it.
 #[derive(Clone, Debug)]
 pub struct Backlog(Arc<Counts>);
@@ -30,37 +28,21 @@ impl Backlog {
         self.0.handed_in.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Notes that one more record is kept.
+    pub(crate) fn done(&self) {
+        self.0.kept.send_modify(|kept| *kept += 1);
+    }
+
+    /// Nobody keeps anything any more, so nobody waits.
+    pub(crate) fn close(&self) {
+        self.0.kept.send_replace(u64::MAX);
+    }
+
     /// Waits until everything is kept that was handed in so far.
     pub async fn passed(&self) {
         let last = self.0.handed_in.load(Ordering::SeqCst);
         // The sender lives as long as this does.
         let _ = self.0.kept.subscribe().wait_for(|kept| *kept >= last).await;
-    }
-}
-
-/// Who keeps the records of a backlog. If it goes away nothing can be recorded any more, and the permit ends.
-pub struct Keeper {
-    backlog: Backlog,
-    permit: WritePermit,
-}
-
-impl Keeper {
-    /// The keeper of the backlog that writes with this permit wait for.
-    pub fn of(permit: &WritePermit) -> Self {
-        Self { backlog: permit.backlog().clone(), permit: permit.clone() }
-    }
-
-    /// Notes that one more record is kept.
-    pub fn kept(&self) {
-        self.backlog.0.kept.send_modify(|kept| *kept += 1);
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.permit.end();
-        // Whoever waits is refused now.
-        self.backlog.0.kept.send_replace(u64::MAX);
     }
 }
 
@@ -72,19 +54,16 @@ mod tests {
 
     #[tokio::test]
     async fn what_came_before_is_waited_for_and_what_comes_after_is_not() {
-        let permit = WritePermit::unlimited();
-        let (backlog, keeper) = (permit.backlog(), Keeper::of(&permit));
+        let backlog = Backlog::default();
         backlog.passed().now_or_never().unwrap();
         backlog.add();
         let mut first = Box::pin(backlog.passed());
         assert!(first.as_mut().now_or_never().is_none());
         backlog.add();
-        keeper.kept();
+        backlog.done();
         first.await;
         assert!(backlog.passed().now_or_never().is_none());
-        permit.check().unwrap();
-        drop(keeper);
+        backlog.close();
         backlog.passed().await;
-        assert_eq!(permit.check(), Err(crate::connection::WriteRefused::NoJournal));
     }
 }

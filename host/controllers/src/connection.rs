@@ -15,6 +15,7 @@ use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::Instant;
 use tower::timeout::error::Elapsed;
+use tower::util::{MapFutureLayer, MapResultLayer};
 use tower::{BoxError, Layer, Service};
 
 use crate::backlog::Backlog;
@@ -108,7 +109,7 @@ impl WritePermit {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), WriteRefused> {
+    fn check(&self) -> Result<(), WriteRefused> {
         match *self.until.lock().unwrap_or_else(PoisonError::into_inner) {
             Until::Ever => Ok(()),
             Until::Never => Err(WriteRefused::NotElected),
@@ -118,6 +119,30 @@ impl WritePermit {
             Until::For(until) if Instant::now() < until => Ok(()),
             Until::For(_) => Err(WriteRefused::LeaseRanOut),
         }
+    }
+}
+
+/// Who keeps the records that writes with a permit wait for. If it goes away nothing can be recorded any more, and the permit ends.
+#[derive(Debug)]
+pub struct Keeper(WritePermit);
+
+impl Keeper {
+    /// The keeper of the backlog of this permit.
+    pub fn of(permit: &WritePermit) -> Self {
+        Self(permit.clone())
+    }
+
+    /// Notes that one more record is kept.
+    pub fn kept(&self) {
+        self.0.backlog.done();
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.end();
+        // Whoever waits is refused now.
+        self.0.backlog.close();
     }
 }
 
@@ -151,92 +176,25 @@ pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>)
     let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     let stack = ClientBuilder::try_from(config)?;
-    let counted = Counted(Arc::clone(answers));
+    let answers = Arc::clone(answers);
     Ok(stack
-        .with_layer(&Bounded(ANSWER_TIME_MAX))
-        .with_layer(&counted)
+        .with_layer(&MapFutureLayer::new(bounded))
+        .with_layer(&MapResultLayer::new(move |answer| counted(&answers, answer)))
         .with_layer(&Permitted(permit.clone()))
         // Outside, so that the permit is looked at when a write goes and not when it begins to wait.
         .with_layer(&Precedence::new())
         .build())
 }
 
-/// Puts [`BoundedService`] around a service.
-struct Bounded(Duration);
-
-/// A service that answers within a time. It counts from when the answer is waited for: `tower`'s own counts from the call,
-/// and so for writes that wait for their turn.
-struct BoundedService<S> {
-    inner: S,
-    time_max: Duration,
+/// An answer that comes in time. It counts from when it is waited for: `tower`'s own limit counts from the call, and so
+/// for writes that wait for their turn.
+async fn bounded<T>(answer: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
+    tokio::time::timeout(ANSWER_TIME_MAX, answer).await.unwrap_or_else(|_| Err(Elapsed::new().into()))
 }
 
-impl<S> Layer<S> for Bounded {
-    type Service = BoundedService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        BoundedService { inner, time_max: self.0 }
-    }
-}
-
-impl<S> Service<Request<Body>> for BoundedService<S>
-where
-    S: Service<Request<Body>, Error = BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (answer, time_max) = (self.inner.call(request), self.time_max);
-        Box::pin(
-            async move { tokio::time::timeout(time_max, answer).await.unwrap_or_else(|_| Err(Elapsed::new().into())) },
-        )
-    }
-}
-
-/// Puts [`CountedService`] around a service.
-struct Counted(Arc<Answers>);
-
-struct CountedService<S> {
-    inner: S,
-    answers: Arc<Answers>,
-}
-
-impl<S> Layer<S> for Counted {
-    type Service = CountedService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        CountedService { inner, answers: Arc::clone(&self.0) }
-    }
-}
-
-impl<S, B> Service<Request<Body>> for CountedService<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (answer, answers) = (self.inner.call(request), Arc::clone(&self.answers));
-        Box::pin(async move {
-            let answer = answer.await;
-            answers.count(answer.as_ref().map_or(0, |response| response.status().as_u16()));
-            answer
-        })
-    }
+fn counted<B>(answers: &Answers, answer: Result<Response<B>, BoxError>) -> Result<Response<B>, BoxError> {
+    answers.count(answer.as_ref().map_or(0, |response| response.status().as_u16()));
+    answer
 }
 
 /// A service whose writes need the permit, for a client of an API server in this process.
@@ -302,6 +260,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tower::{ServiceExt, service_fn};
 
     use super::*;
@@ -326,21 +285,35 @@ mod tests {
         assert!(answered(&permit, Method::GET).await);
     }
 
-    #[tokio::test]
-    async fn answers_are_counted_by_status_and_so_is_silence() {
-        let answers = Arc::<Answers>::default();
-        let server = service_fn(|request: Request<Body>| async move {
-            match request.uri().path() {
-                "/silent" => Err(BoxError::from("nobody")),
-                "/busy" => Ok(Response::builder().status(429).body(()).unwrap()),
-                _ => Ok(Response::new(())),
-            }
-        });
-        for path in ["/", "/busy", "/", "/silent"] {
-            let request = Request::get(path).body(Body::empty()).unwrap();
-            let _ = Counted(Arc::clone(&answers)).layer(server).oneshot(request).await;
+    #[test]
+    fn answers_are_counted_by_status_and_so_is_silence() {
+        let answers = Answers::default();
+        let answer = |code: u16| Ok(Response::builder().status(code).body(()).unwrap());
+        for answer in [answer(200), answer(429), answer(200), Err(BoxError::from("nobody"))] {
+            let _ = counted(&answers, answer);
         }
         assert_eq!(answers.counts(), [(0, 1), (200, 2), (429, 1)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_does_not_come_is_not_waited_for() {
+        let never = bounded(std::future::pending::<Result<(), BoxError>>());
+        assert!(never.await.unwrap_err().is::<Elapsed>());
+        bounded(async { Ok(()) }).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn writes_wait_for_the_journal_and_end_with_it() {
+        let permit = WritePermit::unlimited();
+        let keeper = Keeper::of(&permit);
+        permit.backlog().add();
+        assert!(answered(&permit, Method::PATCH).now_or_never().is_none());
+        assert!(answered(&permit, Method::GET).await);
+        keeper.kept();
+        assert!(answered(&permit, Method::PATCH).await);
+        permit.backlog().add();
+        drop(keeper);
+        assert!(!answered(&permit, Method::PATCH).await);
     }
 
     #[tokio::test]

@@ -51,9 +51,9 @@ mod webhook;
 mod work_status;
 mod write;
 
-pub use backlog::{Backlog, Keeper};
+pub use backlog::Backlog;
 pub use clock::Clock;
-pub use connection::{Answers, FIELD_MANAGER, WritePermit, WriteRefused, connect, permitted};
+pub use connection::{Answers, FIELD_MANAGER, Keeper, WritePermit, WriteRefused, connect, permitted};
 pub use context::{Context, Failures, HUB, MemberError, Members, Scope, Stores};
 pub use controller::{Action, Error, ErrorClass};
 pub use customizations::install as install_customizations;

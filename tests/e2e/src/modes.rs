@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::federation::{Federation, Plan, QUICK, Site};
@@ -111,6 +111,14 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     .await?;
     // Fixed while it runs: the plugin file is replaced, and the next look at the object finds it healthy.
     fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH.replace("good", "bad"))?;
+    let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
+    wait::until("the other version of the plugin is active", Duration::from_secs(10), async || {
+        let said = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        let active = said.lines().filter(|line| line.contains("plugin config-health ") && line.contains(" is active"));
+        let versions = active.count();
+        if versions == 2 { Ok(()) } else { Err(format!("{versions} versions were")) }
+    })
+    .await?;
     federation.kubectl(&["label", "configmap", "game", "again=yes"])?;
     wait::until("the ConfigMap is healthy", Duration::from_secs(30), async || {
         let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);

@@ -47,15 +47,7 @@ impl Folder {
 }
 
 /// Clusters that are not ready are left.
-pub(crate) const TAINT_POLICY: &str = "\
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: not-ready-clusters}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ['False', Unknown]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ['True']}]
-  taints: [{key: cluster.karmada.io/not-ready, effect: NoExecute}]
-";
+pub(crate) const TAINT_POLICY: &str = include_str!("../../../../examples/nginx-divided/taint-policy.yaml");
 
 /// Everything that runs plugins.
 pub(crate) fn engines() -> Vec<Arc<dyn Engine>> {
