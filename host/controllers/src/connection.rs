@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bulkhead_core::mutation::{self, Mutation};
 use http::header::USER_AGENT;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use tower::util::{MapFutureLayer, MapResultLayer};
 use tower::{BoxError, Layer, Service};
 
 use crate::backlog::Backlog;
-use crate::precedence::Precedence;
+use crate::precedence::{Precedence, is_read};
 
 /// How long an API server may take to accept a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -241,8 +241,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        if reads {
+        if is_read(request.method()) {
             return Box::pin(self.inner.call(request));
         }
         if let Err(refused) = self.permit.check() {
@@ -261,6 +260,7 @@ where
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use http::Method;
     use tower::{ServiceExt, service_fn};
 
     use super::*;

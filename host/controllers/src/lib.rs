@@ -46,6 +46,8 @@ mod render;
 mod scheduler;
 mod store;
 mod taint_manager;
+#[cfg(test)]
+mod testing;
 mod turn;
 mod webhook;
 mod work_status;
@@ -64,6 +66,7 @@ pub use manager::{Manager, controller_names};
 pub use members::{MemberAccess, MemberClients, OneMember, member_access};
 pub use metrics::Metrics;
 pub use observed::Observations;
+pub use precedence::is_read;
 pub use queue::WorkQueue;
 pub use scheduler::{BudgetUsage, WriteBudget, estimator_pool};
 pub use store::{Change, InformerState, Key, Store, Subscription};

@@ -17,6 +17,11 @@ use tower::{Layer, Service};
 /// Writes that one client has under way.
 const UNDER_WAY_MAX: usize = 16;
 
+/// Whether requests of a method change nothing.
+pub fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
 /// What a write is about, the weightiest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
@@ -31,7 +36,7 @@ enum Weight {
 impl Weight {
     /// The weight of a request; reads have none, and never wait.
     fn of(method: &Method, path: &str) -> Option<Self> {
-        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        if is_read(method) {
             return None;
         }
         let segments: Vec<_> = path.split('/').collect();

@@ -397,21 +397,15 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use bulkhead_api::ClusterResourceBinding;
-    use bulkhead_controlplane::{ApiServer, Clock, Link, LinkState, Options, ResourceKind};
+    use bulkhead_controlplane::{Link, LinkState};
     use serde_json::json;
 
     use super::*;
+    use crate::testing::hub_of_cluster_bindings;
 
     #[tokio::test(start_paused = true)]
     async fn a_cut_watch_is_told_at_once_and_owners_of_fields_are_not_kept() {
-        let kind = ResourceKind::cluster_scoped(
-            "work.karmada.io",
-            "v1alpha2",
-            "ClusterResourceBinding",
-            "clusterresourcebindings",
-        );
-        let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let hub = ApiServer::new(Options { kinds: vec![kind], ..Options::new("hub", 1, clock) });
+        let hub = hub_of_cluster_bindings();
         let owner = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
         let binding: ClusterResourceBinding = serde_json::from_value(json!({
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",

@@ -134,9 +134,9 @@ fn lost_race<K: Resource<DynamicType = ()>>(key: &Key) -> kube::Error {
 #[cfg(test)]
 mod tests {
     use bulkhead_api::ClusterResourceBinding;
-    use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind};
 
     use super::*;
+    use crate::testing::hub_of_cluster_bindings;
 
     fn task(from_cluster: &str) -> Value {
         json!({"fromCluster": from_cluster, "reason": "TaintUntolerated", "producer": "TaintManager"})
@@ -144,14 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn issue_7302_a_task_that_was_added_meanwhile_is_not_overwritten() {
-        let kind = ResourceKind::cluster_scoped(
-            "work.karmada.io",
-            "v1alpha2",
-            "ClusterResourceBinding",
-            "clusterresourcebindings",
-        );
-        let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let hub = ApiServer::new(Options { kinds: vec![kind.with_status()], ..Options::new("hub", 1, clock) });
+        let hub = hub_of_cluster_bindings();
         let api: Api<ClusterResourceBinding> = Api::all(hub.client());
         let binding = serde_json::from_value(json!({
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding", "metadata": {"name": "b"},

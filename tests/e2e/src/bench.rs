@@ -54,7 +54,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     wait::until("everything is healthy on both members", LIMIT, async || bindings.check(deployments, false)).await?;
     println!("create → all {deployments} healthy on both members: {:.1} s", started.elapsed().as_secs_f32());
     // What follows from it is no part of the evictions.
-    let before = settled(&federation.client).await?;
+    let before = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?;
     let lost = Instant::now();
     federation.member("member1")?.kill_api_server();
     let mut first = None;
@@ -70,7 +70,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     let last = Instant::now();
     wait::until("everything is healthy again", LIMIT, async || bindings.check(deployments, true)).await?;
     println!("last placement → all healthy: {:.1} s", last.elapsed().as_secs_f32());
-    let writes = settled(&federation.client).await?.since(&before);
+    let writes = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?.since(&before);
     let seconds = (last - first).as_secs_f64().max(0.2);
     println!("loss → first binding moved: {:.1} s", (first - lost).as_secs_f32());
     println!("evictions per second: {:.1}", deployments as f64 / seconds);
@@ -83,20 +83,6 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     }
     println!("logs in {}", federation.logs().display());
     Ok(())
-}
-
-/// The writes so far, once nothing more is written.
-async fn settled(client: &Client) -> anyhow::Result<Writes> {
-    let (mut seen, mut since) = (Writes::of(client).await?, Instant::now());
-    wait::until("nothing is written any more", LIMIT, async || {
-        let now = Writes::of(client).await.map_err(|error| error.to_string())?;
-        if now.total(COUNTED) > seen.total(COUNTED) {
-            (seen, since) = (now, Instant::now());
-        }
-        if since.elapsed() >= SETTLE { Ok(()) } else { Err("it still is".to_owned()) }
-    })
-    .await?;
-    Ok(seen)
 }
 
 /// What a watch knows of the bindings. Asking again and again would take the time of the API server that is measured.

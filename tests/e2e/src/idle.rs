@@ -1,6 +1,6 @@
 //! What Bulkhead costs while nothing happens: many bindings, all of them well, and a minute of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::federation::{Federation, Plan, Site};
 use crate::requests::Writes;
-use crate::wait;
 
 /// How long the bindings may take to come about.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -43,17 +42,8 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     });
     created.buffer_unordered(CREATORS).try_collect::<()>().await?;
     let client = federation.client.clone();
-    let (mut seen, mut since) = (Writes::of(&client).await?.total(FEDERATED), Instant::now());
-    wait::until("nothing is written any more", LIMIT, async || {
-        let now = Writes::of(&client).await.map_err(|error| error.to_string())?.total(FEDERATED);
-        if now > seen {
-            (seen, since) = (now, Instant::now());
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        if since.elapsed() >= QUIET { Ok(()) } else { Err(format!("{now} writes so far")) }
-    })
-    .await?;
-    println!("writes until all {bindings} bindings rest: {:.1} for each", seen / bindings as f64);
+    let written = Writes::settled(&client, FEDERATED, QUIET, LIMIT).await?.total(FEDERATED);
+    println!("writes until all {bindings} bindings rest: {:.1} for each", written / bindings as f64);
     let usage = |federation: &mut Federation<'_>| federation.processes()[0].usage();
     let (before, (spent_before, _)) = (Writes::of(&client).await?, usage(&mut federation)?);
     tokio::time::sleep(TIME).await;

@@ -1,8 +1,14 @@
 //! Write requests, as an API server counts them.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use kube::Client;
+
+use crate::wait;
+
+/// Pause between counts.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Verbs of requests that change something.
 const WRITES: &[&str] = &["PUT", "PATCH", "POST", "DELETE", "APPLY"];
@@ -16,6 +22,27 @@ impl Writes {
     pub(crate) async fn of(client: &Client) -> anyhow::Result<Self> {
         let text = client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
         Ok(Self::parse(&text))
+    }
+
+    /// The writes so far, once nothing was written to some resources for a time.
+    pub(crate) async fn settled(
+        client: &Client,
+        resources: &[&str],
+        quiet: Duration,
+        limit: Duration,
+    ) -> anyhow::Result<Self> {
+        let (mut seen, mut since) = (Self::of(client).await?, Instant::now());
+        wait::until("nothing is written any more", limit, async || {
+            let now = Self::of(client).await.map_err(|error| error.to_string())?;
+            if now.total(resources) > seen.total(resources) {
+                (seen, since) = (now, Instant::now());
+            }
+            // Counting is work for the API server, too.
+            tokio::time::sleep(PAUSE).await;
+            if since.elapsed() >= quiet { Ok(()) } else { Err(format!("{} writes so far", seen.total(resources))) }
+        })
+        .await?;
+        Ok(seen)
     }
 
     fn parse(text: &str) -> Self {
