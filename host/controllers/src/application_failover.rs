@@ -127,12 +127,22 @@ impl Reconcile for ApplicationFailover {
             context.record_decided(record, case.as_ref(), None);
         }
         if let Some(mut patch) = patch(&plan) {
-            let records = self.record(&*binding, &plan, case.as_ref());
+            let mut records = self.record(&*binding, &plan, case.as_ref());
+            let ahead = plan.spec.as_ref().and_then(|spec| context.scheduler.look_ahead(&*binding, spec));
+            let evictions = records.clone();
+            if let Some(ahead) = &ahead {
+                ahead.put_into(&mut patch);
+                records.extend(ahead.records());
+            }
             context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
             let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;
-            self.emit(&*binding, &plan, written.as_ref().err(), &records);
-            context.settle(&records, written.map_err(operation))?;
+            self.emit(&*binding, &plan, written.as_ref().err(), &evictions);
+            let written = context.settle(&records, written.map_err(operation));
+            if let Some(ahead) = ahead {
+                Box::pin(ahead.written(written.as_ref().ok())).await;
+            }
+            written?;
         }
         if let Some(blocked) = plan.blocked {
             return Err(Error::Undecided(format!("{} {key} cannot leave: {blocked}", B::kind(&()))));

@@ -30,7 +30,7 @@ use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::metrics::Metrics;
 use crate::observed::Observations;
-use crate::scheduler::WriteBudget;
+use crate::scheduler::{RunningScheduler, WriteBudget};
 use crate::store::{InformerState, Key, Store};
 use crate::webhook::Webhooks;
 use crate::write::Writer;
@@ -90,6 +90,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// How many writes the scheduler may make.
     pub scheduler_budget: Arc<WriteBudget>,
+    /// The scheduler of this process, for those who take bindings away from where they are.
+    pub scheduler: Arc<RunningScheduler>,
     /// What the scheduler has still to write about bindings.
     pub observations: Arc<Observations>,
     /// Accurate estimators, if there are any.

@@ -68,6 +68,6 @@ pub use metrics::Metrics;
 pub use observed::Observations;
 pub use precedence::is_read;
 pub use queue::WorkQueue;
-pub use scheduler::{BudgetUsage, WriteBudget, estimator_pool};
+pub use scheduler::{BudgetUsage, RunningScheduler, WriteBudget, estimator_pool};
 pub use store::{Change, InformerState, Key, Store, Subscription};
 pub use webhook::{HttpsWebhooks, NoWebhooks, WebhookTransport, Webhooks, ask as ask_webhook, hook_for};

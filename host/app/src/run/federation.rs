@@ -85,6 +85,7 @@ impl Federation {
                 Some(kept) => Journal::with_sink(JOURNAL_RECORDS_MAX, kept.last_id, kept.sink()),
                 None => Journal::new(JOURNAL_RECORDS_MAX),
             }),
+            scheduler: Arc::default(),
             observations: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
             estimators: estimator_pool(&flags).map_err(anyhow::Error::msg)?,

@@ -183,6 +183,7 @@ impl Federation {
             events: emitter,
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
+            scheduler: Arc::default(),
             observations: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),
             estimators: None,

@@ -9,9 +9,10 @@ use bulkhead_core::model::{Condition, TargetCluster};
 use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{NAME, Scheduler};
+use super::decide::Decided;
+use super::{NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::Error;
@@ -26,37 +27,49 @@ pub(super) fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     }
 }
 
-/// Puts a plan into effect.
-pub(super) async fn apply<B: Binding>(
-    scheduler: &Scheduler,
-    binding: &B,
-    plan: &SchedulePlan,
-    records: &[u64],
-) -> Result<Retry, Error> {
-    let context = &scheduler.context;
-    let model = binding.to_model();
+/// Puts a decision into effect.
+pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decided: &Decided) -> Result<Retry, Error> {
+    let Decided { plan, records, .. } = decided;
     let written = match plan.targets() {
         None => Ok(binding.clone()),
-        Some(targets) => match context.settle(records, write_spec(scheduler, binding, targets, records).await) {
-            Ok(written) => Ok(written),
-            Err(error) => Err(refusal(&error).ok_or(error)?),
-        },
+        Some(targets) => {
+            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, records).await) {
+                Ok(written) => Ok(written),
+                Err(error) => Err(refusal(&error).ok_or(error)?),
+            }
+        }
     };
-    let conclusion = plan.conclude(&model, written.as_ref().map(|_| ()));
+    conclude(scheduler, binding, decided, written.as_ref(), Some(&scheduler.budget)).await
+}
+
+/// What follows from a decision about `binding` that was written, or refused. What else is written has to find a place
+/// in the budget, if there is one.
+pub(super) async fn conclude<B: Binding>(
+    scheduler: &Scheduler,
+    binding: &B,
+    decided: &Decided,
+    written: Result<&B, &WriteError>,
+    budget: Option<&WriteBudget>,
+) -> Result<Retry, Error> {
+    let (context, Decided { plan, records, .. }) = (&scheduler.context, decided);
+    let model = binding.to_model();
+    let conclusion = plan.conclude(&model, written.map(|_| ()));
     let now = context.clock.now();
-    if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, &written) {
+    if let (Outcome::Place(targets), Ok(written)) = (&plan.outcome, written) {
         scheduler.known.note_written(written, targets, &context.flags, now);
     }
-    let written = written.unwrap_or_else(|_| binding.clone());
+    let written = written.unwrap_or(binding);
     let news = is_news(binding, &conclusion) || !records.is_empty();
     let mut status = written.status().clone();
     if conclusion.apply(&mut status, model.generation, now) {
         if let Some(observation) = Observation::between(written.status(), &status) {
             scheduler.note(binding, observation);
         } else {
-            scheduler.budget.take().await;
+            if let Some(budget) = budget {
+                budget.take().await;
+            }
             let changed = |binding: &mut B| conclusion.apply(binding.status_mut(), model.generation, now);
-            B::write_status(context, &written, changed).await?;
+            B::write_status(context, written, changed).await?;
         }
     }
     if news {
@@ -167,21 +180,28 @@ async fn write_spec<B: Binding>(
     records: &[u64],
 ) -> Result<B, Error> {
     let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
-    let placement = serde_json::to_string(&binding.spec().placement)
-        .map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
-    let applied = binding.annotations().get(keys::APPLIED_PLACEMENT);
-    if binding.spec().clusters == targets && applied == Some(&placement) {
+    let placement = placement_text(binding).map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
+    if binding.spec().clusters == targets && binding.annotations().get(keys::APPLIED_PLACEMENT) == Some(&placement) {
         return Ok(binding.clone());
     }
-    let clusters = if targets.is_empty() { json!(null) } else { json!(targets) };
-    let mut patch = json!({
-        "metadata": {"annotations": {keys::APPLIED_PLACEMENT: placement}},
-        "spec": {"clusters": clusters},
-    });
+    let mut patch = json!({});
+    put_result(&mut patch, targets, &placement);
     scheduler.context.sign(&mut patch, records);
     scheduler.budget.take().await;
     let patched = B::writer(&scheduler.context, binding).patch_despite_status(binding, patch).await;
     patched.map_err(Error::api(operation))
+}
+
+/// A placement as the annotation holds it that says what was applied last.
+pub(super) fn placement_text<B: Binding>(binding: &B) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&binding.spec().placement)
+}
+
+/// Puts a result and the placement that it comes from into a merge patch.
+pub(super) fn put_result(patch: &mut Value, targets: &[TargetCluster], placement: &str) {
+    patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(placement);
+    // A merge patch leaves a list that is absent as it was, so an empty one is null.
+    patch["spec"]["clusters"] = if targets.is_empty() { json!(null) } else { json!(targets) };
 }
 
 /// `member1:1, member2:2`.

@@ -1,14 +1,17 @@
 //! Binding → target clusters (Karmada: `pkg/scheduler`).
 //!
 //! Which changes bring which bindings is in [`triggers`], in which order they are taken in [`queue`], what a decision
-//! needs besides its binding in [`inputs`], what becomes of it in [`apply`], and how many writes that may take in
-//! [`budget`]. Accurate estimators are asked in [`estimators`]. The decision itself is `bulkhead_core::decide::schedule`.
+//! needs besides its binding in [`inputs`], how it is made in [`decide`], what becomes of it in [`apply`], and how many
+//! writes that may take in [`budget`]. Accurate estimators are asked in [`estimators`]. Where evictions happen in the same
+//! process they ask [`ahead`]. The decision itself is `bulkhead_core::decide::schedule`.
 //!
 //! Decisions are made one at a time, by workers that take turns; only the writes that follow from them overlap. A
 //! binding stays with its worker until its writes are done, so its decisions follow each other.
 
+mod ahead;
 mod apply;
 mod budget;
+mod decide;
 mod estimators;
 mod inputs;
 mod metrics;
@@ -19,21 +22,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_api::{ClusterResourceBinding, ResourceBinding};
-use bulkhead_core::call::CallKind;
-use bulkhead_core::decide::schedule::{self, Outcome, Retry, SchedulingSnapshot};
-use bulkhead_core::journal::{Question, plan};
+use bulkhead_core::decide::schedule::{self, Outcome, Retry};
 use bulkhead_core::model;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::binding_kind::{self, Binding, Reconcile};
-use crate::context::{Context, subject};
+use crate::context::Context;
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
-use crate::deliberation::Basis;
 use crate::flags::{FeatureGate, Flags};
 use crate::observed::Observation;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Subscription};
+pub use ahead::RunningScheduler;
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
 use inputs::Known;
@@ -46,10 +47,10 @@ const NAME: &str = "scheduler";
 /// eight at 5 ms each fill the default budget of 40 writes per second many times over.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// What these gates remember is what was written before, so that every write has to be waited for.
-fn workers(flags: &Flags) -> usize {
+/// Whether decisions rest on what was written before, so that every write has to be waited for.
+fn is_one_at_a_time(flags: &Flags) -> bool {
     let remembers = [FeatureGate::SchedulingOvercommitProtection, FeatureGate::WorkloadAffinity];
-    if remembers.into_iter().any(|gate| flags.gate(gate)) { 1 } else { IN_FLIGHT_MAX }
+    remembers.into_iter().any(|gate| flags.gate(gate))
 }
 
 type Queue = Arc<SchedulingQueue<Key>>;
@@ -86,13 +87,15 @@ pub(crate) async fn run(context: Context) {
     let budget = Arc::clone(&context.scheduler_budget);
     let unwritten = Arc::default();
     let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget, unwritten });
+    context.scheduler.started(&scheduler);
     let bookkeeping = keep_books(Arc::clone(&scheduler));
     futures::join!(estimators::run(context), work(scheduler, queue), bookkeeping);
 }
 
 async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     let mut tasks = JoinSet::new();
-    for _ in 0..workers(&scheduler.context.flags) {
+    let workers = if is_one_at_a_time(&scheduler.context.flags) { 1 } else { IN_FLIGHT_MAX };
+    for _ in 0..workers {
         tasks.spawn(Arc::clone(&scheduler).take_turns(Arc::clone(&queue)));
     }
     // A worker ends only by panicking: a bug that must not go unnoticed.
@@ -212,59 +215,27 @@ impl Scheduler {
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
         let context = &self.context;
         let Some(binding) = B::observed(context, key) else { return Ok(Fate::Forget) };
-        let model = binding.to_model();
+        let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
             apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
             return Ok(Fate::Forget);
         }
-        let Some(placement) = &model.spec.placement else {
+        if model.spec.placement.is_none() {
             return Err(Error::Undecided(format!("{} {key} has no placement", B::kind(&()))));
-        };
-        let (now, started) = (context.clock.now(), Instant::now());
-        let (clusters, options) = (self.known.clusters(), inputs::options(&context.flags));
-        let Some(trigger) = schedule::trigger(&model, placement, &clusters, &options) else {
+        }
+        let started = Instant::now();
+        let Some(matter) = self.matter(Arc::clone(&model)) else {
             apply::note_observed(self, &*binding);
             return Ok(Fate::Forget);
         };
-        let assumed = self.known.assumed(&options, now);
-        let pool = context.estimators.as_deref();
-        let accurate = estimators::ask(pool, &model, placement, &clusters, &options, &assumed).await;
-        let peers = self.known.peers(context, &model);
-        let asking = context.asking(Arc::new(inputs::policies(context)), &[CallKind::Filter, CallKind::Score]);
-        let snapshot = SchedulingSnapshot {
-            binding: &model,
-            clusters: &clusters,
-            peers: &peers,
-            accurate: accurate.as_ref(),
-            assumed: &assumed,
-            options: &options,
-            now,
-        };
-        let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == model.key());
-        let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
-        let deciding = Instant::now();
-        let plan = decide(snapshot, asking.policies());
-        context.metrics.scheduler.decided(deciding.elapsed());
-        context.record_remarks(NAME, &subject(&*binding), None, &plan.remarks);
-        let basis = || Basis {
-            trigger: trigger.describe(),
-            now,
-            question: Question::Schedule {
-                binding: Arc::new(model.clone()),
-                peers,
-                accurate: accurate.clone(),
-                assumed: assumed.clone(),
-                options,
-            },
-            clusters: clusters.clusters().to_vec(),
-            plan: plan::schedule(&plan),
-        };
-        let records = apply::record(context, &*binding, &plan, trigger, || asking.case(basis));
-        let applied = apply::apply(self, &*binding, &plan, &records).await;
-        context.metrics.scheduler.attempted(trigger, applied.is_ok(), started.elapsed());
+        let accurate = matter.ask(context.estimators.as_deref()).await;
+        let now = matter.now();
+        let decided = matter.decide(self, accurate).record(context, &*binding);
+        let applied = apply::apply(self, &*binding, &decided).await;
+        context.metrics.scheduler.attempted(decided.trigger, applied.is_ok(), started.elapsed());
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
-        Ok(match (retry, &plan.outcome, block_ends) {
+        Ok(match (retry, &decided.plan.outcome, block_ends) {
             // Nothing else would bring the binding back when a cluster that it left is open to it again.
             (Retry::Forget, Outcome::Clear(_), Some(until)) => {
                 Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))

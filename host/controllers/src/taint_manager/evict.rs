@@ -118,8 +118,8 @@ impl TaintManager {
         }
     }
 
-    /// Writes both lists at once, on condition that nobody wrote them since the binding was read: a lost update would
-    /// bring a copy back, or lose a task (Karmada issues 7290 and 7302).
+    /// Writes both lists at once, and where it goes if this process says so, on condition that nobody wrote them since
+    /// the binding was read: a lost update would bring a copy back, or lose a task (Karmada issues 7290 and 7302).
     pub(super) async fn write<B: Binding>(
         &self,
         turn: Turn,
@@ -140,6 +140,7 @@ impl TaintManager {
         };
         let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
         let record = if unrecorded { 0 } else { context.record_decided(record, case.as_ref(), None) };
+        let ahead = context.scheduler.look_ahead(binding, &spec);
         // A merge patch leaves a list that is absent as it was, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
         let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
@@ -147,9 +148,14 @@ impl TaintManager {
             patch["spec"]["rescheduleTriggeredAt"] = json!(spec.reschedule_triggered_at);
         }
         if let Some(home) = home {
-            patch["metadata"] = json!({"annotations": {HOME: json!(home).to_string()}});
+            patch["metadata"]["annotations"][HOME] = json!(json!(home).to_string());
         }
-        context.sign(&mut patch, &[record]);
+        let mut records = vec![record];
+        if let Some(ahead) = &ahead {
+            ahead.put_into(&mut patch);
+            records.extend(ahead.records());
+        }
+        context.sign(&mut patch, &records);
         let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
         if let Err(error) = &written
             && !controller::is_conflict(error)
@@ -161,6 +167,10 @@ impl TaintManager {
             }
         }
         let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));
-        context.settle(&[record], written.map(drop).map_err(operation))
+        let written = context.settle(&records, written.map_err(operation));
+        if let Some(ahead) = ahead {
+            Box::pin(ahead.written(written.as_ref().ok())).await;
+        }
+        written.map(drop)
     }
 }

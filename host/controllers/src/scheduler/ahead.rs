@@ -1,0 +1,91 @@
+//! Where a binding goes that is about to leave a cluster, decided before it leaves.
+//!
+//! Karmada writes that a binding leaves, hears of it, and writes where it goes. Where one process does both, both can
+//! be one write: the API server has half of them to make, and no workload is nowhere in between.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bulkhead_core::decide::schedule::Outcome;
+use bulkhead_core::model::{BindingSpec, TargetCluster};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::decide::Decided;
+use super::{NAME, Scheduler, apply, is_one_at_a_time, triggers};
+use crate::binding_kind::Binding;
+use crate::store::Key;
+
+/// The scheduler of this process, while there is one.
+#[derive(Default)]
+pub struct RunningScheduler(Mutex<Weak<Scheduler>>);
+
+impl RunningScheduler {
+    /// Notes that one runs.
+    pub(super) fn started(&self, scheduler: &Arc<Scheduler>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(scheduler);
+    }
+
+    /// Where a binding goes that gets another spec; none if that is not for this process to say, if it goes nowhere else, or
+    /// if others have to be asked or waited for first. Then the scheduler decides when it hears of the new spec.
+    pub(crate) fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
+        let scheduler = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
+        let (context, started) = (&scheduler.context, Instant::now());
+        if context.estimators.is_some() || is_one_at_a_time(&context.flags) {
+            return None;
+        }
+        let mut next = Box::new(binding.clone());
+        *next.spec_mut() = spec.clone();
+        // What the API server will make of it.
+        next.meta_mut().generation = binding.meta().generation.map(|generation| generation + 1);
+        if next.meta().deletion_timestamp.is_some() || !triggers::is_responsible(&*next, &context.flags.scheduler_name)
+        {
+            return None;
+        }
+        if let Some(observation) = context.observations.get(&Key::of(binding)) {
+            observation.put_into(next.status_mut());
+        }
+        let undisclosed = scheduler.matter(Arc::new(next.to_model()))?.decide(&scheduler, None);
+        let Outcome::Place(targets) = &undisclosed.plan().outcome else { return None };
+        if *targets == spec.clusters {
+            return None;
+        }
+        let (targets, placement) = (targets.clone(), apply::placement_text(&*next).ok()?);
+        let decided = undisclosed.record(context, &*next);
+        Some(Ahead { scheduler: Arc::clone(&scheduler), next, targets, placement, decided, started })
+    }
+}
+
+/// A place that is on record and not written yet.
+pub(crate) struct Ahead<B> {
+    scheduler: Arc<Scheduler>,
+    /// The binding as it will be, but for its place.
+    next: Box<B>,
+    targets: Vec<TargetCluster>,
+    placement: String,
+    decided: Decided,
+    started: Instant,
+}
+
+impl<B: Binding> Ahead<B> {
+    /// The records that depend on the write.
+    pub(crate) fn records(&self) -> &[u64] {
+        &self.decided.records
+    }
+
+    /// Puts the place into the merge patch that takes the binding away from where it is.
+    pub(crate) fn put_into(&self, patch: &mut Value) {
+        apply::put_result(patch, &self.targets, &self.placement);
+    }
+
+    /// What follows once it is written, or could not be. That is part of the eviction, whose pace is its own: the
+    /// scheduler's budget of writes is not asked, so that evictions never queue behind schedulings.
+    pub(crate) async fn written(self, written: Option<&B>) {
+        let Self { scheduler, next, decided, started, .. } = self;
+        let metrics = &scheduler.context.metrics.scheduler;
+        metrics.attempted(decided.trigger, written.is_some(), started.elapsed());
+        let Some(written) = written else { return };
+        if let Err(error) = apply::conclude(&scheduler, &*next, &decided, Ok(written), None).await {
+            scheduler.context.failures.count(NAME, &error);
+        }
+    }
+}
