@@ -56,6 +56,8 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
+    // What people stopped is not to leave before that is known.
+    context.stores.eviction_pauses.listed().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 

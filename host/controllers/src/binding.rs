@@ -10,7 +10,8 @@ use bulkhead_core::combine::Because;
 use bulkhead_core::decide::dispatch;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self, keys};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -53,6 +54,7 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
+    context.interpreters_known().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
@@ -81,11 +83,16 @@ impl Reconcile for BindingController {
         };
         let works = context.stores.works.by_index(&id);
         if binding.meta().deletion_timestamp.is_some() {
+            // One that was just made may not be known yet, and nothing would ever delete it.
+            let works = self.works(&id).await?;
             self.withdraw(&*binding, &works, "the binding is being deleted").await?;
             return self.release(&*binding).await;
         }
         let dispatch = dispatch::decide(binding.spec());
         let orphans: Vec<_> = works.iter().filter(|work| !dispatch.kept.contains(&cluster_of(work))).cloned().collect();
+        if orphans.iter().any(|work| work.metadata.deletion_timestamp.is_none()) {
+            self.is_current(&*binding).await?;
+        }
         self.withdraw(&*binding, &orphans, "no target and no eviction task holds it any more").await?;
         if works.iter().any(|work| dispatch.purged_first.contains(&cluster_of(work))) {
             return Ok(Action::After(DIRECT_PURGE_RECHECK));
@@ -118,6 +125,30 @@ impl Reconcile for BindingController {
 }
 
 impl BindingController {
+    /// Whether what is known of a binding still holds: a watch that is behind must not cost a workload its place.
+    async fn is_current<B: Binding>(&self, binding: &B) -> Result<(), Error> {
+        let (name, kind) = (binding.name_any(), B::kind(&()));
+        let api = B::api(self.0.hub.clone(), &binding.namespace().unwrap_or_default());
+        let live = api.get_metadata_opt(&name).await.map_err(Error::api(format!("reading {kind} {name}")))?;
+        let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
+        if live.is_some_and(|live| version(&live.metadata) != version(binding.meta())) {
+            return Err(Error::NotYet(format!("{kind} {name} is newer than what is known of it")));
+        }
+        Ok(())
+    }
+
+    /// The Works of a binding, as the API server has them.
+    async fn works(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
+        let api: Api<Work> = Api::all(self.0.hub.clone());
+        let mut works = Vec::new();
+        for label in [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID] {
+            let found = api.list(&ListParams::default().labels(&format!("{label}={id}"))).await;
+            let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
+            works.extend(found.items.into_iter().map(Arc::new));
+        }
+        Ok(works)
+    }
+
     async fn withdraw<B: Binding>(&self, binding: &B, works: &[Arc<Work>], why: &str) -> Result<(), Error> {
         let context = &self.0;
         for work in works.iter().filter(|work| work.metadata.deletion_timestamp.is_none()) {
@@ -151,9 +182,8 @@ impl BindingController {
         if finalizers.len() == binding.finalizers().len() {
             return Ok(Action::Wait);
         }
-        let api = B::api(self.0.hub.clone(), &binding.namespace().unwrap_or_default());
-        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
-        match api.patch(&binding.name_any(), &PatchParams::default(), &patch).await {
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        match B::writer(&self.0, binding).patch_despite_status(binding, patch).await {
             Err(error) if !is_not_found(&error) => {
                 Err(Error::api(format!("releasing {} {}", B::kind(&()), binding.name_any()))(error))
             }

@@ -55,6 +55,7 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
+    context.interpreters_known().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 

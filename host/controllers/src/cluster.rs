@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::combine::Because;
@@ -12,9 +13,10 @@ use bulkhead_core::names::{self, keys};
 use bulkhead_core::time::Time;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error, is_conflict, is_not_found};
@@ -25,7 +27,7 @@ use crate::store::{Change, Key};
 const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
 /// How often a removal that waits is looked at (Karmada: `CleanupCheckInterval`).
-const CLEANUP_RECHECK: std::time::Duration = std::time::Duration::from_secs(10);
+const CLEANUP_RECHECK: Duration = Duration::from_secs(10);
 /// Namespace of the leases of Pull clusters.
 pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
 
@@ -55,10 +57,9 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     if !cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER) {
         let mut finalizers = cluster.finalizers().to_vec();
         finalizers.push(keys::CLUSTER_FINALIZER.to_owned());
-        let api: Api<Cluster> = Api::all(context.hub.clone());
-        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        let patch = json!({"metadata": {"finalizers": finalizers}});
         let operation = Error::api(format!("adding the finalizer of Cluster {key}"));
-        api.patch(&key.name, &PatchParams::default(), &patch).await.map_err(operation)?;
+        context.cluster_writer().patch_despite_status(&cluster, patch).await.map_err(operation)?;
     }
     Ok(Action::Wait)
 }
@@ -114,9 +115,8 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
     let message = format!("Removed execution space for cluster({name}).");
     context.events.emit(NAME, about(cluster), EventType::Normal, "RemoveExecutionSpaceSucceed", message);
     let left: Vec<_> = cluster.finalizers().iter().filter(|f| *f != keys::CLUSTER_FINALIZER).cloned().collect();
-    let clusters: Api<Cluster> = Api::all(context.hub.clone());
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-    match clusters.patch(&name, &PatchParams::default(), &patch).await {
+    let patch = json!({"metadata": {"finalizers": left}});
+    match context.cluster_writer().patch_despite_status(cluster, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Cluster {name}"))(error)),
         _ => Ok(Action::Wait),
     }
@@ -124,9 +124,8 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
 
 async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
     let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
-    let api: Api<Work> = Api::namespaced(context.hub.clone(), &work.namespace().unwrap_or_default());
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-    match api.patch(&work.name_any(), &PatchParams::default(), &patch).await {
+    let patch = json!({"metadata": {"finalizers": left}});
+    match context.work_writer(&work.namespace().unwrap_or_default()).patch_despite_status(work, patch).await {
         Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {}", Key::of(work)))(error)),
         _ => Ok(()),
     }
@@ -134,7 +133,10 @@ async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
 
 /// What the monitor remembers of a Pull cluster.
 struct Heartbeat {
-    probed: Time,
+    /// When something new was last seen of it, by a clock that nobody sets.
+    seen: Instant,
+    /// How long it had been silent by then.
+    silent: Duration,
     ready: Option<Condition>,
     renewed: Option<Time>,
 }
@@ -146,6 +148,9 @@ async fn monitor(context: Context) {
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
+        // Another cluster of the same name begins anew.
+        let there = |name: &String| context.stores.cluster(name).is_some();
+        heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| there(name));
         for cluster in context.stores.clusters.list() {
             let pull = cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none();
             if pull && let Err(error) = watch_heartbeat(&context, &heartbeats, &cluster).await {
@@ -173,17 +178,21 @@ async fn watch_heartbeat(
     };
     let stale = {
         let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = |probed| Heartbeat { probed, ready: ready.clone(), renewed: None };
-        let created = model.creation_timestamp.unwrap_or(now);
-        let heartbeat =
-            heartbeats.entry(name.clone()).or_insert_with(|| fresh(if ready.is_some() { now } else { created }));
+        let fresh = |silent| Heartbeat { seen: Instant::now(), silent, ready: ready.clone(), renewed: None };
+        // One that never was ready has been silent since it was created.
+        let silent = || {
+            let since = model.creation_timestamp.filter(|_| ready.is_none()).map_or(0, |at| now.millis_since(at));
+            Duration::from_millis(u64::try_from(since).unwrap_or(0))
+        };
+        let heartbeat = heartbeats.entry(name.clone()).or_insert_with(|| fresh(silent()));
         if heartbeat.ready != ready {
-            *heartbeat = fresh(now);
+            *heartbeat = fresh(Duration::ZERO);
         }
-        if renewed > heartbeat.renewed {
-            (heartbeat.renewed, heartbeat.probed) = (renewed, now);
+        // Any other time than before is news, earlier or later: the agent's clock may have been set back.
+        if renewed.is_some() && renewed != heartbeat.renewed {
+            (heartbeat.renewed, heartbeat.seen, heartbeat.silent) = (renewed, Instant::now(), Duration::ZERO);
         }
-        now > heartbeat.probed.plus_seconds(grace.as_secs())
+        heartbeat.seen.elapsed() + heartbeat.silent > grace.0
     };
     if !stale || ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
         return Ok(());

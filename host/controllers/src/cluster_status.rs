@@ -14,6 +14,7 @@ use http::Request;
 use kube::client::Body;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::cluster::write_ready;
@@ -24,9 +25,18 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "cluster-status-controller";
-const WORKERS: usize = 5;
+/// First pause after a probe whose outcome could not be written; never longer than between two probes.
+const RETRY_BASE: Duration = Duration::from_millis(5);
 /// How long a probe may take: a server that accepts connections and says nothing is not reachable.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Clusters whose kinds, nodes and pods are listed at the same time. All are probed at the same time: what fails together
+/// is to be known together.
+const COLLECTIONS_MAX: usize = 8;
+/// How long a cluster waits for its turn to be listed before what is known stays, and the same for the listing. It is not
+/// probed meanwhile.
+const COLLECTION_WAIT_MAX: Duration = Duration::from_secs(5);
+const COLLECTION_TIME_MAX: Duration = Duration::from_mins(1);
 
 /// How often all clusters are probed out of turn at most.
 const LOOK_AROUND_PAUSE: Duration = Duration::from_secs(5);
@@ -35,6 +45,7 @@ struct ClusterStatusController {
     context: Context,
     queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
+    collections: Semaphore,
     /// When all clusters were probed out of turn last.
     looked_around: Mutex<Option<Instant>>,
     start: Instant,
@@ -51,12 +62,15 @@ struct Collected {
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
-    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    // What was seen and could not be written is old by the time of the next probe.
+    let queue = WorkQueue::with_backoff(RETRY_BASE, context.flags.cluster_status_update_frequency.0);
+    let queue: Arc<WorkQueue<Key>> = Arc::new(queue);
     let (clusters, served) = (Arc::clone(&queue), context.clone());
     let _clusters = context.stores.clusters.subscribe(move |change| {
         if change.is_generation_change() && served.serves(change.object()) {
-            // A change of the spec is no reason to probe out of turn; a new cluster is.
-            if !matches!(change, Change::Updated { old, new } if has_finalizer(old) == has_finalizer(new)) {
+            // A change of the spec is no reason to probe out of turn, unless it could not be probed before.
+            let is_as_before = |old, new| has_finalizer(old) == has_finalizer(new) && served.can_probe(old);
+            if !matches!(change, Change::Updated { old, new } if is_as_before(old, new)) {
                 clusters.add(Key::of(change.object()));
             }
         }
@@ -65,6 +79,7 @@ pub(crate) async fn run(context: Context) {
         context: context.clone(),
         queue: Arc::clone(&queue),
         debounce: Mutex::default(),
+        collections: Semaphore::new(COLLECTIONS_MAX),
         looked_around: Mutex::default(),
         start: Instant::now(),
     });
@@ -80,11 +95,18 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
     };
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    controller::run_grouped(queue, 1, Key::clone, reconcile, context.failed(NAME)).await;
 }
 
 fn has_finalizer(cluster: &Cluster) -> bool {
     cluster.finalizers().iter().any(|finalizer| finalizer == keys::CLUSTER_FINALIZER)
+}
+
+impl Context {
+    /// Whether there is a way to ask the cluster: without credentials it is somebody else's.
+    fn can_probe(&self, cluster: &Cluster) -> bool {
+        self.serves(cluster) && (cluster.spec.sync_mode == SyncMode::Pull || cluster.spec.secret_ref.is_some())
+    }
 }
 
 impl ClusterStatusController {
@@ -115,7 +137,7 @@ impl ClusterStatusController {
         if !has_finalizer(&cluster) {
             return Err(Error::NotYet(format!("Cluster {key} has no finalizer yet")));
         }
-        if cluster.spec.sync_mode == SyncMode::Push && cluster.spec.secret_ref.is_none() {
+        if !context.can_probe(&cluster) {
             return Ok(Action::Wait);
         }
         self.sync(&cluster).await?;
@@ -143,7 +165,9 @@ impl ClusterStatusController {
         if probe != Probe::Ready || ready.status != ConditionStatus::True {
             return write_ready(context, NAME, cluster, ready, |_| {}).await;
         }
-        let collected = self.collect(&client, &cluster.spec.resource_models).await;
+        let Some(collected) = self.collected(&client, &cluster.spec.resource_models).await else {
+            return write_ready(context, NAME, cluster, ready, |_| {}).await;
+        };
         context.metrics.nodes(&name, collected.resources.as_ref().map(|(nodes, _)| nodes));
         write_ready(context, NAME, cluster, ready, |cluster| {
             cluster.status.kubernetes_version.clone_from(&collected.kubernetes_version);
@@ -167,6 +191,13 @@ impl ClusterStatusController {
         // Thresholds are lengths of time, which a clock that is set forward or back must not change.
         let now = Time::from_millis(i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX));
         self.debounce().adjust(&cluster.name_any(), observed, current, thresholds, now)
+    }
+
+    /// What the cluster says about itself, if its turn comes and it says so in time.
+    async fn collected(&self, client: &Client, models: &[Value]) -> Option<Collected> {
+        let turn = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
+        let _turn = turn.ok()?.ok()?;
+        tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(client, models)).await.ok()
     }
 
     async fn collect(&self, client: &Client, models: &[Value]) -> Collected {

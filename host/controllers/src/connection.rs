@@ -15,16 +15,19 @@ use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use tokio::time::Instant;
 use tower::timeout::error::Elapsed;
-use tower::util::{MapFutureLayer, MapResultLayer};
+use tower::util::MapResultLayer;
 use tower::{BoxError, Layer, Service};
+use tower_http::timeout::TimeoutBody;
 
 use crate::backlog::Backlog;
 use crate::precedence::{Precedence, is_read};
 
 /// How long an API server may take to accept a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long it may take to begin its answer; what follows, such as a watch, may take as long as it likes.
+/// How long it may take to begin its answer, and how long that may pause once it began.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
+/// The same for a watch, whose answer is what happens: watchers begin anew sooner than that.
+const WATCH_PAUSE_MAX: Duration = Duration::from_mins(10);
 
 /// Until when this process may write. Every client made with [`connect`] looks at it before each write, so that a
 /// process that was paused, or that lost its lease, changes nothing.
@@ -166,19 +169,22 @@ impl Answers {
 }
 
 /// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted. Of many
-/// writes the weightiest go first.
+/// writes the weightiest go first, and an API server that asks for a pause gets it. Nothing is sent twice: whoever
+/// decided on it has to look again.
 ///
 /// # Errors
 ///
 /// When the configuration cannot be used, for example because of a certificate that does not parse.
 pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT_TIME_MAX);
+    // It would send writes again that were decided long before, without a look at the permit.
+    config.default_retry = false;
     let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     let stack = ClientBuilder::try_from(config)?;
     let answers = Arc::clone(answers);
     Ok(stack
-        .with_layer(&MapFutureLayer::new(bounded))
+        .with_layer(&Bounded)
         .with_layer(&MapResultLayer::new(move |answer| counted(&answers, answer)))
         .with_layer(&Permitted(permit.clone()))
         // Outside, so that the permit is looked at when a write goes and not when it begins to wait.
@@ -186,10 +192,46 @@ pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>)
         .build())
 }
 
-/// An answer that comes in time. It counts from when it is waited for: `tower`'s own limit counts from the call, and so
-/// for writes that wait for their turn.
-async fn bounded<T>(answer: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
-    tokio::time::timeout(ANSWER_TIME_MAX, answer).await.unwrap_or_else(|_| Err(Elapsed::new().into()))
+/// Bounds the time until an answer begins, and its pauses. It counts from when the answer is waited for: `tower`'s own
+/// limit counts from the call, and so for writes that wait for their turn.
+struct Bounded;
+
+#[derive(Clone)]
+struct BoundedService<S>(S);
+
+impl<S> Layer<S> for Bounded {
+    type Service = BoundedService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        BoundedService(inner)
+    }
+}
+
+impl<S, B> Service<Request<Body>> for BoundedService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+    B: Send + 'static,
+{
+    type Response = Response<TimeoutBody<B>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = query.split('&').any(|argument| argument == "watch=true");
+        let pause_max = if is_watch { WATCH_PAUSE_MAX } else { ANSWER_TIME_MAX };
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let answer = tokio::time::timeout(ANSWER_TIME_MAX, answer).await;
+            let answer = answer.unwrap_or_else(|_| Err(Elapsed::new().into()))?;
+            Ok(answer.map(|body| TimeoutBody::new(pause_max, body)))
+        })
+    }
 }
 
 fn counted<B>(answers: &Answers, answer: Result<Response<B>, BoxError>) -> Result<Response<B>, BoxError> {
@@ -259,8 +301,10 @@ where
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
+    use futures::{FutureExt, StreamExt};
     use http::Method;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::{Bytes, Frame};
     use tower::{ServiceExt, service_fn};
 
     use super::*;
@@ -295,11 +339,27 @@ mod tests {
         assert_eq!(answers.counts(), [(0, 1), (200, 2), (429, 1)]);
     }
 
+    /// Answers with the head at once and with a first frame, or not at all, and with nothing after that.
+    async fn answer_of(query: &'static str, begins: bool) -> Result<Response<impl hyper::body::Body>, BoxError> {
+        let server = service_fn(move |_: Request<Body>| async move {
+            if !begins {
+                std::future::pending::<()>().await;
+            }
+            let frames = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"{")))]);
+            Ok::<_, BoxError>(Response::new(StreamBody::new(frames.chain(futures::stream::pending()))))
+        });
+        let request = Request::get(format!("/api/v1/nodes?limit=500{query}")).body(Body::empty()).unwrap();
+        Bounded.layer(server).oneshot(request).await
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_does_not_come_is_not_waited_for() {
-        let never = bounded(std::future::pending::<Result<(), BoxError>>());
-        assert!(never.await.unwrap_err().is::<Elapsed>());
-        bounded(async { Ok(()) }).await.unwrap();
+    async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
+        assert!(answer_of("", false).await.err().unwrap().is::<Elapsed>());
+        for (query, seconds) in [("", 30), ("&watch=true", 600)] {
+            let (answer, start) = (answer_of(query, true).await.unwrap(), Instant::now());
+            assert!(answer.into_body().collect().await.is_err());
+            assert_eq!(start.elapsed().as_secs(), seconds);
+        }
     }
 
     #[tokio::test]

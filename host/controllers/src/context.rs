@@ -23,11 +23,13 @@ use kube::{Api, Client, Resource, ResourceExt};
 
 use crate::clock::Clock;
 use crate::controller::{Error, ErrorClass};
+use crate::customizations::InterpretersLoaded;
 use crate::dynamic::DynamicStores;
 use crate::events::Events;
 use crate::flags::Flags;
 use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
+use crate::members::ReplacedHandler;
 use crate::metrics::Metrics;
 use crate::observed::Observations;
 use crate::scheduler::{RunningScheduler, WriteBudget};
@@ -39,6 +41,10 @@ use crate::write::Writer;
 pub trait Members: Send + Sync {
     /// A client for a member cluster.
     fn client(&self, cluster: &str) -> Result<Client, MemberError>;
+
+    /// Calls `handler` whenever a cluster gets another client, because its address or its credentials changed, until
+    /// the caller drops it. Clients that never change tell nobody.
+    fn on_replaced(&self, _handler: &Arc<ReplacedHandler>) {}
 }
 
 /// Why there is no client for a member cluster.
@@ -94,6 +100,8 @@ pub struct Context {
     pub scheduler: Arc<RunningScheduler>,
     /// What the scheduler has still to write about bindings.
     pub observations: Arc<Observations>,
+    /// Whether the interpreters that customizations bring are loaded.
+    pub interpreters_loaded: Arc<InterpretersLoaded>,
     /// Accurate estimators, if there are any.
     pub estimators: Option<Arc<EstimatorPool>>,
     /// Key of the binding whose scheduling is explained in the journal, as `namespace/name` or `name`.
@@ -169,7 +177,7 @@ impl Stores {
         fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
         }
-        let mut all = vec![one(&self.clusters), one(&self.works)];
+        let mut all = vec![one(&self.clusters), one(&self.works), one(&self.customizations), one(&self.webhooks)];
         if *scope == Scope::Push {
             all.extend([
                 one(&self.policies),
@@ -177,8 +185,6 @@ impl Stores {
                 one(&self.taint_policies),
                 one(&self.bindings),
                 one(&self.cluster_bindings),
-                one(&self.customizations),
-                one(&self.webhooks),
                 one(&self.eviction_pauses),
                 one(&self.cluster_drains),
             ]);
@@ -286,9 +292,10 @@ impl Context {
         self.journal.record_decided(entry, case)
     }
 
-    /// Passes a result on; if it is an error, the decisions it was to put into effect are abandoned.
+    /// Passes a result on; if it says that nothing was done, the decisions it was to put into effect are abandoned. Where
+    /// nobody answered they may be in effect.
     pub(crate) fn settle<T>(&self, records: &[u64], result: Result<T, Error>) -> Result<T, Error> {
-        if result.as_ref().is_err_and(|error| !error.is_withheld()) {
+        if result.as_ref().is_err_and(Error::is_undone) {
             for id in records {
                 self.journal.abandon(*id);
             }

@@ -1,5 +1,6 @@
 //! The loop that every controller runs in.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,6 +152,18 @@ impl Error {
         matches!(&**source, kube::Error::Api(status) if (400..500).contains(&status.code))
     }
 
+    /// Whether what was decided is not in effect, for sure, although it was meant to be.
+    pub(crate) fn is_undone(&self) -> bool {
+        let is_not_sent = matches!(self.class(), ErrorClass::NotPermitted | ErrorClass::NotYet | ErrorClass::Undecided);
+        !self.is_withheld() && (self.is_refusal() || is_not_sent)
+    }
+
+    /// Whether the API server answered that it serves no such kind.
+    pub(crate) fn is_kind_unknown(&self) -> bool {
+        let Self::Api { source, .. } = self else { return false };
+        matches!(&**source, kube::Error::Discovery(_)) || is_not_found(source)
+    }
+
     /// Whether another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))
@@ -181,44 +194,125 @@ pub(crate) async fn run<K, F, Fut>(
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
+    run_crew(queue, workers, Crew::new(workers), |_| (), reconcile, failed).await;
+}
+
+/// The same with so many workers for each group of keys, so that a group that hangs delays no other.
+pub(crate) async fn run_grouped<K, G, F, Fut>(
+    queue: Arc<WorkQueue<K>>,
+    workers: usize,
+    group_of: impl Fn(&K) -> G,
+    reconcile: F,
+    failed: impl Fn(&K, &Error) + Send + Sync + 'static,
+) where
+    K: Ord + Clone + Send + Sync + 'static,
+    G: Ord + Clone + Send + 'static,
+    F: Fn(K) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Action, Error>> + Send,
+{
+    run_crew(queue, usize::MAX, Crew::new(workers), group_of, reconcile, failed).await;
+}
+
+async fn run_crew<K, G, F, Fut>(
+    queue: Arc<WorkQueue<K>>,
+    workers: usize,
+    mut crew: Crew<G, K>,
+    group_of: impl Fn(&K) -> G,
+    reconcile: F,
+    failed: impl Fn(&K, &Error) + Send + Sync + 'static,
+) where
+    K: Ord + Clone + Send + Sync + 'static,
+    G: Ord + Clone + Send + 'static,
+    F: Fn(K) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Action, Error>> + Send,
+{
     let (reconcile, failed) = (Arc::new(reconcile), Arc::new(failed));
     let mut tasks = JoinSet::new();
-    for _ in 0..workers.max(1) {
+    loop {
+        let start = tokio::select! {
+            biased;
+            Some(ended) = tasks.join_next() => match ended {
+                Ok(group) => crew.next(group),
+                // A bug that must not go unnoticed.
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            key = queue.next(), if tasks.len() < workers.max(1) => crew.take(group_of(&key), key),
+        };
+        let Some((group, key)) = start else { continue };
+        queue.begin(&key);
         let (queue, reconcile, failed) = (Arc::clone(&queue), Arc::clone(&reconcile), Arc::clone(&failed));
         tasks.spawn(async move {
-            loop {
-                let key = queue.next().await;
-                let outcome = reconcile(key.clone()).await;
-                if let Err(error) = &outcome {
-                    failed(&key, error);
-                }
-                // Whoever lost a race has only to look again; that is no failure to back off from.
-                let lost_race = outcome.as_ref().is_err_and(Error::is_conflict);
-                let withheld = outcome.as_ref().is_err_and(Error::is_withheld);
-                let lasting = outcome.as_ref().is_err_and(Error::is_lasting);
-                queue.done(&key, outcome.is_err() && !lost_race && !withheld && !lasting);
-                match outcome {
-                    Ok(Action::After(delay)) => queue.add_after(key, delay),
-                    Err(_) if lost_race => queue.add_after(key, AFTER_CONFLICT),
-                    Ok(Action::Wait) | Err(_) => {}
-                }
+            let outcome = reconcile(key.clone()).await;
+            if let Err(error) = &outcome {
+                failed(&key, error);
             }
+            give_back(&queue, key, &outcome);
+            group
         });
     }
-    // A worker ends only by panicking: a bug that must not go unnoticed.
-    while let Some(ended) = tasks.join_next().await {
-        let Err(error) = ended;
-        if error.is_panic() {
-            std::panic::resume_unwind(error.into_panic());
+}
+
+fn give_back<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: &Result<Action, Error>) {
+    // Whoever lost a race has only to look again; that is no failure to back off from.
+    let lost_race = outcome.as_ref().is_err_and(Error::is_conflict);
+    let withheld = outcome.as_ref().is_err_and(Error::is_withheld);
+    let lasting = outcome.as_ref().is_err_and(Error::is_lasting);
+    queue.done(&key, outcome.is_err() && !lost_race && !withheld && !lasting);
+    match outcome {
+        Ok(Action::After(delay)) => queue.add_after(key, *delay),
+        Err(_) if lost_race => queue.add_after(key, AFTER_CONFLICT),
+        Ok(Action::Wait) | Err(_) => {}
+    }
+}
+
+/// Which keys are being worked on, and which wait because their group has no worker left.
+struct Crew<G, K> {
+    workers: usize,
+    busy: BTreeMap<G, usize>,
+    waiting: BTreeMap<G, VecDeque<K>>,
+}
+
+impl<G: Ord + Clone, K> Crew<G, K> {
+    /// Of so many for each group, at least one.
+    fn new(workers: usize) -> Self {
+        Self { workers: workers.max(1), busy: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+
+    /// A key from the queue: returned if it is to be worked on now.
+    fn take(&mut self, group: G, key: K) -> Option<(G, K)> {
+        let busy = self.busy.entry(group.clone()).or_default();
+        if *busy >= self.workers {
+            self.waiting.entry(group).or_default().push_back(key);
+            return None;
         }
+        *busy += 1;
+        Some((group, key))
+    }
+
+    /// A worker of a group is free: the key that it goes on with.
+    fn next(&mut self, group: G) -> Option<(G, K)> {
+        let waiting = self.waiting.get_mut(&group);
+        if let Some(key) = waiting.and_then(VecDeque::pop_front) {
+            return Some((group, key));
+        }
+        self.waiting.remove(&group);
+        if let Some(busy) = self.busy.get_mut(&group) {
+            *busy -= 1;
+            if *busy == 0 {
+                self.busy.remove(&group);
+            }
+        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use kube::core::Status;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -243,6 +337,38 @@ mod tests {
         assert_eq!(unanswered.class().name(), "no-answer");
         let withheld = Error::api("writing")(kube::Error::Service(Box::new(WriteRefused::LeaseRanOut)));
         assert_eq!(withheld.class().name(), "not-permitted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_group_that_hangs_delays_no_other_and_no_key_runs_twice_at_a_time() {
+        let (queue, ended) = (Arc::<WorkQueue<(char, u8)>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        for number in 0..4 {
+            queue.add(('a', number));
+            queue.add(('b', number));
+        }
+        let (noted, start) = (Arc::clone(&ended), Instant::now());
+        let reconcile = move |(group, number)| {
+            let noted = Arc::clone(&noted);
+            async move {
+                if group == 'a' {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                noted.lock().unwrap().push((number, start.elapsed().as_secs()));
+                Ok(Action::Wait)
+            }
+        };
+        let running = run_grouped(queue, 2, |(group, _)| *group, reconcile, |_, _| {});
+        let _ = tokio::time::timeout(Duration::from_mins(1), running).await;
+        assert_eq!(*ended.lock().unwrap(), [(0, 1), (1, 1), (2, 2), (3, 2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "a bug")]
+    async fn a_panic_is_passed_on() {
+        let queue = Arc::<WorkQueue<u8>>::default();
+        queue.add(1);
+        run(queue, 1, |_| async { panic!("a bug") }, |_, _| {}).await;
     }
 
     #[tokio::test(start_paused = true)]

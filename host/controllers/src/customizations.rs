@@ -1,29 +1,69 @@
 //! ResourceInterpreterCustomization objects → policies (Karmada: `pkg/resourceinterpreter/customized/declarative`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
 use bulkhead_plugin::{Customization, EntryPoint, Layer, LoadedCustomizations, Registry, load_customizations};
 use kube::ResourceExt;
+use tokio::sync::watch;
 
-use crate::context::{Context, Record, about, input, subject};
+use crate::context::{Context, Record, Scope, about, input, subject};
 use crate::controller::{self, Action};
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 
 const NAME: &str = "interpreter-customization-controller";
 
+/// Whether the interpreters that customizations bring are loaded. An object that is looked at before that would be taken
+/// for one that nobody interprets.
+#[derive(Default)]
+pub struct InterpretersLoaded {
+    expected: AtomicBool,
+    loaded: watch::Sender<bool>,
+}
+
+impl InterpretersLoaded {
+    /// Notes that the controller was started that loads them.
+    pub(crate) fn expect(&self) {
+        self.expected.store(true, Ordering::SeqCst);
+    }
+
+    fn done(&self) {
+        self.loaded.send_replace(true);
+    }
+
+    /// Waits until they are, unless nobody is going to load them.
+    async fn wait(&self) {
+        if self.expected.load(Ordering::SeqCst) {
+            // The sender lives as long as this does.
+            let _ = self.loaded.subscribe().wait_for(|loaded| *loaded).await;
+        }
+    }
+}
+
+impl Context {
+    /// Waits until all interpreters are known: who interprets before that may be wrong.
+    pub(crate) async fn interpreters_known(&self) {
+        self.stores.webhooks.listed().await;
+        self.interpreters_loaded.wait().await;
+    }
+}
+
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
+    context.stores.customizations.listed().await;
     let queue: Arc<WorkQueue<()>> = Arc::default();
+    queue.add(());
     let changed = Arc::clone(&queue);
     let _customizations = context.stores.customizations.subscribe(move |_| changed.add(()));
     let reconcile = {
         let context = context.clone();
         move |()| {
             load(&context);
+            context.interpreters_loaded.done();
             std::future::ready(Ok(Action::Wait))
         }
     };
@@ -82,7 +122,10 @@ fn report(
         effect: String::new(),
         inputs: vec![input(about_)],
     });
-    context.events.emit(NAME, about(about_), type_, code, message);
+    // Of all the processes that load it one is enough to say so.
+    if context.scope == Scope::Push {
+        context.events.emit(NAME, about(about_), type_, code, message);
+    }
 }
 
 /// The scripts of a customization.

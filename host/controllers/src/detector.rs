@@ -11,13 +11,13 @@ use bulkhead_core::model::{BindingSpec, Component, ObjectReference, ReplicaRequi
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::binding_kind::Binding;
 use crate::context::{Context, HUB, Record, about, input};
 use crate::controller::{self, Action, Error};
-use crate::dynamic;
+use crate::dynamic::{self, KeptObject};
 use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::interpreter::NoInterpreter;
@@ -70,7 +70,10 @@ pub(crate) async fn run(context: Context) {
         move |key| reconcile(context.clone(), key)
     };
     let watching = controller::run(kinds, 1, watch, context.failed(NAME));
-    let binding = controller::run(queue, WORKERS, reconcile, context.failed(NAME));
+    let binding = async {
+        context.interpreters_known().await;
+        controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    };
     futures::join!(watching, binding);
 }
 
@@ -133,7 +136,7 @@ async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action,
 
 /// The policy in charge: the one that claimed the template already, as long as it still matches; otherwise the
 /// best match, of the namespace first, then of the whole control plane.
-fn claim(context: &Context, kind: &ObjectKind, template: &DynamicObject) -> Option<Claim> {
+fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let namespaced = context.stores.policies.list_namespace(&template.namespace().unwrap_or_default());
     let candidates = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
     best(candidates, keys::PROPAGATION_POLICY_ID, kind, template).or_else(|| {
@@ -149,7 +152,7 @@ fn best<'a>(
     candidates: impl Iterator<Item = (&'a ObjectMeta, &'a PropagationSpec)>,
     id_label: &str,
     kind: &ObjectKind,
-    template: &DynamicObject,
+    template: &KeptObject,
 ) -> Option<Claim> {
     let claimed = template.labels().get(id_label);
     let mut best: Option<((bool, i32, Specificity), _, _, _)> = None;
@@ -188,7 +191,7 @@ impl Specificity {
     }
 }
 
-fn specificity(selector: &ResourceSelector, kind: &ObjectKind, template: &DynamicObject) -> Option<Specificity> {
+fn specificity(selector: &ResourceSelector, kind: &ObjectKind, template: &KeptObject) -> Option<Specificity> {
     let namespace = template.metadata.namespace.as_deref().unwrap_or_default();
     let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
     if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
@@ -221,9 +224,9 @@ fn claim_metadata(claim: &Claim) -> (Value, Value) {
 async fn claim_template(
     context: &Context,
     kind: &ObjectKind,
-    template: &DynamicObject,
+    template: &KeptObject,
     claim: &Claim,
-) -> Result<Option<DynamicObject>, Error> {
+) -> Result<Option<KeptObject>, Error> {
     let (labels, annotations) = claim_metadata(claim);
     let has = |wanted: &Value, there: &std::collections::BTreeMap<String, String>| {
         wanted
@@ -240,13 +243,13 @@ async fn claim_template(
     let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
     let operation = format!("claiming {} {}", kind.kind, template.name_any());
     let claimed = api.patch(&template.name_any(), &PatchParams::default(), &patch).await;
-    claimed.map(Some).map_err(Error::api(operation))
+    claimed.map(|claimed| Some(claimed.into())).map_err(Error::api(operation))
 }
 
 async fn bind<B: Binding>(
     context: &Context,
     kind: &ObjectKind,
-    template: &DynamicObject,
+    template: &KeptObject,
     claim: Claim,
 ) -> Result<Action, Error> {
     let namespace = template.namespace().unwrap_or_default();
@@ -291,7 +294,7 @@ async fn bind<B: Binding>(
 async fn describe(
     context: &Context,
     kind: &ObjectKind,
-    template: &DynamicObject,
+    template: &KeptObject,
     claim: &Claim,
     spec: &mut BindingSpec,
 ) -> Result<(), Error> {
@@ -368,7 +371,7 @@ fn component_value(component: &Component) -> Value {
     serde_json::to_value(component).unwrap_or_default()
 }
 
-fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &DynamicObject) {
+fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, template: &KeptObject) {
     let finalizers = meta.finalizers.get_or_insert_default();
     if !finalizers.iter().any(|finalizer| finalizer == B::FINALIZER) {
         finalizers.push(B::FINALIZER.to_owned());

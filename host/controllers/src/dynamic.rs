@@ -1,13 +1,17 @@
 //! Objects of any kind: templates in the control plane, and what became of them in member clusters.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kube::Client;
-use kube::api::DynamicObject;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::DynamicResourceScope;
 use kube::runtime::watcher;
-use serde_json::Value;
-use tokio::task::JoinSet;
+use kube::{Client, Resource};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::context::{Context, HUB};
 use crate::controller::Error;
@@ -21,8 +25,69 @@ pub struct Tasks(Mutex<JoinSet<()>>);
 
 impl Tasks {
     /// Runs a task until it ends or the owner is dropped.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(task)
+    }
+}
+
+/// An object of any kind as informers keep it. Its metadata is at hand; the rest is text until somebody wants to know,
+/// because a tree of it takes about ten times as much memory, and most objects are never looked at twice.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptObject {
+    pub(crate) metadata: ObjectMeta,
+    /// Everything but metadata and status, in canonical form.
+    content: Box<str>,
+    /// The status, in canonical form; empty if there is none.
+    status: Box<str>,
+}
+
+impl From<DynamicObject> for KeptObject {
+    fn from(object: DynamicObject) -> Self {
+        Self::new(object.metadata, object.data)
+    }
+}
+
+impl KeptObject {
+    fn new(metadata: ObjectMeta, mut data: Value) -> Self {
+        let status = data.as_object_mut().and_then(|data| data.remove("status"));
+        let status = status.map(|status| status.to_string()).unwrap_or_default();
+        Self { metadata, content: data.to_string().into(), status: status.into() }
+    }
+}
+
+impl<'de> Deserialize<'de> for KeptObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let DynamicObject { metadata, data, .. } = DynamicObject::deserialize(deserializer)?;
+        Ok(Self::new(metadata, data))
+    }
+}
+
+impl Resource for KeptObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::kind(resource)
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::group(resource)
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::version(resource)
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::plural(resource)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
     }
 }
 
@@ -35,7 +100,7 @@ pub(crate) struct Origin {
     pub(crate) kind: ObjectKind,
 }
 
-type ObjectHandler = dyn Fn(&Origin, &Change<'_, DynamicObject>) + Send + Sync;
+type ObjectHandler = dyn Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync;
 type SilenceHandler = dyn Fn(&str) + Send + Sync;
 
 /// Informers for kinds that are named at run time, by API server (a name that the owner chooses) and kind.
@@ -48,8 +113,10 @@ pub struct DynamicStores {
 }
 
 struct Watched {
-    store: Arc<Store<DynamicObject>>,
-    _forward: Subscription<DynamicObject>,
+    store: Arc<Store<KeptObject>>,
+    resource: ApiResource,
+    informer: AbortHandle,
+    _forward: Subscription<KeptObject>,
 }
 
 /// Keeps a handler registered for as long as it lives.
@@ -92,13 +159,36 @@ impl DynamicStores {
         let forward = forward(&store, origin.clone(), Arc::clone(&self.handlers));
         let (silent, silence) = (origin.server.clone(), Arc::clone(&self.silence));
         store.on_silence(move || silence.call(|handler| handler(&silent)));
-        let config =
-            self.labels.map_or_else(watcher::Config::default, |labels| watcher::Config::default().labels(labels));
-        let api = kube::Api::all_with(client, &known.resource);
-        let informer = Arc::clone(&store).run_informer(api, config);
-        stores.insert(origin, Watched { store, _forward: forward });
-        self.tasks.spawn(informer);
+        let informer = self.inform(&store, client, &known.resource);
+        stores.insert(origin, Watched { store, resource: known.resource.clone(), informer, _forward: forward });
         Ok(())
+    }
+
+    fn inform(&self, store: &Arc<Store<KeptObject>>, client: Client, resource: &ApiResource) -> AbortHandle {
+        let config = watcher::Config { label_selector: self.labels.map(str::to_owned), ..watcher::Config::default() };
+        let api = kube::Api::all_with(client, resource);
+        self.tasks.spawn(Arc::clone(store).run_informer(api, config))
+    }
+
+    /// Watches an API server through another client from now on. What is known stays until that one answers.
+    pub(crate) fn reconnect(&self, server: &str, client: &Client) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, watched) in stores.iter_mut().filter(|(origin, _)| origin.server == server) {
+            watched.informer.abort();
+            watched.informer = self.inform(&watched.store, client.clone(), &watched.resource);
+        }
+    }
+
+    /// Forgets an API server with everything that is known of it.
+    pub(crate) fn forget(&self, server: &str) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.retain(|origin, watched| {
+            let stays = origin.server != server;
+            if !stays {
+                watched.informer.abort();
+            }
+            stays
+        });
     }
 
     /// Calls `handler` with the name of an API server whenever an informer gets no answer from it, or its watch is cut.
@@ -109,14 +199,14 @@ impl DynamicStores {
     }
 
     /// What is known of a kind on an API server, once its informer was started.
-    pub(crate) fn store(&self, server: &str, kind: &ObjectKind) -> Option<Arc<Store<DynamicObject>>> {
+    pub(crate) fn store(&self, server: &str, kind: &ObjectKind) -> Option<Arc<Store<KeptObject>>> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = Origin { server: server.to_owned(), kind: kind.clone() };
         stores.get(&origin).map(|watched| Arc::clone(&watched.store))
     }
 
     /// One object, if its informer runs and knows it.
-    pub(crate) fn get(&self, server: &str, kind: &ObjectKind, key: &Key) -> Option<Arc<DynamicObject>> {
+    pub(crate) fn get(&self, server: &str, kind: &ObjectKind, key: &Key) -> Option<Arc<KeptObject>> {
         self.store(server, kind)?.get(key)
     }
 
@@ -124,7 +214,7 @@ impl DynamicStores {
     /// for informers that are started later too.
     pub(crate) fn subscribe(
         &self,
-        handler: impl Fn(&Origin, &Change<'_, DynamicObject>) + Send + Sync + 'static,
+        handler: impl Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync + 'static,
     ) -> ObjectSubscription {
         let handler: Arc<ObjectHandler> = Arc::new(handler);
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,28 +229,21 @@ impl DynamicStores {
 }
 
 fn forward(
-    store: &Store<DynamicObject>,
+    store: &Store<KeptObject>,
     origin: Origin,
     handlers: Arc<Handlers<ObjectHandler>>,
-) -> Subscription<DynamicObject> {
+) -> Subscription<KeptObject> {
     store.subscribe(move |change| handlers.call(|handler| handler(&origin, change)))
 }
 
 /// A template matters again when anything but its status, or bookkeeping of the API server, changes.
-pub(crate) fn is_template_change(change: &Change<'_, DynamicObject>) -> bool {
+pub(crate) fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
     let Change::Updated { old, new } = change else { return true };
-    let content = |object: &DynamicObject| {
-        let mut data = object.data.clone();
-        if let Some(data) = data.as_object_mut() {
-            data.remove("status");
-        }
-        data
-    };
-    let metadata = |object: &DynamicObject| {
+    let metadata = |object: &KeptObject| {
         let meta = &object.metadata;
         (meta.labels.clone(), meta.annotations.clone(), meta.deletion_timestamp.clone(), meta.uid.clone())
     };
-    metadata(old) != metadata(new) || content(old) != content(new)
+    metadata(old) != metadata(new) || old.content != new.content
 }
 
 /// An object of the control plane: what its informer knows or, where that does not know it, what the API server says.
@@ -168,19 +251,76 @@ pub(crate) async fn hub_object(
     context: &Context,
     kind: &ObjectKind,
     key: &Key,
-) -> Result<Option<Arc<DynamicObject>>, Error> {
+) -> Result<Option<Arc<KeptObject>>, Error> {
     if let Some(known) = context.templates.get(HUB, kind, key) {
         return Ok(Some(known));
     }
     let api = context.kinds.resolve(kind).await?.api(context.hub.clone(), &key.namespace);
     let found = api.get_opt(&key.name).await.map_err(Error::api(format!("reading {} {key}", kind.kind)))?;
-    Ok(found.map(Arc::new))
+    Ok(found.map(|found| Arc::new(found.into())))
 }
 
 /// The object as plain JSON, which is what policies see.
-pub(crate) fn to_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
+pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let mut value = parsed(&object.content).filter(Value::is_object).unwrap_or_else(|| json!({}));
+    if let Some(status) = parsed(&object.status) {
+        value["status"] = status;
+    }
+    identified(kind, value, &object.metadata)
+}
+
+/// The same of an object that was just read.
+pub(crate) fn live_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
+    let data = Some(&object.data).filter(|data| data.is_object());
+    identified(kind, data.cloned().unwrap_or_else(|| json!({})), &object.metadata)
+}
+
+fn identified(kind: &ObjectKind, mut value: Value, metadata: &ObjectMeta) -> Value {
     value["apiVersion"] = Value::from(kind.api_version.as_str());
     value["kind"] = Value::from(kind.kind.as_str());
+    value["metadata"] = json!(metadata);
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(value: &Value) -> Arc<KeptObject> {
+        Arc::new(serde_json::from_value(value.clone()).unwrap())
+    }
+
+    #[test]
+    fn what_is_kept_as_text_is_what_was_read() {
+        let kind = ObjectKind::new("apps/v1", "Deployment");
+        let mut object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "labels": {"b": "c"}},
+            "spec": {"replicas": 3, "ratio": 0.5, "z": null, "template": {"spec": {"containers": []}}},
+            "status": {"readyReplicas": 2},
+        });
+        assert_eq!(to_value(&kind, &kept(&object)), object);
+        object.as_object_mut().unwrap().remove("status");
+        assert_eq!(to_value(&kind, &kept(&object)), object);
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+        let read: DynamicObject = serde_json::from_value(config.clone()).unwrap();
+        let kind = ObjectKind::new("v1", "ConfigMap");
+        assert_eq!((live_value(&kind, &read), to_value(&kind, &read.into())), (config.clone(), config));
+    }
+
+    #[test]
+    fn a_template_matters_again_when_anything_but_its_status_changes() {
+        let object = json!({"metadata": {"name": "a", "generation": 1}, "spec": {"replicas": 1}, "status": {"x": 1}});
+        let check = |pointer: &str, value: Value, expected: bool| {
+            let mut changed = object.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            let (old, new) = (kept(&object), kept(&changed));
+            assert_eq!(is_template_change(&Change::Updated { old: &old, new: &new }), expected, "{pointer}");
+        };
+        check("/status/x", json!(2), false);
+        check("/metadata/generation", json!(2), false);
+        check("/spec/replicas", json!(2), true);
+        check("/metadata", json!({"name": "a", "labels": {"b": "c"}}), true);
+        assert!(is_template_change(&Change::Added(&kept(&object))));
+    }
 }

@@ -11,6 +11,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::controller::is_not_found;
 
 /// Events that wait to be written. A burst larger than this is a storm that nobody reads one by one: what does
 /// not fit is dropped and counted.
@@ -120,8 +121,11 @@ impl Writer {
         };
         if let Some((name, count)) = repeated {
             let patch = serde_json::json!({"count": count, "lastTimestamp": now});
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-            return Ok(());
+            match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                // API servers let events expire; this one happened again.
+                Err(error) if is_not_found(&error) => {}
+                patched => return patched.map(drop),
+            }
         }
         let annotations = pending.decision.map(|id| [(keys::DECISION.to_owned(), id.to_string())].into());
         let event = Event {

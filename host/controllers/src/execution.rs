@@ -18,13 +18,15 @@ use serde_json::{Value, json};
 use crate::binding::{binding_of, cluster_of};
 use crate::context::{Context, Record, about, input};
 use crate::controller::{self, Action, Error, is_not_found};
-use crate::dynamic;
+use crate::dynamic::{self, KeptObject};
 use crate::events::EventType;
-use crate::kinds::ObjectKind;
+use crate::kinds::{Kinds, ObjectKind};
+use crate::members::ReplacedHandler;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "execution-controller";
+/// Works of one member that are applied at the same time.
 const WORKERS: usize = 5;
 
 struct Execution {
@@ -44,22 +46,29 @@ pub(crate) async fn run(context: Context) {
     });
     // A Work that waits for its cluster is not left to its back-off, which may have grown to minutes by then.
     let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
-    let _clusters = context.stores.clusters.subscribe(move |change| {
-        if let Change::Updated { old, new } = change
-            && !old.to_model().is_ready()
-            && new.to_model().is_ready()
-        {
+    let objects = Arc::clone(&context.member_objects);
+    let _clusters = context.stores.clusters.subscribe(move |change| match change {
+        Change::Updated { old, new } if !old.to_model().is_ready() && new.to_model().is_ready() => {
             for work in all_works.list_namespace(&names::execution_namespace(&new.name_any())) {
                 returning.add(Key::of(&*work));
             }
         }
+        // Another cluster may come under its name.
+        Change::Deleted(cluster) => objects.forget(&cluster.name_any()),
+        _ => {}
     });
+    // Watches that go on with credentials that were replaced would end, and with an address that changed see nothing.
+    let objects = Arc::clone(&context.member_objects);
+    let reconnect: Arc<ReplacedHandler> = Arc::new(move |cluster, client| objects.reconnect(cluster, client));
+    context.members.on_replaced(&reconnect);
     // What vanishes or drifts in a member is put right.
     let drifted = Arc::clone(&queue);
     let _objects = context.member_objects.subscribe(move |_, change| {
         let drift = match change {
             Change::Added(_) => false,
             Change::Deleted(_) => true,
+            // Kinds without a status, such as ConfigMap, have no generation.
+            Change::Updated { new, .. } if new.metadata.generation.is_none() => dynamic::is_template_change(change),
             Change::Updated { old, new } => old.metadata.generation != new.metadata.generation,
         };
         if let Some(key) = work_of(change.object()).filter(|_| drift) {
@@ -71,11 +80,13 @@ pub(crate) async fn run(context: Context) {
         let execution = Arc::clone(&execution);
         async move { execution.reconcile(key).await }
     };
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    let of_member = |work: &Key| work.namespace.clone();
+    context.interpreters_known().await;
+    controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 
 /// The Work that a managed object in a member cluster came from.
-pub(crate) fn work_of(object: &DynamicObject) -> Option<Key> {
+pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
     let annotation = |key| object.annotations().get(key).cloned();
     Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
 }
@@ -132,9 +143,8 @@ impl Execution {
         }
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         let left: Vec<_> = work.finalizers().iter().filter(|f| *f != keys::EXECUTION_FINALIZER).cloned().collect();
-        let api: Api<Work> = Api::namespaced(self.context.hub.clone(), &key.namespace);
-        let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-        match api.patch(&key.name, &PatchParams::default(), &patch).await {
+        let patch = json!({"metadata": {"finalizers": left}});
+        match self.context.work_writer(&key.namespace).patch_despite_status(work, patch).await {
             Err(error) if !is_not_found(&error) => Err(Error::api(format!("releasing Work {key}"))(error)),
             _ => Ok(Action::Wait),
         }
@@ -195,7 +205,15 @@ impl Execution {
     ) -> Result<Option<(Api<DynamicObject>, DynamicObject)>, Error> {
         let (kind, key) = identify(manifest);
         let client = self.context.member(cluster)?;
-        let api = self.context.kinds.resolve(&kind).await?.api(client, &key.namespace);
+        let known = match self.context.kinds.resolve(&kind).await {
+            // The control plane may have let go of a kind that members still have.
+            Err(error) if error.is_kind_unknown() => match Kinds::new(client.clone()).resolve(&kind).await {
+                Err(error) if error.is_kind_unknown() => return Ok(None),
+                known => known?,
+            },
+            known => known?,
+        };
+        let api = known.api(client, &key.namespace);
         let observed = api.get_opt(&key.name).await;
         let observed = observed.map_err(Error::api(format!("reading {} in {cluster}", describe(manifest))))?;
         Ok(observed.map(|observed| (api, observed)))
@@ -271,7 +289,8 @@ impl Execution {
     ) -> Result<DynamicObject, Error> {
         let cluster = cluster_of(work);
         let undecided = |why: String| Error::Undecided(format!("what {cluster} retains of {}: {why}", kind.kind));
-        let (ours, theirs) = (Arc::new(dynamic::to_value(kind, &desired)), Arc::new(dynamic::to_value(kind, observed)));
+        let (ours, theirs) =
+            (Arc::new(dynamic::live_value(kind, &desired)), Arc::new(dynamic::live_value(kind, observed)));
         let retain = Operation::Retain { desired: &ours, observed: &theirs };
         match self.context.interpret(NAME, &binding_subject(work), retain).await {
             Ok(Some(Interpretation::Object(retained))) => {
@@ -386,7 +405,7 @@ fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
 
 fn same_content(kind: &ObjectKind, desired: &DynamicObject, observed: &DynamicObject) -> bool {
     let pruned = |object: &DynamicObject| {
-        let mut value = dynamic::to_value(kind, object);
+        let mut value = dynamic::live_value(kind, object);
         // What cannot be pruned is compared as it is, which at worst writes the same once more.
         let _ = prune(&mut value);
         value

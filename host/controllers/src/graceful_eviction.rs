@@ -33,7 +33,11 @@ struct GracefulEviction {
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
     fn has_tasks<B: Binding>(change: &Change<'_, B>) -> bool {
-        !matches!(change, Change::Deleted(_)) && !change.object().spec().graceful_eviction_tasks.is_empty()
+        let has = |binding: &B| !binding.spec().graceful_eviction_tasks.is_empty();
+        match change {
+            Change::Updated { old, new } => has(old) || has(new),
+            Change::Added(binding) | Change::Deleted(binding) => has(binding),
+        }
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
@@ -66,8 +70,14 @@ impl Reconcile for GracefulEviction {
         let binding = B::observed(context, &key).filter(|binding| {
             binding.meta().deletion_timestamp.is_none() && !binding.spec().graceful_eviction_tasks.is_empty()
         });
-        let Some(binding) = binding else { return Ok(Action::Wait) };
+        let Some(binding) = binding else {
+            self.forget_all_but(&key, |_| false);
+            return Ok(Action::Wait);
+        };
         let model = binding.to_model();
+        self.forget_all_but(&key, |cluster| {
+            model.spec.graceful_eviction_tasks.iter().any(|task| task.from_cluster == cluster)
+        });
         let sources = model.spec.graceful_eviction_tasks.iter();
         let sources: Vec<_> = sources
             .filter_map(|task| context.stores.cluster(&task.from_cluster))
@@ -109,6 +119,16 @@ impl Reconcile for GracefulEviction {
 }
 
 impl GracefulEviction {
+    /// Forgets why tasks of a binding are held that are not there any more, whoever ended them.
+    fn forget_all_but(&self, key: &Key, stays: impl Fn(&str) -> bool) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_binding = held.range((key.clone(), String::new())..).take_while(|((other, _), _)| other == key);
+        let over: Vec<_> = of_binding.map(|(task, _)| task.clone()).filter(|(_, cluster)| !stays(cluster)).collect();
+        for task in over {
+            held.remove(&task);
+        }
+    }
+
     /// That an eviction was called off is news that Karmada has no event for.
     fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan, records: &[u64]) {
         let events = self.context.events_of(records);

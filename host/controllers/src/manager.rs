@@ -17,9 +17,12 @@ use crate::{
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The controller that loads interpreters, which others wait for.
+const INTERPRETERS: &str = "interpreterCustomization";
+
 /// The controllers of the control plane, by the names that Karmada's `--controllers` uses where it has one.
 const CONTROLLERS: &[(&str, Run)] = &[
-    ("interpreterCustomization", |context| Box::pin(customizations::run(context))),
+    (INTERPRETERS, |context| Box::pin(customizations::run(context))),
     ("detector", |context| Box::pin(detector::run(context))),
     ("scheduler", |context| Box::pin(scheduler::run(context))),
     ("binding", |context| Box::pin(binding::run(context))),
@@ -38,6 +41,7 @@ const CONTROLLERS: &[(&str, Run)] = &[
 
 /// The controllers of an agent in a Pull cluster.
 const AGENT_CONTROLLERS: &[(&str, Run)] = &[
+    (INTERPRETERS, |context| Box::pin(customizations::run(context))),
     ("execution", |context| Box::pin(execution::run(context))),
     ("workStatus", |context| Box::pin(work_status::run(context))),
     ("clusterStatus", |context| Box::pin(cluster_status::run(context))),
@@ -89,6 +93,9 @@ impl Manager {
         let Some((name, run)) = self.controllers.iter().find(|(known, _)| *known == name) else { return false };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
+            if *name == INTERPRETERS {
+                self.context.interpreters_loaded.expect();
+            }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             running.insert(name, tasks.spawn(run(self.context.clone())));
         }
@@ -111,6 +118,8 @@ impl Manager {
 fn start_informers(tasks: &Tasks, stores: &Arc<Stores>, hub: &Client, scope: &Scope) {
     let everything = watcher::Config::default;
     tasks.spawn(Arc::clone(&stores.clusters).run_informer(Api::all(hub.clone()), everything()));
+    tasks.spawn(Arc::clone(&stores.customizations).run_informer(Api::all(hub.clone()), everything()));
+    tasks.spawn(Arc::clone(&stores.webhooks).run_informer(Api::all(hub.clone()), everything()));
     match scope {
         Scope::Agent(cluster) => {
             let namespace = bulkhead_core::names::execution_namespace(cluster);
@@ -118,8 +127,6 @@ fn start_informers(tasks: &Tasks, stores: &Arc<Stores>, hub: &Client, scope: &Sc
             tasks.spawn(Arc::clone(&stores.works).run_informer(works, everything()));
         }
         Scope::Push => {
-            tasks.spawn(Arc::clone(&stores.customizations).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.webhooks).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.taint_policies).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.eviction_pauses).run_informer(Api::all(hub.clone()), everything()));
             tasks.spawn(Arc::clone(&stores.cluster_drains).run_informer(Api::all(hub.clone()), everything()));

@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::connection::{Answers, WritePermit, connect};
 use crate::context::{MemberError, Members};
 use crate::controller::{self, Action, Error};
+use crate::handlers::Handlers;
 use crate::queue::WorkQueue;
 use crate::store::{Key, Store};
 
@@ -32,7 +33,11 @@ pub struct MemberClients {
     known: Mutex<BTreeMap<String, Known>>,
     permit: WritePermit,
     answers: Arc<Answers>,
+    replaced: Handlers<ReplacedHandler>,
 }
+
+/// Called with the name of a cluster and its new client.
+pub type ReplacedHandler = dyn Fn(&str, &Client) + Send + Sync;
 
 /// The one member that an agent works in.
 pub struct OneMember {
@@ -87,7 +92,7 @@ impl std::fmt::Debug for Credentials {
 impl MemberClients {
     /// No clients yet; [`run`](Self::run) makes them.
     pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit, answers: Arc<Answers>) -> Arc<Self> {
-        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, answers })
+        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, answers, replaced: Handlers::default() })
     }
 
     /// Keeps the clients in step with Clusters and Secrets, for ever.
@@ -117,7 +122,11 @@ impl MemberClients {
         let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
         if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
             let client = source.connect(&self.permit, &self.answers);
-            self.lock().insert(key.name.clone(), Known { made_of: source, client });
+            let known = Known { made_of: source, client: client.clone() };
+            let before = self.lock().insert(key.name.clone(), known);
+            if let (Some(_), Ok(client)) = (before, client) {
+                self.replaced.call(|handler| handler(&key.name, &client));
+            }
         }
         Ok(Action::After(again))
     }
@@ -219,5 +228,9 @@ impl Members for MemberClients {
             Some(known) => known.client.clone().map_err(MemberError::Broken),
             None => Err(MemberError::NotYet(format!("the credentials of cluster {cluster} are not read yet"))),
         }
+    }
+
+    fn on_replaced(&self, handler: &Arc<ReplacedHandler>) {
+        self.replaced.add(handler);
     }
 }

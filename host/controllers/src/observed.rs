@@ -87,6 +87,11 @@ impl Observations {
         self.handlers.call(|handler| handler(key));
     }
 
+    /// Forgets a binding that is gone: another one of its name begins anew.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
     /// What is to be written about a binding.
     pub(crate) fn get(&self, key: &Key) -> Option<Observation> {
         self.lock().get(key).map(|unwritten| unwritten.observation)
@@ -159,5 +164,8 @@ mod tests {
         assert!(!noted.put_into(&mut newer), "what is known better stays");
         observations.done(&key, noted);
         assert_eq!((observations.get(&key), observations.age(&key)), (None, None));
+        observations.note(&key, first);
+        observations.forget(&key);
+        assert_eq!(observations.get(&key), None);
     }
 }

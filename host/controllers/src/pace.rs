@@ -15,6 +15,8 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// How long details wait while a Work is about to be deleted, which says it all anew.
 const PAUSE_OF_LEAVING: Duration = Duration::from_secs(30);
+/// After how long details that wait are those of an object that is gone.
+const FORGOTTEN: Duration = Duration::from_mins(5);
 /// After how long without details the next one is the first again.
 const QUIET: Duration = Duration::from_secs(30);
 
@@ -93,7 +95,10 @@ impl Objects {
     fn tidy(&mut self, now: Instant) {
         if self.tidied.is_none_or(|tidied| now - tidied >= QUIET) {
             self.tidied = Some(now);
-            self.by_key.retain(|_, details| details.unwritten.is_some() || now - details.written < QUIET);
+            self.by_key.retain(|_, details| match details.unwritten {
+                Some(since) => now - since < FORGOTTEN,
+                None => now - details.written < QUIET,
+            });
         }
     }
 }
@@ -149,5 +154,8 @@ mod tests {
         pass(30_000).await;
         assert_eq!(pace.wait(&Key::new("ns", "b"), Detail::Loss), Some(ms(1000)));
         assert_eq!(pace.0.lock().unwrap().by_key.len(), 1, "what is quiet is forgotten");
+        pass(300_000).await;
+        assert_eq!(pace.wait(&a, Detail::Progress), Some(ms(1000)));
+        assert_eq!(pace.0.lock().unwrap().by_key.len(), 1, "so is what is never written");
     }
 }

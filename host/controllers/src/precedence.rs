@@ -2,20 +2,25 @@
 //!
 //! An API server in a storm answers as fast as it can, and no faster for being asked by everybody at once. So a client has
 //! a bounded number of writes under way, and of those that wait the weightiest goes next: where something runs before
-//! what became of it, and events last.
+//! what became of it, and events last. An API server that asks for a pause gets it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use http::{Method, Request};
+use http::header::RETRY_AFTER;
+use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tower::{Layer, Service};
 
 /// Writes that one client has under way.
 const UNDER_WAY_MAX: usize = 16;
+/// The longest pause that an API server gets.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Whether requests of a method change nothing.
 pub fn is_read(method: &Method) -> bool {
@@ -25,7 +30,7 @@ pub fn is_read(method: &Method) -> bool {
 /// What a write is about, the weightiest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
-    /// Bindings, clusters and leases: evictions, placements, releases, taints, readiness, heartbeats.
+    /// Bindings and clusters: evictions, placements, releases, taints, readiness.
     Place,
     /// Works, health, everything else.
     Follows,
@@ -48,7 +53,7 @@ impl Weight {
             _ => return Some(Self::Follows),
         };
         Some(match about {
-            "clusters" | "leases" => Self::Place,
+            "clusters" => Self::Place,
             "resourcebindings" | "clusterresourcebindings" if !is_status => Self::Place,
             _ => Self::Follows,
         })
@@ -62,6 +67,8 @@ struct Gate(Mutex<State>);
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// When the API server wants to be asked again.
+    opens: Option<Instant>,
     waiting: BTreeMap<(Weight, u64), oneshot::Sender<Pass>>,
     arrivals: u64,
 }
@@ -72,11 +79,17 @@ struct Pass(Option<Arc<Gate>>);
 
 impl Gate {
     fn new(free: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { free, waiting: BTreeMap::new(), arrivals: 0 })))
+        Arc::new(Self(Mutex::new(State { free, opens: None, waiting: BTreeMap::new(), arrivals: 0 })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nobody in for so long. Whoever is in is not held up.
+    fn close_for(&self, pause: Duration) {
+        let mut state = self.state();
+        state.opens = state.opens.max(Some(Instant::now() + pause.min(PAUSE_MAX)));
     }
 
     async fn enter(self: Arc<Self>, weight: Weight) -> Pass {
@@ -93,10 +106,21 @@ impl Gate {
                 Some(turn)
             }
         };
-        match turn {
-            None => Pass(Some(self)),
+        let pass = match turn {
+            None => Pass(Some(Arc::clone(&self))),
             // Nobody drops a sender without an answer while the gate stands, and this holds the gate.
             Some(turn) => turn.await.unwrap_or(Pass(None)),
+        };
+        self.opened().await;
+        pass
+    }
+
+    /// Waits until the API server wants to be asked again.
+    async fn opened(&self) {
+        loop {
+            let opens = self.state().opens.filter(|opens| *opens > Instant::now());
+            let Some(opens) = opens else { return };
+            tokio::time::sleep_until(opens).await;
         }
     }
 }
@@ -151,12 +175,26 @@ impl<S> Layer<S> for Precedence {
     }
 }
 
-impl<S> Service<Request<Body>> for PrecedenceService<S>
+/// Whether a request may be kept waiting. Leases and probes tell who is alive, and are worth nothing late.
+fn waits(path: &str) -> bool {
+    path.starts_with("/api") && !path.starts_with("/apis/coordination.k8s.io/")
+}
+
+/// How long an API server that has too much to do wants to be left alone.
+fn told_to_pause<B>(answer: &Response<B>) -> Option<Duration> {
+    if !matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+impl<S, B> Service<Request<Body>> for PrecedenceService<S>
 where
-    S: Service<Request<Body>>,
+    S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
-    S::Response: 'static,
-    S::Error: 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
 {
     type Response = S::Response;
     type Error = S::Error;
@@ -167,13 +205,22 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let weight = Weight::of(request.method(), request.uri().path());
-        let answer = self.inner.call(request);
-        let Some(weight) = weight else { return Box::pin(answer) };
-        let gate = Arc::clone(&self.gate);
+        let (weight, waits) = (Weight::of(request.method(), request.uri().path()), waits(request.uri().path()));
+        let (answer, gate) = (self.inner.call(request), Arc::clone(&self.gate));
         Box::pin(async move {
-            let _pass = gate.enter(weight).await;
-            answer.await
+            let _pass = match weight {
+                Some(weight) if waits => Some(Arc::clone(&gate).enter(weight).await),
+                None if waits => {
+                    gate.opened().await;
+                    None
+                }
+                _ => None,
+            };
+            let answer = answer.await;
+            if let Some(pause) = answer.as_ref().ok().and_then(told_to_pause) {
+                gate.close_for(pause);
+            }
+            answer
         })
     }
 }
@@ -196,10 +243,28 @@ mod tests {
         check(Method::GET, &format!("{bindings}/a"), None);
         check(Method::PATCH, "/apis/work.karmada.io/v1alpha2/clusterresourcebindings/a", Some(Weight::Place));
         check(Method::PUT, "/apis/cluster.karmada.io/v1alpha1/clusters/m1/status", Some(Weight::Place));
-        check(Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases/m1", Some(Weight::Place));
         check(Method::POST, "/api/v1/namespaces/default/events", Some(Weight::Remark));
         check(Method::PATCH, "/api/v1/namespaces/default/events/a.1", Some(Weight::Remark));
         check(Method::DELETE, "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/a", Some(Weight::Follows));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_asks_for_a_pause_gets_it() {
+        let answer = |code: u16, after: &str| {
+            told_to_pause(&Response::builder().status(code).header(RETRY_AFTER, after).body(()).unwrap())
+        };
+        assert_eq!(answer(429, "3"), Some(Duration::from_secs(3)));
+        assert_eq!((answer(200, "3"), answer(429, "soon")), (None, None));
+        let (gate, start) = (Gate::new(2), Instant::now());
+        gate.close_for(Duration::from_secs(3));
+        gate.close_for(Duration::from_secs(1));
+        drop(Arc::clone(&gate).enter(Weight::Place).await);
+        assert_eq!(start.elapsed().as_secs(), 3);
+        gate.close_for(Duration::from_hours(1));
+        gate.opened().await;
+        assert_eq!(start.elapsed().as_secs(), 33);
+        assert!(waits("/api/v1/nodes") && waits("/apis/apps/v1/deployments"));
+        assert!(!waits("/readyz") && !waits("/apis/coordination.k8s.io/v1/namespaces/a/leases/b"));
     }
 
     #[tokio::test]

@@ -123,6 +123,11 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
+    /// Begins with a key that was taken before: what was added meanwhile needs no turn of its own.
+    pub fn begin(&self, key: &K) {
+        self.state().dirty.remove(key);
+    }
+
     /// Gives a key back. A failed key is retried after its back-off, another one forgets its failures.
     pub fn done(&self, key: &K, failed: bool) {
         let mut state = self.state();
@@ -179,6 +184,11 @@ mod tests {
         assert_eq!(queue.depth(), 0);
         queue.done(&"a", false);
         assert_eq!(queue.next().await, "a");
+        // What came before the work began is done with it.
+        queue.add("a");
+        queue.begin(&"a");
+        queue.done(&"a", false);
+        assert_eq!(queue.depth(), 0);
     }
 
     #[tokio::test(start_paused = true)]

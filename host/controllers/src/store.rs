@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -87,6 +87,9 @@ type IndexBy<K> = fn(&K) -> Vec<String>;
 /// they do no more than put keys into a queue.
 pub struct Store<K> {
     objects: RwLock<Objects<K>>,
+    /// Held from a change until everybody is told, so that nobody hears of a version after a newer one.
+    order: Mutex<()>,
+    listing: Mutex<Option<Listing>>,
     listed: watch::Sender<bool>,
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
@@ -111,6 +114,15 @@ pub struct InformerState {
     pub trouble: Option<String>,
     /// How often a list or a watch failed so far.
     pub errors: u64,
+}
+
+/// A list that is on its way.
+#[derive(Default)]
+struct Listing {
+    /// What is on it.
+    found: BTreeSet<Key>,
+    /// What this process wrote since it began: the list may be older than that.
+    written: BTreeSet<Key>,
 }
 
 struct Objects<K> {
@@ -138,6 +150,8 @@ impl<K: Resource + 'static> Store<K> {
         let listed = watch::Sender::new(false);
         Arc::new(Self {
             objects: RwLock::new(objects),
+            order: Mutex::new(()),
+            listing: Mutex::new(None),
             listed,
             handlers: Handlers::default(),
             index_by,
@@ -209,11 +223,20 @@ impl<K: Resource + 'static> Store<K> {
     /// Calls `handler` for every object that is there, then on every change, until the subscription is dropped.
     pub fn subscribe(&self, handler: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Subscription<K> {
         let handler: Arc<Handler<K>> = Arc::new(handler);
+        let _order = self.order();
         for object in self.list() {
             handler(&Change::Added(&object));
         }
         self.handlers.add(&handler);
         Subscription(handler)
+    }
+
+    fn order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listing(&self) -> MutexGuard<'_, Option<Listing>> {
+        self.listing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn notify(&self, change: &Change<'_, K>) {
@@ -236,6 +259,9 @@ impl<K: Resource + 'static> Store<K> {
     where
         K: Clone,
     {
+        if let Some(listing) = &mut *self.listing() {
+            listing.written.insert(Key::of(object));
+        }
         self.insert(object.clone(), |known, new| known.is_some_and(|known| is_newer(known, new)));
     }
 
@@ -244,6 +270,7 @@ impl<K: Resource + 'static> Store<K> {
     fn insert(&self, mut object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
         object.meta_mut().managed_fields = None;
         let (key, new) = (Key::of(&object), Arc::new(object));
+        let _order = self.order();
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
             if !wanted(objects.by_key.get(&key).map(|known| &**known), &new) {
@@ -255,12 +282,18 @@ impl<K: Resource + 'static> Store<K> {
         };
         match &old {
             None => self.notify(&Change::Added(&new)),
+            // One of the same name in its place.
+            Some(old) if old.meta().uid != new.meta().uid => {
+                self.notify(&Change::Deleted(old));
+                self.notify(&Change::Added(&new));
+            }
             Some(old) if old.meta().resource_version == new.meta().resource_version => {}
             Some(old) => self.notify(&Change::Updated { old, new: &new }),
         }
     }
 
     fn delete(&self, key: &Key) {
+        let _order = self.order();
         let old = {
             let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
             let old = objects.by_key.remove(key);
@@ -338,7 +371,7 @@ where
     /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
     /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
-        let (mut listed, mut pause) = (None::<BTreeSet<Key>>, RETRY_BASE);
+        let mut pause = RETRY_BASE;
         loop {
             let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
             while let Some(event) = events.next().await {
@@ -346,7 +379,7 @@ where
                     Ok(event) => {
                         pause = RETRY_BASE;
                         self.note(None);
-                        self.handle(event, &mut listed);
+                        self.handle(event);
                     }
                     Err(error) => {
                         if let Some(told) = told(&error) {
@@ -368,18 +401,24 @@ where
         }
     }
 
-    fn handle(&self, event: watcher::Event<K>, listed: &mut Option<BTreeSet<Key>>) {
+    fn handle(&self, event: watcher::Event<K>) {
         match event {
-            watcher::Event::Init => *listed = Some(BTreeSet::new()),
+            watcher::Event::Init => *self.listing() = Some(Listing::default()),
             watcher::Event::InitApply(object) => {
-                listed.get_or_insert_default().insert(Key::of(&object));
-                // A list is right even when it is older, after the control plane was restored from a backup.
-                self.insert(object, |_, _| true);
+                // A list is right even when it is older, after the control plane was restored from a backup. But it may
+                // say nothing yet of what was written since it was asked for.
+                let is_written = {
+                    let (key, mut listing) = (Key::of(&object), self.listing());
+                    let listing = listing.get_or_insert_default();
+                    listing.found.insert(key.clone());
+                    listing.written.contains(&key)
+                };
+                self.insert(object, |known, new| !(is_written && known.is_some_and(|known| is_newer(new, known))));
             }
             watcher::Event::InitDone => {
-                let listed = listed.take().unwrap_or_default();
+                let found = self.listing().take().unwrap_or_default().found;
                 let keys: Vec<_> = self.read().by_key.keys().cloned().collect();
-                for key in keys.iter().filter(|key| !listed.contains(*key)) {
+                for key in keys.iter().filter(|key| !found.contains(*key)) {
                     self.delete(key);
                 }
                 self.listed.send_replace(true);
@@ -402,6 +441,61 @@ mod tests {
 
     use super::*;
     use crate::testing::hub_of_cluster_bindings;
+
+    fn binding(uid: &str, version: &str) -> ClusterResourceBinding {
+        serde_json::from_value(json!({
+            "metadata": {"name": "b", "uid": uid, "resourceVersion": version},
+            "spec": {"resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_list_does_not_undo_what_was_written_since_it_was_asked_for() {
+        let (store, key) = (Store::<ClusterResourceBinding>::new(), Key::new("", "b"));
+        let version = || store.get(&key).and_then(|binding| binding.metadata.resource_version.clone());
+        let list = |versions: &[&str]| {
+            for version in versions {
+                store.handle(watcher::Event::InitApply(binding("u", version)));
+            }
+            store.handle(watcher::Event::InitDone);
+        };
+        store.handle(watcher::Event::Init);
+        list(&["5"]);
+        assert!(store.is_listed());
+        store.handle(watcher::Event::Init);
+        store.wrote(&binding("u", "7"));
+        list(&["6"]);
+        assert_eq!(version().as_deref(), Some("7"));
+        // What was written before it was asked for is in it, unless the control plane went back.
+        store.handle(watcher::Event::Init);
+        list(&["3"]);
+        assert_eq!(version().as_deref(), Some("3"));
+        store.handle(watcher::Event::Init);
+        store.wrote(&binding("u", "8"));
+        list(&[]);
+        assert_eq!(version(), None);
+    }
+
+    #[test]
+    fn another_object_of_the_same_name_is_another_object() {
+        let (store, told) = (Store::<ClusterResourceBinding>::new(), Arc::<Mutex<Vec<_>>>::default());
+        let heard = Arc::clone(&told);
+        let _subscription = store.subscribe(move |change| {
+            let what = match change {
+                Change::Added(_) => "added",
+                Change::Updated { .. } => "updated",
+                Change::Deleted(_) => "deleted",
+            };
+            heard.lock().unwrap().push((what, change.object().metadata.uid.clone().unwrap()));
+        });
+        for (uid, version) in [("u", "1"), ("u", "2"), ("v", "4")] {
+            store.handle(watcher::Event::Apply(binding(uid, version)));
+        }
+        let expected = [("added", "u"), ("updated", "u"), ("deleted", "u"), ("added", "v")];
+        let expected: Vec<_> = expected.into_iter().map(|(what, uid)| (what, uid.to_owned())).collect();
+        assert_eq!(*told.lock().unwrap(), expected);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_cut_watch_is_told_at_once_and_owners_of_fields_are_not_kept() {

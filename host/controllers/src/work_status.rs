@@ -28,6 +28,7 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "work-status-controller";
+/// Objects of one member that are looked at at the same time.
 const WORKERS: usize = 5;
 /// After how long an object is looked at again whose interpreters did not all answer.
 const FAULT_RECHECK: Duration = Duration::from_secs(10);
@@ -80,7 +81,9 @@ pub(crate) async fn run(context: Context) {
         let context = context.clone();
         move |key| reconcile(context.clone(), Arc::clone(&pace), key)
     };
-    controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
+    let of_member = |work: &Key| work.namespace.clone();
+    context.interpreters_known().await;
+    controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 
 fn is_ready(cluster: &Cluster) -> bool {

@@ -90,9 +90,8 @@ where
         if !careless {
             patch["metadata"]["resourceVersion"] = json!(version);
         }
-        let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-        self.store.wrote(&written);
-        Ok(written)
+        let written = self.api.patch(&read.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        self.learn(read, written).await
     }
 
     /// Replaces an object, but for its status, on condition that nobody changed anything but its status since `read`.
@@ -100,9 +99,23 @@ where
         let _turn = self.store.turn(&Key::of(read)).await;
         let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
-        let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await?;
-        self.store.wrote(&written);
-        Ok(written)
+        let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await;
+        self.learn(read, written).await
+    }
+
+    /// Tells the store what came of a write. After a lost race that is what won it: whoever looks again may not have to
+    /// wait for a watch that is behind.
+    async fn learn(&self, read: &K, written: Result<K, kube::Error>) -> Result<K, kube::Error> {
+        match &written {
+            Ok(written) => self.store.wrote(written),
+            Err(error) if is_conflict(error) => {
+                if let Ok(Some(fresh)) = self.api.get_opt(&read.name_any()).await {
+                    self.store.wrote(&fresh);
+                }
+            }
+            Err(_) => {}
+        }
+        written
     }
 
     /// The version to write on top of, if what is known of an object still holds. Whoever asks has the turn.

@@ -54,6 +54,11 @@ fn cluster_rules(name: &str) -> Value {
             "resourceNames": [name],
             "verbs": ["get", "patch", "update"],
         },
+        {
+            "apiGroups": ["config.karmada.io"],
+            "resources": ["resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"],
+            "verbs": ["get", "list", "watch"],
+        },
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     ])
 }

@@ -87,6 +87,7 @@ impl Federation {
             }),
             scheduler: Arc::default(),
             observations: Arc::default(),
+            interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
             estimators: estimator_pool(&flags).map_err(anyhow::Error::msg)?,
             flags: Arc::new(flags),

@@ -185,6 +185,7 @@ impl Federation {
             metrics: Arc::default(),
             scheduler: Arc::default(),
             observations: Arc::default(),
+            interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),
             estimators: None,
             explain,

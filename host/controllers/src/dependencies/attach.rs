@@ -9,12 +9,13 @@ use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::ObjectReference;
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
 use super::NAME;
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{Error, is_not_found};
+use crate::dynamic::KeptObject;
 use crate::events::EventType;
 use crate::kinds::ObjectKind;
 use crate::store::Key;
@@ -25,7 +26,7 @@ pub(super) async fn ensure(
     context: &Context,
     independent: &ResourceBinding,
     key: &Key,
-    (kind, object): (&ObjectKind, &Arc<DynamicObject>),
+    (kind, object): (&ObjectKind, &Arc<KeptObject>),
 ) -> Result<bool, Error> {
     let id = independent.permanent_id();
     let id = id.ok_or_else(|| {
@@ -83,7 +84,7 @@ fn is_ours(binding: &ResourceBinding) -> bool {
 }
 
 /// Whether the binding that is there is one for that very object.
-fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &DynamicObject) -> Result<(), Error> {
+fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) -> Result<(), Error> {
     let key = Key::of(existing);
     if existing.metadata.deletion_timestamp.is_some() {
         return Err(Error::NotYet(format!("ResourceBinding {key} is still being deleted")));
@@ -99,7 +100,7 @@ fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &DynamicObject)
     if same { Ok(()) } else { Err(Error::Undecided(format!("ResourceBinding {key} is for {there}, not for {wanted}"))) }
 }
 
-fn fresh(key: &Key, kind: &ObjectKind, object: &DynamicObject) -> ResourceBinding {
+fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
     let owner = OwnerReference {
         api_version: kind.api_version.clone(),
         kind: kind.kind.clone(),
@@ -122,7 +123,7 @@ fn fresh(key: &Key, kind: &ObjectKind, object: &DynamicObject) -> ResourceBindin
     }
 }
 
-fn reference(kind: &ObjectKind, object: &DynamicObject) -> ObjectReference {
+fn reference(kind: &ObjectKind, object: &KeptObject) -> ObjectReference {
     ObjectReference {
         api_version: kind.api_version.clone(),
         kind: kind.kind.clone(),

@@ -22,13 +22,13 @@ use bulkhead_core::decide::depend;
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::names::{self, keys};
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::binding_kind::Binding;
 use crate::context::{Context, HUB, about, subject};
 use crate::controller::{self, Action, Error};
-use crate::dynamic;
+use crate::dynamic::{self, KeptObject};
 use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::kinds::ObjectKind;
@@ -39,7 +39,7 @@ const NAME: &str = "dependencies-distributor";
 const WORKERS: usize = 5;
 
 /// Objects that are needed, by the key of their attached binding.
-type Needed = BTreeMap<Key, (ObjectKind, Arc<DynamicObject>)>;
+type Needed = BTreeMap<Key, (ObjectKind, Arc<KeptObject>)>;
 
 /// Runs the distributor, for ever.
 pub(crate) async fn run(context: Context) {
@@ -64,6 +64,7 @@ pub(crate) async fn run(context: Context) {
         let context = context.clone();
         move |key| reconcile(context.clone(), key)
     };
+    context.interpreters_known().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
@@ -85,7 +86,7 @@ fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &DynamicObject) -> bool {
+fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
     depend::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), object.labels())
 }
@@ -106,11 +107,8 @@ fn matters(change: &Change<'_, ResourceBinding>) -> bool {
 }
 
 /// The versions of an object that somebody may need; what changed in its status alone is none.
-fn versions<'a>(
-    kind: &'a ObjectKind,
-    change: &'a Change<'_, DynamicObject>,
-) -> Vec<(&'a ObjectKind, &'a DynamicObject)> {
-    let objects: Vec<&DynamicObject> = match change {
+fn versions<'a>(kind: &'a ObjectKind, change: &'a Change<'_, KeptObject>) -> Vec<(&'a ObjectKind, &'a KeptObject)> {
+    let objects: Vec<&KeptObject> = match change {
         Change::Added(object) | Change::Deleted(object) => vec![object],
         Change::Updated { old, new } if dynamic::is_template_change(change) => vec![old, new],
         Change::Updated { .. } => Vec::new(),
@@ -226,7 +224,7 @@ async fn sync(
 async fn objects(
     context: &Context,
     reference: &DependentObjectReference,
-) -> Result<Vec<(ObjectKind, Arc<DynamicObject>)>, Error> {
+) -> Result<Vec<(ObjectKind, Arc<KeptObject>)>, Error> {
     let kind = ObjectKind::new(&reference.api_version, &reference.kind);
     context.templates.ensure(HUB, &kind, &context.kinds, || Ok(context.hub.clone())).await?;
     if !reference.name.is_empty() {
@@ -239,7 +237,7 @@ async fn objects(
     } else {
         let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &reference.namespace);
         let listed = api.list(&ListParams::default()).await.map_err(Error::api(format!("listing {kind}")))?;
-        listed.items.into_iter().map(Arc::new).collect()
+        listed.items.into_iter().map(|object| Arc::new(object.into())).collect()
     };
     let selected = all.into_iter().filter(|object| refers_to(reference, &kind, object));
     Ok(selected.map(|object| (kind.clone(), object)).collect())

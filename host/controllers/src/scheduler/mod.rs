@@ -143,8 +143,11 @@ impl Reconcile for Scheduler {
 
 fn subscribe<B: Binding>(context: &Context, queue: &Queue) -> Subscription<B> {
     let (queue, name) = (Arc::clone(queue), context.flags.scheduler_name.clone());
-    let metrics = Arc::clone(&context.metrics);
+    let (metrics, observations) = (Arc::clone(&context.metrics), Arc::clone(&context.observations));
     B::store(&context.stores).subscribe(move |change| {
+        if matches!(change, Change::Deleted(_)) {
+            observations.forget(&Key::of(change.object()));
+        }
         if triggers::brings_binding(change, &name) {
             let is_new = matches!(change, Change::Added(_));
             metrics.scheduler.incoming(if is_new { Incoming::BindingAdd } else { Incoming::BindingUpdate });

@@ -26,7 +26,7 @@ use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::keys;
 use kube::ResourceExt;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use self::clusters::Clusters;
@@ -43,6 +43,9 @@ use crate::store::Key;
 const NAME: &str = "taint-manager";
 /// Evictions that are being written at the same time. How many changes how long a storm takes, not its rate.
 const WRITES_MAX: usize = 8;
+/// From how long a write on it is not known when it takes effect, so that no other may set out meanwhile: all of them
+/// would take effect together.
+const SLOW: Duration = Duration::from_secs(1);
 /// How often a tainted cluster is looked at again (Karmada: `ClusterTaintEvictionRetryFrequency`).
 const RESCAN: Duration = Duration::from_secs(10);
 
@@ -146,6 +149,9 @@ pub(crate) async fn run(context: Context) {
         context.stores.bindings.listed().await;
         context.stores.cluster_bindings.listed().await;
         context.stores.clusters.listed().await;
+        // What people stopped, or slowed down, is not to leave before that is known.
+        context.stores.eviction_pauses.listed().await;
+        context.stores.cluster_drains.listed().await;
         manager.suppose_last_evictions();
         manager.pump().await;
     };
@@ -179,6 +185,7 @@ impl TaintManager {
     /// time, and comes back later. A cluster that need not be left any more has nothing to wait for.
     fn scan(&self, name: &str) -> Action {
         let cluster = self.clusters.get(name);
+        let is_gone = cluster.is_none();
         let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
         let action = if let Some(cluster) = tainted {
             self.enqueue::<bulkhead_api::ResourceBinding>(&cluster);
@@ -195,6 +202,9 @@ impl TaintManager {
             Action::Wait
         };
         self.count(name);
+        if is_gone {
+            self.context.metrics.forget_cluster(name);
+        }
         action
     }
 
@@ -273,10 +283,10 @@ impl TaintManager {
 
     /// Takes evictions out of the queue, for ever, each when its slot opens.
     async fn pump(self: &Arc<Self>) {
-        let mut writing = JoinSet::new();
+        let mut writing = Writing::default();
         loop {
             let now = self.now();
-            let next = if writing.len() < WRITES_MAX {
+            let next = if writing.has_room(now) {
                 self.queue().next(now, |cluster| self.clusters.limit(cluster))
             } else {
                 Next::Idle
@@ -299,11 +309,7 @@ impl TaintManager {
             };
             tokio::select! {
                 biased;
-                Some(written) = writing.join_next() => match written {
-                    Ok(attempt) => self.finish(attempt),
-                    Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                    Err(_) => {}
-                },
+                Some(attempt) = writing.next() => self.finish(attempt),
                 () = self.changed.notified() => {}
                 () = alarm => {}
             }
@@ -311,7 +317,7 @@ impl TaintManager {
     }
 
     /// Decides about an eviction whose slot is open, and starts to write it if it is still needed.
-    fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut JoinSet<Attempt>) {
+    fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
         if mutation::on(Mutation::Karmada7612) {
             self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
         }
@@ -337,7 +343,7 @@ impl TaintManager {
             }
             Judged::Evict(write) => {
                 let slot = self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
-                writing.spawn(async move { Attempt { result: write.await, eviction, slot, since: now } });
+                writing.add(now, async move { Attempt { result: write.await, eviction, slot, since: now } });
                 return;
             }
         };
@@ -366,6 +372,10 @@ impl TaintManager {
         let Attempt { eviction, slot, since, result } = attempt;
         let now = self.now();
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
+        if now.saturating_sub(since) >= SLOW && !result.as_ref().is_err_and(Error::is_refusal) {
+            // It left now at the latest, and not when its slot opened.
+            self.queue().suppose_charged(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+        }
         let finished = match &result {
             Ok(()) => Finished::Done,
             Err(error) if error.is_withheld() => {
@@ -429,6 +439,39 @@ struct Attempt {
     /// When the slot was taken.
     since: Duration,
     result: Result<(), Error>,
+}
+
+/// Evictions that are being written.
+#[derive(Default)]
+struct Writing {
+    tasks: JoinSet<Attempt>,
+    since: BTreeMap<task::Id, Duration>,
+}
+
+impl Writing {
+    /// Whether another one may set out.
+    fn has_room(&self, now: Duration) -> bool {
+        self.tasks.len() < WRITES_MAX && self.since.values().all(|since| now.saturating_sub(*since) < SLOW)
+    }
+
+    fn add(&mut self, now: Duration, attempt: impl Future<Output = Attempt> + Send + 'static) {
+        self.since.insert(self.tasks.spawn(attempt).id(), now);
+    }
+
+    /// The next one to end; none if there are none.
+    async fn next(&mut self) -> Option<Attempt> {
+        match self.tasks.join_next_with_id().await? {
+            Ok((id, attempt)) => {
+                self.since.remove(&id);
+                Some(attempt)
+            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Nobody ends one but by dropping all.
+                Err(_) => None,
+            },
+        }
+    }
 }
 
 fn evictable<B: Binding>(binding: &B) -> Evictable<'_> {

@@ -29,6 +29,7 @@ use tokio_rustls::TlsConnector;
 
 use super::Webhooks;
 use super::address::{Address, WebhookTransport, unreachable};
+use super::breaker::Breaker;
 
 /// Longest answer, in bytes. An object in the API is smaller.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -42,6 +43,7 @@ pub struct HttpsWebhooks {
     hub: Client,
     system_roots: RootCertStore,
     transport: WebhookTransport,
+    breaker: Breaker,
 }
 
 /// A request on its way to an address. Without a body it is a GET.
@@ -61,7 +63,7 @@ impl HttpsWebhooks {
     /// For hooks that the control plane configures; `system_roots` may have signed the certificates of hooks that name
     /// no others.
     pub fn new(hub: Client, system_roots: RootCertStore, transport: WebhookTransport) -> Self {
-        Self { hub, system_roots, transport }
+        Self { hub, system_roots, transport, breaker: Breaker::default() }
     }
 
     async fn address(&self, config: &ClientConfig) -> Result<Address, Fault> {
@@ -128,11 +130,26 @@ impl HttpsWebhooks {
 
 impl Webhooks for HttpsWebhooks {
     fn send<'a>(&'a self, hook: &'a Hook, body: Vec<u8>, within: Duration) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
-        let answer = timeout(within, self.exchange(hook, body, within));
+        let place = place(&hook.client_config);
         Box::pin(async move {
+            self.breaker.check(&place)?;
             let late = |_| Fault::new(FaultKind::Deadline, format!("no answer within {} s", within.as_secs()));
-            answer.await.map_err(late)?
+            let answer = timeout(within, self.exchange(hook, body, within)).await.map_err(late).flatten();
+            self.breaker.note(place, answer.as_ref().map(|_| ()));
+            answer
         })
+    }
+}
+
+/// Where a hook is, in words.
+fn place(config: &ClientConfig) -> String {
+    match (&config.url, &config.service) {
+        (Some(url), _) => url.clone(),
+        (None, Some(service)) => {
+            let (port, path) = (service.port.unwrap_or(443), service.path.as_deref().unwrap_or("/"));
+            format!("{}/{}:{port}{path}", service.namespace, service.name)
+        }
+        (None, None) => String::new(),
     }
 }
 

@@ -10,6 +10,7 @@
 //! place.
 
 mod address;
+mod breaker;
 mod https;
 #[cfg(test)]
 mod tests;
