@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::causes::causes;
 use crate::handlers::Handlers;
 use crate::turn::{Turn, Turns, is_newer};
 
@@ -303,7 +304,7 @@ fn told(error: &watcher::Error) -> Option<String> {
             format!("it is not served in the version that this program speaks ({})", status.message.trim())
         }
         kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        other => causes(other),
     };
     match error {
         watcher::Error::InitialListFailed(error) => Some(format!("cannot be listed: {}", of(error))),
