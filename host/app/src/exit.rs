@@ -14,8 +14,13 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NO),
         Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
+            let _ = writeln!(anstream::stderr(), "error: {}", told(&error));
             ExitCode::from(BAD)
         }
     }
+}
+
+/// An error with its causes, each once, in one line.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    bulkhead_controllers::causes(error.as_ref())
 }

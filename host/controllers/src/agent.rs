@@ -12,14 +12,17 @@ use crate::controller::{Error, is_not_found};
 
 const NAME: &str = "cluster-lease-controller";
 
-/// Renews the lease of the agent's cluster four times per lease duration, for ever. A renewal that fails is
-/// left for the next turn: the lease says by its age that nobody got through.
+/// Renews the lease of the agent's cluster four times per lease duration, for ever. A renewal that fails, or that is not
+/// answered until the next one is due, is left for the next turn: the lease says by its age that nobody got through.
 pub(crate) async fn run(context: Context) {
     let Scope::Agent(cluster) = context.scope.clone() else { return std::future::pending().await };
-    let mut ticks = tokio::time::interval(context.flags.cluster_lease_duration.0 / 4);
+    let period = context.flags.cluster_lease_duration.0 / 4;
+    let mut ticks = tokio::time::interval(period);
     loop {
         ticks.tick().await;
-        if let Err(error) = renew(&context, &cluster).await {
+        let renewed = tokio::time::timeout(period, renew(&context, &cluster)).await;
+        let unanswered = |_| Err(operation(&cluster)(kube::Error::Service("no answer in time".into())));
+        if let Err(error) = renewed.unwrap_or_else(unanswered) {
             context.failures.count(NAME, &error);
         }
     }
@@ -28,8 +31,7 @@ pub(crate) async fn run(context: Context) {
 async fn renew(context: &Context, name: &str) -> Result<(), Error> {
     let Some(cluster) = context.stores.cluster(name) else { return Ok(()) };
     let api: Api<Lease> = Api::namespaced(context.hub.clone(), LEASE_NAMESPACE);
-    let operation = || Error::api(format!("renewing lease {LEASE_NAMESPACE}/{name}"));
-    let existing = api.get_opt(name).await.map_err(operation())?;
+    let existing = api.get_opt(name).await.map_err(operation(name))?;
     let mut lease = existing.clone().unwrap_or_else(|| new_lease(name, &cluster));
     let duration_s = i32::try_from(context.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
     lease.spec = Some(LeaseSpec {
@@ -43,9 +45,13 @@ async fn renew(context: &Context, name: &str) -> Result<(), Error> {
         Some(_) => api.replace(name, &PostParams::default(), &lease).await,
     };
     match written {
-        Err(error) if !is_not_found(&error) => Err(operation()(error)),
+        Err(error) if !is_not_found(&error) => Err(operation(name)(error)),
         _ => Ok(()),
     }
+}
+
+fn operation(name: &str) -> impl FnOnce(kube::Error) -> Error {
+    Error::api(format!("renewing lease {LEASE_NAMESPACE}/{name}"))
 }
 
 fn new_lease(name: &str, cluster: &Cluster) -> Lease {

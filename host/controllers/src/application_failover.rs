@@ -142,7 +142,7 @@ impl Reconcile for ApplicationFailover {
             self.emit(&*binding, &plan, written.as_ref().err(), &evictions);
             let written = context.settle(&records, written.map_err(operation));
             if let Some(ahead) = ahead {
-                Box::pin(ahead.written(written.as_ref().ok())).await;
+                Box::pin(ahead.written(written.as_ref())).await;
             }
             written?;
         }

@@ -38,6 +38,12 @@ impl Backlog {
         self.0.kept.send_replace(u64::MAX);
     }
 
+    /// How many records are kept, if others wait to be.
+    pub fn waiting(&self) -> Option<u64> {
+        let kept = *self.0.kept.borrow();
+        (kept < self.0.handed_in.load(Ordering::SeqCst)).then_some(kept)
+    }
+
     /// Waits until everything is kept that was handed in so far.
     pub async fn passed(&self) {
         let last = self.0.handed_in.load(Ordering::SeqCst);
@@ -63,7 +69,9 @@ mod tests {
         backlog.done();
         first.await;
         assert!(backlog.passed().now_or_never().is_none());
+        assert_eq!(backlog.waiting(), Some(1));
         backlog.close();
         backlog.passed().await;
+        assert_eq!(backlog.waiting(), None);
     }
 }

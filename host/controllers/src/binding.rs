@@ -112,8 +112,11 @@ impl Reconcile for BindingController {
             }
         }
         if let Some(error) = first_error {
-            let message = format!("Failed to sync work: {}", error.describe());
-            context.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
+            // Who lost a race looks again at once.
+            if !error.is_conflict() {
+                let message = format!("Failed to sync work: {}", error.describe());
+                context.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
+            }
             return Err(error);
         }
         if written > 0 {

@@ -21,6 +21,7 @@ use tower_http::timeout::TimeoutBody;
 
 use crate::backlog::Backlog;
 use crate::precedence::{Precedence, is_read};
+use crate::under_way::UnderWay;
 
 /// How long an API server may take to accept a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -36,6 +37,7 @@ pub struct WritePermit {
     until: Arc<Mutex<Until>>,
     /// What was decided is recorded before it is written.
     backlog: Backlog,
+    under_way: UnderWay,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +46,9 @@ enum Until {
     Watching,
     For(Instant),
     Ever,
-    /// Not any more, whatever happens.
+    /// Not any more, whatever happens: the process ends.
+    Stopped,
+    /// Not any more, whatever happens: there is no journal.
     Ended,
 }
 
@@ -60,6 +64,9 @@ pub enum WriteRefused {
     /// Decisions that cannot be recorded are not carried out.
     #[error("this process may not write: its journal cannot be written")]
     NoJournal,
+    /// It ends.
+    #[error("this process may not write: it is stopping")]
+    Stopping,
     /// It is to decide and to report, and nothing more.
     #[error("this process only reports what it would write")]
     OnlyReports,
@@ -82,7 +89,7 @@ impl WritePermit {
     }
 
     fn new(until: Until) -> Self {
-        Self { until: Arc::new(Mutex::new(until)), backlog: Backlog::default() }
+        Self { until: Arc::new(Mutex::new(until)), backlog: Backlog::default(), under_way: UnderWay::default() }
     }
 
     /// Records that writes wait for.
@@ -105,9 +112,15 @@ impl WritePermit {
         self.set(Until::Ended);
     }
 
+    /// Writes are not allowed any more, and nothing changes that. Returns when none is under way.
+    pub async fn stop(&self) {
+        self.set(Until::Stopped);
+        self.under_way.none().await;
+    }
+
     fn set(&self, until: Until) {
         let mut state = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*state, Until::Ended) {
+        if !matches!(*state, Until::Stopped | Until::Ended) {
             *state = until;
         }
     }
@@ -118,6 +131,7 @@ impl WritePermit {
             Until::Never => Err(WriteRefused::NotElected),
             Until::Watching if mutation::on(Mutation::ReportWrites) => Ok(()),
             Until::Watching => Err(WriteRefused::OnlyReports),
+            Until::Stopped => Err(WriteRefused::Stopping),
             Until::Ended => Err(WriteRefused::NoJournal),
             Until::For(until) if Instant::now() < until => Ok(()),
             Until::For(_) => Err(WriteRefused::LeaseRanOut),
@@ -293,6 +307,8 @@ where
         let (answer, permit) = (self.inner.call(request), self.permit.clone());
         Box::pin(async move {
             permit.backlog.passed().await;
+            // Counted before the permit is looked at: whoever stops writes sees it, or it sees that they are stopped.
+            let _sent = permit.under_way.add();
             permit.check()?;
             answer.await
         })
@@ -374,6 +390,35 @@ mod tests {
         permit.backlog().add();
         drop(keeper);
         assert!(!answered(&permit, Method::PATCH).await);
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_what_was_sent_and_lets_nothing_follow() {
+        let permit = WritePermit::unlimited();
+        permit.stop().now_or_never().unwrap();
+        let permit = WritePermit::unlimited();
+        let (answer, answered_by) = tokio::sync::oneshot::channel::<()>();
+        let answered_by = Arc::new(Mutex::new(Some(answered_by)));
+        let server = service_fn(move |_: Request<Body>| {
+            let answer = answered_by.lock().unwrap().take();
+            async move {
+                answer.ok_or("a second write was sent")?.await?;
+                Ok::<_, BoxError>(Response::new(()))
+            }
+        });
+        let write = || Request::builder().method(Method::PATCH).body(Body::empty()).unwrap();
+        let service = Permitted(permit.clone()).layer(server);
+        let mut sent = Box::pin(service.clone().oneshot(write()));
+        assert!(sent.as_mut().now_or_never().is_none());
+        let mut stopped = Box::pin(permit.stop());
+        assert!(stopped.as_mut().now_or_never().is_none());
+        permit.extend(Instant::now() + Duration::from_secs(10));
+        let refused = service.oneshot(write()).await.unwrap_err();
+        assert_eq!(refused.downcast_ref(), Some(&WriteRefused::Stopping));
+        assert!(stopped.as_mut().now_or_never().is_none());
+        answer.send(()).unwrap();
+        sent.await.unwrap();
+        stopped.await;
     }
 
     #[tokio::test]

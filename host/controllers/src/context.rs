@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bulkhead_api::{
     Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
@@ -20,6 +21,7 @@ use bulkhead_estimator::EstimatorPool;
 use bulkhead_plugin::Registry;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource, ResourceExt};
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::controller::{Error, ErrorClass};
@@ -202,36 +204,78 @@ impl Stores {
 /// is cut at [`Failures::KINDS_MAX`], and by the number of classes.
 #[derive(Default)]
 pub struct Failures {
-    counts: Mutex<BTreeMap<(String, String), u64>>,
+    counts: Mutex<BTreeMap<(String, String), Count>>,
     classes: Mutex<BTreeMap<(String, ErrorClass), u64>>,
     withheld: AtomicU64,
+}
+
+struct Count {
+    class: ErrorClass,
+    count: u64,
+    last: Instant,
+}
+
+/// A way in which reconciles of a controller fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The controller.
+    pub controller: String,
+    /// What went wrong.
+    pub text: String,
+    /// What sort of error it is.
+    pub class: ErrorClass,
+    /// How often it happened.
+    pub count: u64,
 }
 
 impl Failures {
     /// Most different failures that are told apart.
     pub const KINDS_MAX: usize = 1_000;
+    /// A failure that did not come for so long makes room for others.
+    const FORGET: Duration = Duration::from_mins(10);
 
-    /// Counts a failure, or a write that was withheld.
+    /// Counts a failure, or a write that was withheld. What the end of the process cuts off is no failure.
     pub fn count(&self, controller: &str, error: &Error) {
         if error.is_withheld() {
             self.withheld.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let class = (controller.to_owned(), error.class());
-        *self.classes.lock().unwrap_or_else(PoisonError::into_inner).entry(class).or_default() += 1;
+        if error.is_stop() {
+            return;
+        }
+        let class = error.class();
+        *self
+            .classes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry((controller.to_owned(), class))
+            .or_default() += 1;
         // Who lost a race is of no interest, only how often it happens.
         let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
+        let now = Instant::now();
         let mut failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (controller.to_owned(), text);
-        if failures.len() < Self::KINDS_MAX || failures.contains_key(&key) {
-            *failures.entry(key).or_default() += 1;
+        let mut key = (controller.to_owned(), text);
+        if failures.len() >= Self::KINDS_MAX && !failures.contains_key(&key) {
+            failures.retain(|_, count| now - count.last < Self::FORGET);
+            if failures.len() >= Self::KINDS_MAX {
+                "more failures than are told apart".clone_into(&mut key.1);
+            }
         }
+        let counted = failures.entry(key).or_insert(Count { class, count: 0, last: now });
+        counted.count += 1;
+        counted.last = now;
     }
 
-    /// Everything counted so far: controller, error, count.
-    pub fn counts(&self) -> Vec<(String, String, u64)> {
+    /// What failed so far and is not forgotten.
+    pub fn counts(&self) -> Vec<Failure> {
         let failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.iter().map(|((controller, error), count)| (controller.clone(), error.clone(), *count)).collect()
+        let one = |((controller, text), Count { class, count, .. }): (&(String, String), &Count)| Failure {
+            controller: controller.clone(),
+            text: text.clone(),
+            class: *class,
+            count: *count,
+        };
+        failures.iter().map(one).collect()
     }
 
     /// The same by controller and class.
@@ -374,4 +418,22 @@ where
     K: Resource<DynamicType = ()>,
 {
     object.object_ref(&())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_that_are_over_make_room_for_new_ones() {
+        let failures = Failures::default();
+        let fail = |number: usize| failures.count("scheduler", &Error::Undecided(format!("{number:04}")));
+        (0..Failures::KINDS_MAX + 2).for_each(fail);
+        let counts = failures.counts();
+        let last = counts.last().map(|failure| (failure.text.as_str(), failure.count));
+        assert_eq!((counts.len(), last), (Failures::KINDS_MAX + 1, Some(("more failures than are told apart", 2))));
+        tokio::time::advance(Failures::FORGET).await;
+        fail(5_000);
+        assert_eq!(failures.counts().iter().map(|failure| failure.text.as_str()).collect::<Vec<_>>(), ["5000"]);
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use crate::causes::causes;
 use crate::connection::WriteRefused;
 use crate::queue::WorkQueue;
 
@@ -128,12 +129,12 @@ impl Error {
         move |source| Self::Api { operation, source: Box::new(source) }
     }
 
-    /// The error with what the API server said, in one line.
+    /// The error with what the API server said, or why it said nothing, in one line.
     pub fn describe(&self) -> String {
         match self {
             Self::Api { operation, source } => match &**source {
                 kube::Error::Api(status) => format!("{operation}: {}", status.message),
-                source => format!("{operation}: {source}"),
+                source => format!("{operation}: {}", causes(source)),
             },
             Self::NotYet(_) | Self::Undecided(_) => self.to_string(),
         }
@@ -141,9 +142,18 @@ impl Error {
 
     /// Whether the write was decided and not sent, because this process only reports.
     pub fn is_withheld(&self) -> bool {
-        let Self::Api { source, .. } = self else { return false };
-        let kube::Error::Service(error) = &**source else { return false };
-        error.downcast_ref() == Some(&WriteRefused::OnlyReports)
+        self.refused() == Some(WriteRefused::OnlyReports)
+    }
+
+    /// Whether the write was not sent because this process ends.
+    pub(crate) fn is_stop(&self) -> bool {
+        self.refused() == Some(WriteRefused::Stopping)
+    }
+
+    fn refused(&self) -> Option<WriteRefused> {
+        let Self::Api { source, .. } = self else { return None };
+        let kube::Error::Service(error) = &**source else { return None };
+        error.downcast_ref().copied()
     }
 
     /// Whether the API server answered that it did not do it. Where it failed, or nobody answered, it may have.

@@ -1,15 +1,19 @@
 //! Which controllers run, and the informers they share.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::context::{Context, Scope, Stores};
+use crate::context::{Context, Scope};
 use crate::dynamic::Tasks;
+use crate::panics::Panics;
+use crate::store::Store;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
     dependencies, detector, drain, execution, graceful_eviction, scheduler, taint_manager, work_status,
@@ -60,6 +64,7 @@ pub struct Manager {
     running: Mutex<BTreeMap<&'static str, AbortHandle>>,
     tasks: Mutex<JoinSet<()>>,
     informers: Tasks,
+    panics: Panics,
 }
 
 impl Manager {
@@ -78,9 +83,10 @@ impl Manager {
             Scope::Push => CONTROLLERS,
             Scope::Agent(_) => AGENT_CONTROLLERS,
         };
-        let informers = Tasks::default();
-        start_informers(&informers, &context.stores, &context.hub, &context.scope);
-        Self { context, controllers, running: Mutex::default(), tasks: Mutex::default(), informers }
+        let (running, tasks, informers, panics) = Default::default();
+        let manager = Self { context, controllers, running, tasks, informers, panics };
+        manager.start_informers();
+        manager
     }
 
     /// Names of the controllers that the context's scope calls for.
@@ -97,7 +103,8 @@ impl Manager {
                 self.context.interpreters_loaded.expect();
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            running.insert(name, tasks.spawn(run(self.context.clone())));
+            let controller = self.panics.watch(format!("controller {name}"), run(self.context.clone()));
+            running.insert(name, tasks.spawn(controller));
         }
         true
     }
@@ -109,32 +116,50 @@ impl Manager {
         running.remove(name).map(|handle| handle.abort()).is_some()
     }
 
+    /// Waits until a controller or an informer panics, and says which one and why. It does nothing any more then, and
+    /// only a new process mends that.
+    pub async fn failed(&self) -> String {
+        self.panics.first().await
+    }
+
     /// The informers, for tasks that are to live as long as the manager.
     pub fn tasks(&self) -> &Tasks {
         &self.informers
     }
-}
 
-fn start_informers(tasks: &Tasks, stores: &Arc<Stores>, hub: &Client, scope: &Scope) {
-    let everything = watcher::Config::default;
-    tasks.spawn(Arc::clone(&stores.clusters).run_informer(Api::all(hub.clone()), everything()));
-    tasks.spawn(Arc::clone(&stores.customizations).run_informer(Api::all(hub.clone()), everything()));
-    tasks.spawn(Arc::clone(&stores.webhooks).run_informer(Api::all(hub.clone()), everything()));
-    match scope {
-        Scope::Agent(cluster) => {
-            let namespace = bulkhead_core::names::execution_namespace(cluster);
-            let works = Api::namespaced(hub.clone(), &namespace);
-            tasks.spawn(Arc::clone(&stores.works).run_informer(works, everything()));
+    /// Runs a task for as long as the manager lives, and is told by [`Manager::failed`] if it panics.
+    pub fn spawn(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
+        self.informers.spawn(self.panics.watch(name.to_owned(), task));
+    }
+
+    fn start_informers(&self) {
+        let Context { stores, hub, scope, .. } = &self.context;
+        self.start_informer(&stores.clusters, Api::all(hub.clone()));
+        self.start_informer(&stores.customizations, Api::all(hub.clone()));
+        self.start_informer(&stores.webhooks, Api::all(hub.clone()));
+        match scope {
+            Scope::Agent(cluster) => {
+                let namespace = bulkhead_core::names::execution_namespace(cluster);
+                self.start_informer(&stores.works, Api::namespaced(hub.clone(), &namespace));
+            }
+            Scope::Push => {
+                self.start_informer(&stores.taint_policies, Api::all(hub.clone()));
+                self.start_informer(&stores.eviction_pauses, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_drains, Api::all(hub.clone()));
+                self.start_informer(&stores.policies, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_policies, Api::all(hub.clone()));
+                self.start_informer(&stores.bindings, Api::all(hub.clone()));
+                self.start_informer(&stores.cluster_bindings, Api::all(hub.clone()));
+                self.start_informer(&stores.works, Api::all(hub.clone()));
+            }
         }
-        Scope::Push => {
-            tasks.spawn(Arc::clone(&stores.taint_policies).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.eviction_pauses).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.cluster_drains).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.policies).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.cluster_policies).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.bindings).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.cluster_bindings).run_informer(Api::all(hub.clone()), everything()));
-            tasks.spawn(Arc::clone(&stores.works).run_informer(Api::all(hub.clone()), everything()));
-        }
+    }
+
+    fn start_informer<K>(&self, store: &Arc<Store<K>>, api: Api<K>)
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let informer = Arc::clone(store).run_informer(api, watcher::Config::default());
+        self.spawn(&format!("informer of {}", K::plural(&())), informer);
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Nothing is decided from a metric. [`Metrics::text`] is what a scrape gets.
 
+use std::borrow::Borrow;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::controller::Error;
 use crate::scheduler::SchedulerMetrics;
 
 /// A queue: Karmada has one for each kind of binding.
@@ -56,6 +58,28 @@ pub(crate) struct ClusterKindLabels {
 }
 
 type Float = Gauge<f64, AtomicU64>;
+
+/// How an attempt came to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It was written.
+    Written,
+    /// It was decided and not sent: this process only reports.
+    Withheld,
+    /// It failed.
+    Failed,
+}
+
+impl Ending {
+    /// The outcome of a write.
+    pub(crate) fn of<T, E: Borrow<Error>>(result: &Result<T, E>) -> Self {
+        match result {
+            Ok(_) => Self::Written,
+            Err(error) if error.borrow().is_withheld() => Self::Withheld,
+            Err(_) => Self::Failed,
+        }
+    }
+}
 
 /// The metrics of one process.
 pub struct Metrics {
@@ -214,8 +238,12 @@ impl Metrics {
     }
 
     /// Notes that an eviction was attempted.
-    pub(crate) fn processed(&self, queue: &'static str, took: Duration, succeeded: bool) {
-        let result = if succeeded { "success" } else { "error" };
+    pub(crate) fn processed(&self, queue: &'static str, took: Duration, ending: Ending) {
+        let result = match ending {
+            Ending::Written => "success",
+            Ending::Withheld => "withheld",
+            Ending::Failed => "error",
+        };
         self.processing.get_or_create(&ResultLabels { name: queue, result }).inc();
         self.processing_latency.get_or_create(&QueueLabels { name: queue }).observe(took.as_secs_f64());
     }
@@ -229,7 +257,8 @@ mod tests {
     fn names_and_labels_are_those_of_karmada_and_of_the_proposal() {
         let metrics = Metrics::default();
         metrics.queue_depth.get_or_create(&QueueLabels { name: "binding-eviction" }).set(3);
-        metrics.processed("binding-eviction", Duration::from_millis(2), true);
+        metrics.processed("binding-eviction", Duration::from_millis(2), Ending::Written);
+        metrics.processed("binding-eviction", Duration::from_millis(2), Ending::Withheld);
         let cluster = || ClusterLabels { cluster_name: "member1".to_owned() };
         metrics.evict_total.get_or_create(&cluster()).set(7);
         metrics.evict_success_rate.get_or_create(&cluster()).set(0.5);
@@ -239,7 +268,8 @@ mod tests {
         for line in [
             r#"eviction_queue_depth{name="binding-eviction"} 3"#,
             r#"eviction_processing_total{name="binding-eviction",result="success"} 1"#,
-            r#"eviction_processing_latency_seconds_bucket{le="0.002",name="binding-eviction"} 1"#,
+            r#"eviction_processing_total{name="binding-eviction",result="withheld"} 1"#,
+            r#"eviction_processing_latency_seconds_bucket{le="0.002",name="binding-eviction"} 2"#,
             r#"evict_total{cluster_name="member1"} 7"#,
             r#"evict_success_rate{cluster_name="member1"} 0.5"#,
             r#"cluster_ready_state{member_cluster="member1"} 1"#,

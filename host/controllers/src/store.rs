@@ -4,18 +4,17 @@
 //! one object take turns ([`Store::turn`]). Together they keep controllers of one process from losing races with each
 //! other: whoever has the turn starts from the newest version that the process has made or seen.
 
+mod informer;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::StreamExt;
-use kube::runtime::watcher;
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Resource, ResourceExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::informer::Listing;
 use crate::handlers::Handlers;
 use crate::turn::{Turn, Turns, is_newer};
 
@@ -98,6 +97,10 @@ pub struct Store<K> {
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
+/// For how long a failure counts: a watch that works again says nothing until something happens, and one that does not
+/// fails again within that time.
+const TROUBLE_LASTS: Duration = Duration::from_secs(75);
+
 /// What went wrong with an informer.
 #[derive(Default)]
 struct Trouble {
@@ -114,15 +117,6 @@ pub struct InformerState {
     pub trouble: Option<String>,
     /// How often a list or a watch failed so far.
     pub errors: u64,
-}
-
-/// A list that is on its way.
-#[derive(Default)]
-struct Listing {
-    /// What is on it.
-    found: BTreeSet<Key>,
-    /// What this process wrote since it began: the list may be older than that.
-    written: BTreeSet<Key>,
 }
 
 struct Objects<K> {
@@ -318,213 +312,5 @@ impl<K: Resource + 'static> Store<K> {
         for value in new.map(index_by).unwrap_or_default() {
             objects.index.entry(value).or_default().insert(key.clone());
         }
-    }
-}
-
-/// First pause after a failed list or watch; doubles from there.
-const RETRY_BASE: Duration = Duration::from_millis(800);
-/// Longest pause between attempts to list or watch.
-const RETRY_MAX: Duration = Duration::from_secs(30);
-/// For how long a failure counts: a watch that works again says nothing until something happens, and one that does not
-/// fails again within that time.
-const TROUBLE_LASTS: Duration = Duration::from_secs(75);
-
-/// What a failed list or watch is told as; none where that is how it goes: a watch that is too old begins anew.
-fn told(error: &watcher::Error) -> Option<String> {
-    let of = |error: &kube::Error| match error {
-        kube::Error::Api(status) if status.code == 404 => {
-            format!("it is not served in the version that this program speaks ({})", status.message.trim())
-        }
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    };
-    match error {
-        watcher::Error::InitialListFailed(error) => Some(format!("cannot be listed: {}", of(error))),
-        watcher::Error::WatchStartFailed(error) => Some(format!("cannot be watched: {}", of(error))),
-        watcher::Error::WatchError(status) if status.code == 410 => None,
-        watcher::Error::WatchError(status) => Some(format!("the watch failed: {}", status.message)),
-        watcher::Error::WatchFailed(error) => Some(format!("the watch was cut: {}", of(error))),
-        watcher::Error::NoResourceVersion => Some("cannot be watched: the list has no resourceVersion".to_owned()),
-    }
-}
-
-/// Whether a watch cannot go on from where it was because that is forgotten. The watcher lists again only if it is told so
-/// in the middle of a watch; told so as one starts, it would ask for the same again, for ever.
-fn is_outdated(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
-}
-
-/// Whether it was not the API server that said so.
-fn is_silence(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
-    }
-}
-
-impl<K> Store<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
-    /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
-    pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
-        let mut pause = RETRY_BASE;
-        loop {
-            let mut events = std::pin::pin!(watcher(api.clone(), config.clone()));
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => {
-                        pause = RETRY_BASE;
-                        self.note(None);
-                        self.handle(event);
-                    }
-                    Err(error) => {
-                        if let Some(told) = told(&error) {
-                            self.note(Some(told));
-                        }
-                        if is_silence(&error)
-                            && let Some(handler) = self.on_silence.get()
-                        {
-                            handler();
-                        }
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(RETRY_MAX);
-                        if is_outdated(&error) {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn handle(&self, event: watcher::Event<K>) {
-        match event {
-            watcher::Event::Init => *self.listing() = Some(Listing::default()),
-            watcher::Event::InitApply(object) => {
-                // A list is right even when it is older, after the control plane was restored from a backup. But it may
-                // say nothing yet of what was written since it was asked for.
-                let is_written = {
-                    let (key, mut listing) = (Key::of(&object), self.listing());
-                    let listing = listing.get_or_insert_default();
-                    listing.found.insert(key.clone());
-                    listing.written.contains(&key)
-                };
-                self.insert(object, |known, new| !(is_written && known.is_some_and(|known| is_newer(new, known))));
-            }
-            watcher::Event::InitDone => {
-                let found = self.listing().take().unwrap_or_default().found;
-                let keys: Vec<_> = self.read().by_key.keys().cloned().collect();
-                for key in keys.iter().filter(|key| !found.contains(*key)) {
-                    self.delete(key);
-                }
-                self.listed.send_replace(true);
-            }
-            watcher::Event::Apply(object) => {
-                self.insert(object, |known, new| !known.is_some_and(|known| is_newer(new, known)));
-            }
-            watcher::Event::Delete(object) => self.delete(&Key::of(&object)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use bulkhead_api::ClusterResourceBinding;
-    use bulkhead_controlplane::{Link, LinkState};
-    use serde_json::json;
-
-    use super::*;
-    use crate::testing::hub_of_cluster_bindings;
-
-    fn binding(uid: &str, version: &str) -> ClusterResourceBinding {
-        serde_json::from_value(json!({
-            "metadata": {"name": "b", "uid": uid, "resourceVersion": version},
-            "spec": {"resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_list_does_not_undo_what_was_written_since_it_was_asked_for() {
-        let (store, key) = (Store::<ClusterResourceBinding>::new(), Key::new("", "b"));
-        let version = || store.get(&key).and_then(|binding| binding.metadata.resource_version.clone());
-        let list = |versions: &[&str]| {
-            for version in versions {
-                store.handle(watcher::Event::InitApply(binding("u", version)));
-            }
-            store.handle(watcher::Event::InitDone);
-        };
-        store.handle(watcher::Event::Init);
-        list(&["5"]);
-        assert!(store.is_listed());
-        store.handle(watcher::Event::Init);
-        store.wrote(&binding("u", "7"));
-        list(&["6"]);
-        assert_eq!(version().as_deref(), Some("7"));
-        // What was written before it was asked for is in it, unless the control plane went back.
-        store.handle(watcher::Event::Init);
-        list(&["3"]);
-        assert_eq!(version().as_deref(), Some("3"));
-        store.handle(watcher::Event::Init);
-        store.wrote(&binding("u", "8"));
-        list(&[]);
-        assert_eq!(version(), None);
-    }
-
-    #[test]
-    fn another_object_of_the_same_name_is_another_object() {
-        let (store, told) = (Store::<ClusterResourceBinding>::new(), Arc::<Mutex<Vec<_>>>::default());
-        let heard = Arc::clone(&told);
-        let _subscription = store.subscribe(move |change| {
-            let what = match change {
-                Change::Added(_) => "added",
-                Change::Updated { .. } => "updated",
-                Change::Deleted(_) => "deleted",
-            };
-            heard.lock().unwrap().push((what, change.object().metadata.uid.clone().unwrap()));
-        });
-        for (uid, version) in [("u", "1"), ("u", "2"), ("v", "4")] {
-            store.handle(watcher::Event::Apply(binding(uid, version)));
-        }
-        let expected = [("added", "u"), ("updated", "u"), ("deleted", "u"), ("added", "v")];
-        let expected: Vec<_> = expected.into_iter().map(|(what, uid)| (what, uid.to_owned())).collect();
-        assert_eq!(*told.lock().unwrap(), expected);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_cut_watch_is_told_at_once_and_owners_of_fields_are_not_kept() {
-        let hub = hub_of_cluster_bindings();
-        let owner = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}});
-        let binding: ClusterResourceBinding = serde_json::from_value(json!({
-            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
-            "metadata": {"name": "b", "managedFields": [owner]},
-            "spec": {"resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
-        }))
-        .unwrap();
-        let api: Api<ClusterResourceBinding> = Api::all(hub.client());
-        api.create(&kube::api::PostParams::default(), &binding).await.unwrap();
-        let (store, link, silences) =
-            (Store::<ClusterResourceBinding>::new(), Link::new(), Arc::new(AtomicU32::new(0)));
-        let heard = Arc::clone(&silences);
-        store.on_silence(move || {
-            heard.fetch_add(1, Ordering::Relaxed);
-        });
-        let watched = Api::all(hub.client_through(link.clone()));
-        let informer = tokio::spawn(Arc::clone(&store).run_informer(watched, watcher::Config::default()));
-        store.listed().await;
-        assert_eq!(store.get(&Key::new("", "b")).unwrap().metadata.managed_fields, None);
-        tokio::time::sleep(Duration::from_mins(1)).await;
-        assert_eq!(silences.load(Ordering::Relaxed), 0);
-        link.set(LinkState::Down);
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(silences.load(Ordering::Relaxed), 1);
-        assert!(store.informer().trouble.is_some());
-        informer.abort();
     }
 }

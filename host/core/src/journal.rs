@@ -237,6 +237,11 @@ pub trait Sink: Send + Sync {
 
     /// Notes that the effects of a decision could not be applied.
     fn abandon(&self, id: u64);
+
+    /// Whether it wants to know what records were decided from. One that does not need not outlive anything.
+    fn keeps_cases(&self) -> bool {
+        true
+    }
 }
 
 /// Several parts of a program may share a sink.
@@ -247,6 +252,10 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
     fn abandon(&self, id: u64) {
         (**self).abandon(id);
+    }
+
+    fn keeps_cases(&self) -> bool {
+        (**self).keeps_cases()
     }
 }
 
@@ -284,7 +293,7 @@ impl Journal {
 
     /// Whether records go to a place that wants to know what they were decided from.
     pub fn keeps_cases(&self) -> bool {
-        self.sink.is_some()
+        self.sink.as_ref().is_some_and(|sink| sink.keeps_cases())
     }
 
     /// Records a decision and returns its id. Called before the decision's effects are applied.

@@ -11,7 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Who writes these objects.
-const MANAGER: &str = "bulkhead-join";
+pub(super) const MANAGER: &str = "bulkhead-join";
+/// Label of namespaces that were not there before.
+pub(super) const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", MANAGER);
 /// How long a cluster may take to make the token.
 const TOKEN_WAIT: Duration = Duration::from_secs(30);
 
@@ -26,7 +28,7 @@ pub(super) struct Account {
 impl Account {
     /// Makes an account of that name, and waits for its token.
     pub(super) async fn make(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Self> {
-        apply::<Namespace>(&Api::all(client.clone()), json!({"metadata": {"name": namespace}})).await?;
+        make_namespace(client, namespace).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
         apply(&accounts, json!({"metadata": {"name": name, "namespace": namespace}})).await?;
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
@@ -38,7 +40,8 @@ impl Account {
         apply(&secrets, secret).await?;
         let started = tokio::time::Instant::now();
         loop {
-            let data = secrets.get(name).await?.data.unwrap_or_default();
+            let read = secrets.get(name).await.with_context(|| format!("reading the Secret {namespace}/{name}"))?;
+            let data = read.data.unwrap_or_default();
             if let Some(token) = data.get("token").filter(|token| !token.0.is_empty()) {
                 let token = String::from_utf8(token.0.clone()).context("the token is not text")?;
                 let ca_bundle = data.get("ca.crt").map(|ca| ca.0.clone()).unwrap_or_default();
@@ -50,6 +53,16 @@ impl Account {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
+}
+
+/// Makes a namespace unless it is there, which says by a label that it is ours then.
+pub(super) async fn make_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+    let namespaces = Api::<Namespace>::all(client.clone());
+    if namespaces.get_opt(name).await.with_context(|| format!("reading the Namespace {name}"))?.is_some() {
+        return Ok(());
+    }
+    let (label, value) = MADE_BY;
+    apply(&namespaces, json!({"metadata": {"name": name, "labels": {label: value}}})).await
 }
 
 /// Applies an object on the server side.

@@ -1,6 +1,7 @@
 //! What the agent of a Pull member may do on the control plane, and how it gets there.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use bulkhead_core::names::{execution_namespace, keys};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::Api;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::account::{Account, apply};
@@ -18,12 +19,42 @@ use crate::run::hub::Hub;
 /// Namespace of the agents' accounts and of the Leases of Pull members (as Karmada's).
 const NAMESPACE: &str = "karmada-cluster";
 
-/// Makes an account that may look at members, work on its own one, and nothing else, and writes its kubeconfig to a
-/// file that only this user can read.
-pub(super) async fn allow(hub: &Hub, name: &str, file: &Path) -> anyhow::Result<()> {
-    let client = &hub.unguarded;
-    let account_name = format!("bulkhead-agent-{name}");
-    let account = Account::make(client, NAMESPACE, &account_name).await?;
+/// The account of the agent of a member.
+pub(super) fn account_name(name: &str) -> String {
+    format!("bulkhead-agent-{name}")
+}
+
+/// A file for a kubeconfig that can be written, so that nothing is made for one that cannot.
+pub(super) struct Destination<'a> {
+    path: &'a Path,
+    file: fs::File,
+}
+
+impl<'a> Destination<'a> {
+    /// Opens it. What is in it stays until there is something else to write; only this user can read a new one.
+    pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        Ok(Self { path, file: file.with_context(|| format!("opening {} for the agent's kubeconfig", path.display()))? })
+    }
+
+    fn write(mut self, kubeconfig: &Value) -> anyhow::Result<()> {
+        let about = || format!("writing the agent's kubeconfig to {}", self.path.display());
+        self.file.set_len(0).with_context(about)?;
+        self.file.write_all(&serde_json::to_vec_pretty(kubeconfig)?).with_context(about)
+    }
+}
+
+/// Makes an account that may look at members, work on its own one, and nothing else, and writes its kubeconfig.
+pub(super) async fn allow(hub: &Hub, name: &str, file: Destination<'_>) -> anyhow::Result<()> {
+    let account_name = account_name(name);
+    let account = Account::make(&hub.unguarded, NAMESPACE, &account_name).await?;
+    grant(&hub.unguarded, name).await?;
+    file.write(&kubeconfig(&hub.address, &account_name, &account))
+}
+
+/// Gives the account of an agent its rights.
+pub(super) async fn grant(client: &Client, name: &str) -> anyhow::Result<()> {
+    let account_name = account_name(name);
     let works = execution_namespace(name);
     let namespace = json!({"metadata": {"name": works, "labels": {keys::SYSTEM: "true"}}});
     apply::<Namespace>(&Api::all(client.clone()), namespace).await?;
@@ -41,7 +72,7 @@ pub(super) async fn allow(hub: &Hub, name: &str, file: &Path) -> anyhow::Result<
         let bound = json!({"metadata": metadata(namespace), "roleRef": reference("Role"), "subjects": subjects});
         apply::<RoleBinding>(&Api::namespaced(client.clone(), namespace), bound).await?;
     }
-    write(file, &kubeconfig(&hub.address, &account_name, &account))
+    Ok(())
 }
 
 fn cluster_rules(name: &str) -> Value {
@@ -90,12 +121,4 @@ fn kubeconfig(server: &str, user: &str, account: &Account) -> Value {
         "contexts": [{"name": "control-plane", "context": {"cluster": "control-plane", "user": user}}],
         "current-context": "control-plane",
     })
-}
-
-fn write(file: &Path, kubeconfig: &Value) -> anyhow::Result<()> {
-    use std::io::Write;
-    let about = || format!("writing the agent's kubeconfig to {}", file.display());
-    let mut options = fs::OpenOptions::new();
-    let mut open = options.write(true).create(true).truncate(true).mode(0o600).open(file).with_context(about)?;
-    open.write_all(&serde_json::to_vec_pretty(kubeconfig)?).with_context(about)
 }

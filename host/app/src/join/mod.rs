@@ -2,6 +2,7 @@
 
 mod account;
 mod agent;
+mod leave;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -10,25 +11,33 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::Cluster;
+use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controllers::{WritePermit, connect};
 use clap::Args;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::DeleteParams;
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-use self::account::{Account, apply};
+use self::account::{Account, apply, make_namespace};
+use self::leave::Leaving;
 use crate::run::hub;
 
 /// Namespace of the Secrets with members' credentials, and of what is made in a member (as Karmada's).
 const NAMESPACE: &str = "karmada-cluster";
+/// The account that is made in a Push member.
+const ACCOUNT: &str = "bulkhead";
+/// What lets that account do everything there.
+const BINDING: &str = "bulkhead-controller-manager";
+/// Longest name of a member: a DNS label, less the prefix of its namespace for Works (as Karmada's).
+const NAME_BYTES_MAX: usize = 48;
 
 /// Make a cluster a member: an account for Bulkhead in it, its credentials on the control plane, its Cluster object.
 /// With --pull it is the other way round: an account on the control plane for the agent in the member.
 #[derive(Args)]
 pub(crate) struct JoinArguments {
-    /// Name of the member cluster.
+    /// Name of the member cluster: lower-case letters, digits and hyphens.
+    #[arg(value_parser = member_name)]
     name: String,
 
     #[command(flatten)]
@@ -60,7 +69,8 @@ pub(crate) struct JoinArguments {
     cluster_zones: Vec<String>,
 }
 
-/// Take a member cluster out. Its Cluster object waits until what ran there has been let go.
+/// Take a member cluster out. Its Cluster object waits until what ran there has been let go; then its credentials on the
+/// control plane go, the account of its agent, and with --member-kubeconfig the account in the member.
 #[derive(Args)]
 pub(crate) struct UnjoinArguments {
     /// Name of the member cluster.
@@ -68,6 +78,31 @@ pub(crate) struct UnjoinArguments {
 
     #[command(flatten)]
     hub: hub::HubArguments,
+
+    /// Kubeconfig of the member, with the right to remove accounts there: what `join` made in it is removed.
+    #[arg(long, value_name = "FILE")]
+    member_kubeconfig: Option<PathBuf>,
+
+    /// Context of the member's kubeconfig, in place of its current one.
+    #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
+    member_context: Option<String>,
+
+    /// How long what ran there may take to be let go.
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    timeout: GoDuration,
+}
+
+fn member_name(text: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_name = (1..=NAME_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(fits)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    is_name.then(|| text.to_owned()).ok_or_else(|| {
+        format!(
+            "must be lower-case letters, digits and hyphens, not at the ends, and at most {NAME_BYTES_MAX} characters"
+        )
+    })
 }
 
 /// Runs `join`.
@@ -79,15 +114,26 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
         let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
         refuse_twin(&hub.unguarded, &arguments.name, &id).await?;
-        let name = &arguments.name;
+        let (name, member_file) = (&arguments.name, file.display());
         let Some(file) = &arguments.pull else {
-            let about = || format!("making an account in {}", member.cluster_url);
-            let account = push_account(&client).await.with_context(about)?;
-            register_push(&hub.unguarded, arguments, &member, &account, &id).await?;
+            let registered = async {
+                let about = || format!("making an account in {}", member.cluster_url);
+                let account = push_account(&client).await.with_context(about)?;
+                register_push(&hub.unguarded, arguments, &member, &account, &id).await
+            };
+            registered.await.with_context(|| {
+                format!("{name} has not joined; `bulkhead unjoin {name} --member-kubeconfig {member_file}` removes what was made")
+            })?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
-        apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await?;
-        agent::allow(&hub, name, file).await?;
+        let destination = agent::Destination::open(file)?;
+        let registered = async {
+            agent::allow(&hub, name, destination).await?;
+            apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await
+        };
+        registered.await.with_context(|| {
+            format!("{name} has not joined; `bulkhead unjoin {name}` removes what was made, and the same command goes on from it")
+        })?;
         Ok(format!(
             "{name} joined; it is ready once this runs in it:\n  bulkhead agent --cluster-name {name} --kubeconfig {} \
              --member-kubeconfig ...",
@@ -100,10 +146,16 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
 pub(crate) fn unjoin(arguments: &UnjoinArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let clusters: Api<Cluster> = Api::all(hub.unguarded);
-        let deleted = clusters.delete(&arguments.name, &DeleteParams::default()).await;
-        deleted.with_context(|| format!("deleting the Cluster {}", arguments.name))?;
-        Ok(format!("{} leaves; its Secret in {NAMESPACE} goes with it", arguments.name))
+        let member = match &arguments.member_kubeconfig {
+            None => None,
+            Some(file) => {
+                let context = arguments.member_context.clone();
+                let config = hub::config_in("the member's kubeconfig", file, context).await?;
+                Some(connect(config, &WritePermit::unlimited(), &Arc::default())?)
+            }
+        };
+        let (name, timeout) = (arguments.name.as_str(), arguments.timeout.0);
+        Leaving { hub: hub.unguarded, member, name, timeout }.leave().await
     })
 }
 
@@ -120,7 +172,7 @@ pub(crate) fn finish(work: impl Future<Output = anyhow::Result<String>>) -> Exit
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
+            let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
             ExitCode::FAILURE
         }
     }
@@ -144,12 +196,12 @@ async fn refuse_twin(hub: &Client, name: &str, id: &str) -> anyhow::Result<()> {
 /// An account in the member that may do everything there.
 async fn push_account(client: &Client) -> anyhow::Result<Account> {
     let binding = json!({
-        "metadata": {"name": "bulkhead-controller-manager"},
+        "metadata": {"name": BINDING},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "bulkhead", "namespace": NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
     });
     apply::<ClusterRoleBinding>(&Api::all(client.clone()), binding).await?;
-    Account::make(client, NAMESPACE, "bulkhead").await
+    Account::make(client, NAMESPACE, ACCOUNT).await
 }
 
 async fn register_push(
@@ -160,7 +212,7 @@ async fn register_push(
     id: &str,
 ) -> anyhow::Result<()> {
     let name = &arguments.name;
-    apply::<Namespace>(&Api::all(hub.clone()), json!({"metadata": {"name": NAMESPACE}})).await?;
+    make_namespace(hub, NAMESPACE).await?;
     let bytes = |bytes: &[u8]| k8s_openapi::ByteString(bytes.to_vec());
     let secret = json!({
         "metadata": {"name": name, "namespace": NAMESPACE},
@@ -171,6 +223,9 @@ async fn register_push(
     let spec = &mut cluster["spec"];
     spec["apiEndpoint"] = json!(config.cluster_url.to_string().trim_end_matches('/'));
     spec["secretRef"] = json!({"namespace": NAMESPACE, "name": name});
+    if let Some(proxy) = &config.proxy_url {
+        spec["proxyURL"] = json!(proxy.to_string());
+    }
     if config.accept_invalid_certs || account.ca_bundle.is_empty() {
         spec["insecureSkipTLSVerification"] = json!(true);
     }
@@ -186,5 +241,20 @@ impl JoinArguments {
             spec[field] = json!(value);
         }
         json!({"metadata": {"name": self.name}, "spec": spec})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_wherever_a_member_is_named() {
+        for right in ["m1", "eu-west-1", "a", &"a".repeat(NAME_BYTES_MAX)] {
+            assert_eq!(member_name(right).as_deref(), Ok(right));
+        }
+        for wrong in ["", "M1", "m.1", "-m", "m-", "m_1", "é", &"a".repeat(NAME_BYTES_MAX + 1)] {
+            assert!(member_name(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -13,7 +13,8 @@ use kube::{Client, Config};
 use super::endpoint::{self, State};
 use super::federation::{Federation, Parts};
 use super::settings::Settings;
-use super::{DRAIN, hub, interrupted, say, until_stopped};
+use super::trouble::Trouble;
+use super::{DRAIN, News, RETRY, hub, interrupted, say, stopping, until_stopped};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
@@ -64,36 +65,65 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
     let state = State::default();
     let address = endpoint::serve(arguments.health_probe_bind_address, state.clone()).await?;
     say(&format!("health and metrics at http://{address}"));
-    let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state).await?;
-    say(&format!("control plane {} is {}", hub.address, hub.version));
-    let name = &arguments.cluster_name;
-    let member = arguments.member().await?;
-    let version = member.apiserver_version().await;
-    let version = version.with_context(|| format!("asking the member {name} for its version"))?;
-    say(&format!("member {name} is {}", version.git_version));
+    let mut stop = std::pin::pin!(interrupted());
+    let connected = async {
+        let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state).await?;
+        say(&format!("control plane {} is {}", hub.address, hub.version));
+        let member = arguments.member_in_time(&permit, &state).await?;
+        anyhow::Ok((hub, member))
+    };
+    let (hub, member) = tokio::select! {
+        connected = connected => connected?,
+        () = &mut stop => return Ok(()),
+    };
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
-    let parts = Parts { flags, engines, plugins, permit, agent_of: Some((name.clone(), member)), decisions: None };
-    let standby = Federation::start(&hub, parts, &state)?.watch(false);
+    let agent_of = Some((arguments.cluster_name.clone(), member));
+    let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
+    let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
-    let running = standby.run_all();
-    tokio::select! {
-        () = interrupted() => {}
-        () = hub.reloading.run() => {}
-    }
+    running.run_all();
+    let stopped = tokio::select! {
+        () = &mut stop => Ok(()),
+        () = hub.reloading.run() => Ok(()),
+        why = running.failed() => Err(why),
+    };
     state.set_stopping();
-    say("stopping");
-    running.stop_within(DRAIN).await;
-    Ok(())
+    say(&stopping(&stopped));
+    running.stop_within(&permit, DRAIN).await;
+    stopped.map_err(anyhow::Error::msg)
 }
 
 impl AgentArguments {
-    async fn member(&self) -> anyhow::Result<Client> {
-        let config = match &self.member_kubeconfig {
-            Some(path) => hub::config_in("the member's kubeconfig", path, None).await?,
+    /// Connects to the member as soon as that is possible, and says what it is waiting for.
+    async fn member_in_time(&self, permit: &WritePermit, state: &State) -> anyhow::Result<Client> {
+        let (mut news, name) = (News::default(), &self.cluster_name);
+        loop {
+            // Anew each time: credentials may be what is missing.
+            let config = self.member_config().await?;
+            let address = config.cluster_url.to_string();
+            let member = connect(config, permit, &Arc::default())?;
+            let error = match member.apiserver_version().await {
+                Ok(version) => {
+                    say(&format!("member {name} is {}", version.git_version));
+                    return Ok(member);
+                }
+                Err(error) => Trouble::of(&address, &error),
+            };
+            if !error.mends {
+                return Err(error).with_context(|| format!("asking the member {name} for its version"));
+            }
+            state.set_stage(format!("connecting to the member {name}: {error}"));
+            news.say(format!("waiting for the member {name}: {error}"));
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn member_config(&self) -> anyhow::Result<Config> {
+        match &self.member_kubeconfig {
+            Some(path) => hub::config_in("the member's kubeconfig", path, None).await,
             None => Config::incluster()
-                .context("this is no pod with a service account; name a kubeconfig with --member-kubeconfig")?,
-        };
-        Ok(connect(config, &WritePermit::unlimited(), &Arc::default())?)
+                .context("this is no pod with a service account; name a kubeconfig with --member-kubeconfig"),
+        }
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct Told {
     pub(super) leads: Option<bool>,
     /// Verbs that it needs and may not use.
     pub(super) missing_permissions: usize,
+    /// What keeps it from knowing what goes on, for longer than a restart of the control plane takes.
+    pub(super) lacking: Vec<String>,
     /// When certificates end, by what they are.
     pub(super) certificates: BTreeMap<String, Time>,
 }
@@ -86,7 +88,11 @@ impl State {
 
     /// Changes what this process is told.
     pub(super) fn tell(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.0.told.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.told());
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
@@ -102,12 +108,16 @@ impl State {
         }
         let context = &self.0.observed.get()?.context;
         let lacking: Vec<_> = context.stores.informers(&context.scope).into_iter().filter_map(lacks).collect();
-        (!lacking.is_empty()).then(|| format!("starting: {}", lacking.join("; ")))
+        if !lacking.is_empty() {
+            return Some(format!("starting: {}", lacking.join("; ")));
+        }
+        let lost = &self.told().lacking;
+        (!lost.is_empty()).then(|| lost.join("; "))
     }
 
     fn metrics(&self) -> String {
         let Some(observed) = self.0.observed.get() else { return String::new() };
-        let told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let told = self.told().clone();
         metrics::text(observed, &told)
     }
 }

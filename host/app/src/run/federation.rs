@@ -9,7 +9,7 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
     Answers, Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember,
-    Scope, Store, Stores, Tasks, WriteBudget, WritePermit, estimator_pool, events,
+    Scope, Store, Stores, WriteBudget, WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
@@ -27,14 +27,14 @@ const JOURNAL_RECORDS_MAX: usize = 0;
 pub(super) struct Federation {
     context: Context,
     clients: Arc<MemberClients>,
-    tasks: Tasks,
-    _plugins: Option<Watch>,
+    events: events::Writer,
+    plugins: Option<Watch>,
 }
 
 /// Running informers, and controllers once they are started. They stop when this is dropped.
 pub(super) struct Running {
     manager: Manager,
-    _federation: Federation,
+    _plugins: Option<Watch>,
 }
 
 /// What the controllers are made of, beside the control plane.
@@ -60,9 +60,7 @@ impl Federation {
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
         let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
         let clock = Clock::new(|| Time::new(super::now()));
-        let (emitter, writer) = events::events(hub.client.clone(), clock.clone());
-        let tasks = Tasks::default();
-        tasks.spawn(writer.run());
+        let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
         let member_answers = Arc::<Answers>::default();
         let clients =
@@ -81,9 +79,9 @@ impl Federation {
             scope,
             clock,
             registry,
-            journal: Arc::new(match decisions {
-                Some(kept) => Journal::with_sink(JOURNAL_RECORDS_MAX, kept.last_id, kept.sink()),
-                None => Journal::new(JOURNAL_RECORDS_MAX),
+            journal: Arc::new({
+                let last_id = decisions.map_or(0, |kept| kept.last_id);
+                Journal::with_sink(JOURNAL_RECORDS_MAX, last_id, journal::logged(decisions))
             }),
             scheduler: Arc::default(),
             observations: Arc::default(),
@@ -103,8 +101,7 @@ impl Federation {
         };
         let answers = [("control-plane", Arc::clone(&hub.answers)), ("member", member_answers)];
         state.observe(Observed { context: context.clone(), answers });
-        tasks.spawn(news::tell(context.clone()));
-        Ok(Self { context, clients, tasks, _plugins: plugins })
+        Ok(Self { context, clients, events, plugins })
     }
 
     /// The policies in force.
@@ -118,38 +115,42 @@ impl Federation {
     }
 
     /// Begins to watch the control plane, so that the controllers can start at once when it is their turn. The clients
-    /// of Push members are made only for controllers that use them.
-    pub(super) fn watch(self, members: bool) -> Running {
-        if members {
-            self.tasks.spawn(Arc::clone(&self.clients).run());
-        }
+    /// of Push members are made only for controllers that use them. What goes wrong is said, and in `state`.
+    pub(super) fn watch(self, members: bool, state: &State) -> Running {
         let manager = Manager::watch(self.context.clone());
-        Running { manager, _federation: self }
+        if members {
+            manager.spawn("clients of members", self.clients.run());
+        }
+        manager.spawn("events", self.events.run());
+        manager.spawn("news", news::tell(self.context, state.clone()));
+        Running { manager, _plugins: self.plugins }
     }
 }
 
 impl Running {
     /// Starts these controllers.
-    pub(super) fn run(self, wanted: &[&str]) -> Self {
+    pub(super) fn run(&self, wanted: &[&str]) {
         for name in wanted {
             self.manager.start_controller(name);
         }
-        self
     }
 
     /// Starts every controller there is.
-    pub(super) fn run_all(self) -> Self {
+    pub(super) fn run_all(&self) {
         let names: Vec<_> = self.manager.names().collect();
-        self.run(&names)
+        self.run(&names);
     }
 
-    /// Stops the controllers at their next await.
-    pub(super) async fn stop_within(self, limit: Duration) {
-        let stop = async move {
-            drop(self.manager);
-            tokio::task::yield_now().await;
-        };
-        let _ = tokio::time::timeout(limit, stop).await;
+    /// Waits until one of them panics, and says which one and why.
+    pub(super) async fn failed(&self) -> String {
+        self.manager.failed().await
+    }
+
+    /// Lets nobody write any more, waits for the answers to what was sent, and stops the controllers.
+    pub(super) async fn stop_within(self, permit: &WritePermit, limit: Duration) {
+        if tokio::time::timeout(limit, permit.stop()).await.is_err() {
+            say(&format!("writes that were not answered within {} s are left behind", limit.as_secs()));
+        }
     }
 }
 

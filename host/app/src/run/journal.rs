@@ -79,11 +79,6 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
 }
 
 impl Running {
-    /// Where the controllers' records go: to the journal and, those that somebody would want to see, to the log.
-    pub(super) fn sink(&self) -> Box<dyn Sink> {
-        Box::new(Logged { backlog: self.backlog.clone(), journal: Arc::clone(&self.background) })
-    }
-
     /// Waits for what was decided last, which nothing need follow from.
     pub(super) async fn end(&self) {
         // A disk that takes longer is not worth a process that does not end.
@@ -108,27 +103,85 @@ impl Running {
     }
 }
 
-/// A journal whose weighty records are in the log too.
-struct Logged {
-    backlog: Backlog,
-    journal: Arc<Background>,
+/// Where the controllers' records go: those that somebody would want to see to the log, and all to the journal if there
+/// is one.
+pub(super) fn logged(journal: Option<&Running>) -> Box<dyn Sink> {
+    let kept = journal.map(|running| (running.backlog.clone(), Arc::clone(&running.background)));
+    Box::new(Logged(kept))
 }
+
+/// A log of weighty records, and a journal of all, with what is on its way there.
+struct Logged(Option<(Backlog, Arc<Background>)>);
 
 impl Sink for Logged {
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
-        self.backlog.add();
-        self.journal.keep(record, case);
-        let (entry, decision) = (&record.entry, record.entry.decision);
-        if decision.is_about_place() || decision == Decision::PluginsChanged {
-            let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
-            let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
-            let (subject, reason) = (&entry.subject, &entry.because.reason);
-            say(&format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.id));
+        if let Some((backlog, journal)) = &self.0 {
+            backlog.add();
+            journal.keep(record, case);
+        }
+        if let Some(line) = line(record) {
+            say(&line);
         }
     }
 
     fn abandon(&self, id: u64) {
-        self.backlog.add();
-        self.journal.abandon(id);
+        if let Some((backlog, journal)) = &self.0 {
+            backlog.add();
+            journal.abandon(id);
+        }
+    }
+
+    fn keeps_cases(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// What is said about a decision, if somebody would look for it.
+fn line(record: &Record) -> Option<String> {
+    let (entry, decision) = (&record.entry, record.entry.decision);
+    let is_told = decision.is_about_place() || matches!(decision, Decision::ReadyChanged | Decision::PluginsChanged);
+    is_told.then(|| {
+        let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
+        let (subject, reason) = (&entry.subject, &entry.because.reason);
+        format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::combine::Because;
+    use bulkhead_core::journal::{Entry, Journal, Outcome, Subject};
+    use bulkhead_core::time::Time;
+
+    use super::*;
+
+    #[test]
+    fn decisions_that_somebody_looks_for_are_told_in_one_line_without_a_journal_too() {
+        let told = |decision, cluster: Option<&str>, effect: &str| {
+            let entry = Entry {
+                at: Time::from_millis(0),
+                controller: "cluster".to_owned(),
+                subject: Subject::new("Cluster", "", "member1"),
+                cluster: cluster.map(str::to_owned),
+                decision,
+                because: Because::rule("ClusterNotReachable", "cluster is not reachable"),
+                effect: effect.to_owned(),
+                inputs: Vec::new(),
+                explanation: None,
+            };
+            line(&Record { id: 7, outcome: Outcome::Taken, entry })
+        };
+        let ready = told(Decision::ReadyChanged, None, "Ready is False").unwrap();
+        assert!(ready.starts_with("decision 7 ReadyChanged Cluster member1 (Ready is False): "), "{ready}");
+        assert!(ready.contains("cluster is not reachable") && !ready.contains('\n'), "{ready}");
+        for decision in [Decision::Tainted, Decision::Untainted, Decision::Evicted, Decision::Released] {
+            assert!(told(decision, Some("member1"), "").unwrap().contains(" on member1: "));
+        }
+        for decision in [Decision::EvictionsWait, Decision::EvictionsResumed] {
+            assert!(told(decision, None, "").is_some());
+        }
+        assert_eq!(told(Decision::Applied, None, ""), None);
+        assert!(!Journal::with_sink(0, 0, logged(None)).keeps_cases(), "nothing is copied for the log");
     }
 }

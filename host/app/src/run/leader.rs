@@ -5,12 +5,45 @@
 
 use std::time::Duration;
 
-use bulkhead_controllers::WritePermit;
+use anyhow::bail;
+use bulkhead_controllers::flags::GoDuration;
+use bulkhead_controllers::{WritePermit, causes};
+use clap::Args;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
+
+use super::mode::Modes;
+
+#[derive(Args)]
+#[command(next_help_heading = "Leader election")]
+pub(super) struct ElectionArguments {
+    /// Whether several processes agree on who works.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false")]
+    pub(super) leader_elect: bool,
+
+    /// Namespace of the Lease.
+    #[arg(long, default_value = "karmada-system", value_name = "NAMESPACE")]
+    pub(super) leader_elect_resource_namespace: String,
+
+    /// Name of the Lease.
+    #[arg(long, default_value = "bulkhead", value_name = "NAME")]
+    pub(super) leader_elect_resource_name: String,
+
+    /// How long others wait after the last renewal that they saw.
+    #[arg(long, default_value = "15s", value_name = "DURATION")]
+    pub(super) leader_elect_lease_duration: GoDuration,
+
+    /// How long the holder goes on after its last renewal.
+    #[arg(long, default_value = "10s", value_name = "DURATION")]
+    pub(super) leader_elect_renew_deadline: GoDuration,
+
+    /// How often candidates try.
+    #[arg(long, default_value = "2s", value_name = "DURATION")]
+    pub(super) leader_elect_retry_period: GoDuration,
+}
 
 /// How an election goes.
 #[derive(Clone, Debug)]
@@ -34,12 +67,41 @@ pub(super) struct Election {
 /// Annotation of the Lease: the modes of its holder.
 pub(crate) const MODES: &str = "bulkhead.dev/modes";
 
+impl ElectionArguments {
+    /// # Errors
+    ///
+    /// The name of an argument that does not go with the others, and what would.
+    pub(super) fn check(&self, modes: &Modes) -> anyhow::Result<Election> {
+        let (lease, renew, retry) =
+            (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
+        if lease <= renew || renew <= retry || retry.is_zero() {
+            bail!(
+                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than \
+                 --leader-elect-retry-period"
+            );
+        }
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "bulkhead".to_owned());
+        Ok(Election {
+            namespace: self.leader_elect_resource_namespace.clone(),
+            name: self.leader_elect_resource_name.clone(),
+            identity: format!("{host}_{}", uuid::Uuid::new_v4()),
+            lease_duration: lease,
+            renew_deadline: renew,
+            retry_period: retry,
+            modes: modes.names(),
+        })
+    }
+}
+
+/// How often in a row a write of the Lease may meet others.
+const CONFLICTS_MAX: usize = 5;
+
 /// A candidate. Its own client needs no permit: it writes nothing but the Lease.
 pub(super) struct Candidate {
     election: Election,
     leases: Api<Lease>,
     permit: WritePermit,
-    /// The Lease as last seen, and when it was first seen like that.
+    /// The Lease as last seen, and when its spec was first seen like that.
     seen: Option<(Lease, Instant)>,
 }
 
@@ -80,39 +142,60 @@ impl Candidate {
 
     /// Renews for as long as that works, and returns why it does not any more. The permit has ended by then.
     pub(super) async fn hold(&mut self) -> String {
-        let mut last = Instant::now();
+        let (mut last, mut journal) = (Instant::now(), Progress::default());
         loop {
             tokio::time::sleep(self.election.retry_period).await;
             let left = self.election.renew_deadline.saturating_sub(last.elapsed());
             let started = Instant::now();
-            let lost = match tokio::time::timeout(left, self.attempt()).await {
-                Ok(Ok(None)) => {
-                    last = started;
-                    continue;
+            let lost = if journal.stands_for(self.permit.backlog().waiting(), started) > self.election.renew_deadline {
+                // Every write waits for the journal; another process may have one that can be written.
+                "decisions wait to be recorded, and the disk of the journal does not answer".to_owned()
+            } else {
+                match tokio::time::timeout(left, self.attempt()).await {
+                    Ok(Ok(None)) => {
+                        last = started;
+                        continue;
+                    }
+                    Ok(Ok(Some(holder))) => format!("{holder} holds the lease {} now", self.lease()),
+                    Ok(Err(_)) if last.elapsed() < self.election.renew_deadline => continue,
+                    Ok(Err(error)) => format!("the lease {} could not be renewed: {error}", self.lease()),
+                    Err(_) => format!("the lease {} could not be renewed in time", self.lease()),
                 }
-                Ok(Ok(Some(holder))) => format!("{holder} holds the lease {} now", self.lease()),
-                Ok(Err(_)) if last.elapsed() < self.election.renew_deadline => continue,
-                Ok(Err(error)) => format!("the lease {} could not be renewed: {error}", self.lease()),
-                Err(_) => format!("the lease {} could not be renewed in time", self.lease()),
             };
             self.permit.revoke();
             return lost;
         }
     }
 
+    /// Whether this candidate had the lease when it last looked.
+    pub(super) fn holds(&self) -> bool {
+        let spec = self.seen.as_ref().and_then(|(lease, _)| lease.spec.as_ref());
+        spec.is_some_and(|spec| spec.holder_identity.as_deref() == Some(&self.election.identity))
+    }
+
     /// Gives the lease up, so that nobody has to wait for it.
     pub(super) async fn release(&mut self) {
         self.permit.revoke();
-        let Some((mut lease, _)) = self.seen.take() else { return };
-        if let Some(spec) = &mut lease.spec
-            && spec.holder_identity.as_deref() == Some(&self.election.identity)
-        {
+        if self.seen.is_some() {
+            // Whoever cannot give it up lets it run out.
+            let _ = tokio::time::timeout(self.election.retry_period, self.give_up()).await;
+        }
+    }
+
+    /// What is known of the Lease may be old: a renewal may have been cut off when the process was stopped.
+    async fn give_up(&self) -> kube::Result<()> {
+        loop {
+            let Some(mut lease) = self.leases.get_opt(&self.election.name).await? else { return Ok(()) };
+            let Some(spec) = &mut lease.spec else { return Ok(()) };
+            if spec.holder_identity.as_deref() != Some(&self.election.identity) {
+                return Ok(());
+            }
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
-            let parameters = PostParams::default();
-            let replaced = self.leases.replace(&self.election.name, &parameters, &lease);
-            // Whoever cannot give it up lets it run out.
-            let _ = tokio::time::timeout(self.election.retry_period, replaced).await;
+            match self.leases.replace(&self.election.name, &PostParams::default(), &lease).await {
+                Err(error) if is_conflict(&error) => {}
+                replaced => return replaced.map(drop),
+            }
         }
     }
 
@@ -129,13 +212,24 @@ impl Candidate {
 
     /// Takes or renews the lease. Returns who else holds it, or nobody.
     async fn attempt(&mut self) -> Result<Option<String>, String> {
+        for _ in 0..CONFLICTS_MAX {
+            match self.write().await {
+                // Somebody wrote it at the same time: another candidate, or a person who annotates it.
+                Err(error) if is_conflict(&error) => {}
+                outcome => return outcome.map_err(|error| causes(&error)),
+            }
+        }
+        Err(format!("others wrote it at the same time, {CONFLICTS_MAX} times in a row"))
+    }
+
+    /// Takes or renews the lease, unless another one holds it, who is returned.
+    async fn write(&mut self) -> kube::Result<Option<String>> {
         let asked = Instant::now();
-        let current = self.leases.get_opt(&self.election.name).await.map_err(|error| error.to_string())?;
-        let version = |lease: &Lease| lease.metadata.resource_version.clone();
-        if let Some(current) = &current
-            && self.seen.as_ref().is_none_or(|(seen, _)| version(seen) != version(current))
-        {
-            self.seen = Some((current.clone(), Instant::now()));
+        let current = self.leases.get_opt(&self.election.name).await?;
+        if let Some(current) = &current {
+            // What else is written into the Lease is no renewal.
+            let since = self.seen.take().filter(|(seen, _)| seen.spec == current.spec).map(|(_, since)| since);
+            self.seen = Some((current.clone(), since.unwrap_or_else(Instant::now)));
         }
         let spec = current.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
@@ -155,21 +249,15 @@ impl Candidate {
         let written = if let Some(mut lease) = current {
             lease.spec = Some(next);
             lease.metadata.annotations.get_or_insert_default().insert(MODES.to_owned(), self.election.modes.clone());
-            self.leases.replace(&self.election.name, &PostParams::default(), &lease).await
+            self.leases.replace(&self.election.name, &PostParams::default(), &lease).await?
         } else {
             let annotations = Some([(MODES.to_owned(), self.election.modes.clone())].into());
             let metadata = ObjectMeta { name: Some(self.election.name.clone()), annotations, ..ObjectMeta::default() };
-            self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(next) }).await
+            self.leases.create(&PostParams::default(), &Lease { metadata, spec: Some(next) }).await?
         };
-        match written {
-            Ok(lease) => {
-                self.seen = Some((lease, Instant::now()));
-                self.permit.extend(asked + self.election.renew_deadline);
-                Ok(None)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Some("another candidate".to_owned())),
-            Err(error) => Err(error.to_string()),
-        }
+        self.seen = Some((written, Instant::now()));
+        self.permit.extend(asked + self.election.renew_deadline);
+        Ok(None)
     }
 
     fn has_run_out(&self, spec: &LeaseSpec) -> bool {
@@ -177,3 +265,23 @@ impl Candidate {
         self.seen.as_ref().is_some_and(|(_, since)| since.elapsed() >= lasts)
     }
 }
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+/// Whether records that wait to be kept get any fewer.
+#[derive(Default)]
+struct Progress(Option<(u64, Instant)>);
+
+impl Progress {
+    /// For how long nothing was kept although something waited. `waiting` is how many are kept, if others wait.
+    fn stands_for(&mut self, waiting: Option<u64>, now: Instant) -> Duration {
+        let before = self.0.filter(|(kept, _)| waiting == Some(*kept));
+        self.0 = before.or(waiting.map(|kept| (kept, now)));
+        self.0.map_or(Duration::ZERO, |(_, since)| now - since)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -25,14 +25,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bulkhead_controllers::WritePermit;
-use bulkhead_controllers::flags::{Flags, GoDuration};
+use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
 
 pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
-use self::leader::{Candidate, Election};
+use self::leader::{Candidate, Election, ElectionArguments};
 use self::mode::Modes;
 use self::settings::Settings;
 use self::webhook::{Answers, Endpoint, Source};
@@ -109,34 +109,6 @@ pub(crate) struct Arguments {
     embedded: embedded::EmbeddedArguments,
 }
 
-#[derive(Args)]
-#[command(next_help_heading = "Leader election")]
-struct ElectionArguments {
-    /// Whether several processes agree on who works.
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false")]
-    leader_elect: bool,
-
-    /// Namespace of the Lease.
-    #[arg(long, default_value = "karmada-system", value_name = "NAMESPACE")]
-    leader_elect_resource_namespace: String,
-
-    /// Name of the Lease.
-    #[arg(long, default_value = "bulkhead", value_name = "NAME")]
-    leader_elect_resource_name: String,
-
-    /// How long others wait after the last renewal that they saw.
-    #[arg(long, default_value = "15s", value_name = "DURATION")]
-    leader_elect_lease_duration: GoDuration,
-
-    /// How long the holder goes on after its last renewal.
-    #[arg(long, default_value = "10s", value_name = "DURATION")]
-    leader_elect_renew_deadline: GoDuration,
-
-    /// How often candidates try.
-    #[arg(long, default_value = "2s", value_name = "DURATION")]
-    leader_elect_retry_period: GoDuration,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     until_stopped(serve(arguments))
@@ -154,7 +126,7 @@ fn until_stopped(serving: impl Future<Output = anyhow::Result<()>>) -> ExitCode 
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            say(&format!("error: {}", crate::exit::told(&error)));
             ExitCode::from(FAILED)
         }
     }
@@ -231,71 +203,88 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     }
 
     // A standby has everything in its stores when it takes over.
-    let standby = federation.watch(modes.has(Mode::All));
+    let running = federation.watch(modes.has(Mode::All), &state);
     state.set_prepared();
     let mut upkeep = tokio::task::JoinSet::new();
     // The embedded control plane allows everything and knows no reviews of access.
     if embedded.is_none() {
         upkeep.spawn(upkeep::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
-    let renewed = hub.reloading.run();
-    let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
-    let certificates = upkeep::certificates(hub_arguments.clone(), endpoint, state.clone());
-    let mut kept_up = std::pin::pin!(futures::future::join(renewed, certificates));
-
-    let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit);
-    if elects {
-        state.tell(|told| told.leads = Some(false));
+    let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit.clone());
+    let stopped = {
+        let renewed = hub.reloading.run();
+        let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
+        let certificates = upkeep::certificates(hub_arguments.clone(), endpoint, state.clone());
+        let unrecorded = async {
+            match &journal {
+                Some(journal) => journal.keep_up().await,
+                None => std::future::pending().await,
+            }
+        };
+        let worked = async {
+            if elects {
+                state.tell(|told| told.leads = Some(false));
+                let before = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
+                let before = before.map(|before| format!("; the process before was for mode {before}"));
+                say(&format!("elected{}", before.unwrap_or_default()));
+                state.tell(|told| told.leads = Some(true));
+            }
+            say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
+            running.run(&wanted);
+            let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
+            let registered = async {
+                match &webhook {
+                    Some((endpoint, url)) => endpoint.keep_registered(&hub.unguarded, url).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let attended = async {
+                match &embedded {
+                    Some(embedded) => embedded.attend(hub.unguarded.clone()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                why = attended => why,
+                why = lost => why,
+                () = registered => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            before = candidate.acquire(|why| say(&format!("waiting: {why}"))) => match before {
-                None => say("elected"),
-                Some(before) => say(&format!("elected; the process before was for mode {before}")),
-            },
-            _ = &mut kept_up => {}
-            () = &mut stop => return Ok(()),
+            why = worked => Err(why),
+            why = unrecorded => Err(why),
+            why = running.failed() => Err(why),
+            _ = futures::future::join(renewed, certificates) => Ok(()),
+            () = &mut stop => Ok(()),
         }
-        state.tell(|told| told.leads = Some(true));
-    }
-    let running = standby.run(&wanted);
-    let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
-    let registered = async {
-        match &webhook {
-            Some((endpoint, url)) => endpoint.keep_registered(&hub.unguarded, url).await,
-            None => std::future::pending().await,
-        }
-    };
-    let unrecorded = async {
-        match &journal {
-            Some(journal) => journal.keep_up().await,
-            None => std::future::pending().await,
-        }
-    };
-    let attended = async {
-        match &embedded {
-            Some(embedded) => embedded.attend(hub.unguarded.clone()).await,
-            None => std::future::pending().await,
-        }
-    };
-    let outcome = tokio::select! {
-        why = attended => Err(why),
-        why = unrecorded => Err(why),
-        why = lost => Err(why),
-        () = registered => Ok(()),
-        _ = &mut kept_up => Ok(()),
-        () = &mut stop => Ok(()),
     };
     state.set_stopping();
-    state.tell(|told| told.leads = elects.then_some(false));
-    if let Err(why) = outcome {
-        bail!("{why}")
+    say(&stopping(&stopped));
+    let held = async { if candidate.holds() { candidate.hold().await } else { std::future::pending().await } };
+    tokio::select! {
+        () = running.stop_within(&permit, DRAIN) => {}
+        // Whoever has the lease now writes.
+        _ = held => {}
     }
-    say("stopping");
-    running.stop_within(DRAIN).await;
+    state.tell(|told| told.leads = elects.then_some(false));
     if let Some(journal) = &journal {
         journal.end().await;
     }
     candidate.release().await;
-    Ok(())
+    stopped.map_err(anyhow::Error::msg)
+}
+
+/// What is said when the process begins to end.
+fn stopping(stopped: &Result<(), String>) -> String {
+    match stopped {
+        Ok(()) => "stopping".to_owned(),
+        Err(why) => format!("stopping: {why}"),
+    }
+}
+
+/// Names for the log.
+fn named(controllers: &[&str]) -> String {
+    if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") }
 }
 
 /// Starts the endpoint as soon as that is possible: its certificate may be in a Secret.
@@ -317,8 +306,9 @@ async fn webhook_in_time(
         if !asked.is_some_and(|asked| trouble::Trouble::of(&hub.address, asked).mends) {
             return Err(error);
         }
-        state.set_stage(format!("making the webhook: {error:#}"));
-        news.say(format!("waiting: {error:#}"));
+        let why = crate::exit::told(&error);
+        state.set_stage(format!("making the webhook: {why}"));
+        news.say(format!("waiting: {why}"));
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -438,29 +428,6 @@ impl Arguments {
             estimators: checked.flags.enable_scheduler_estimator,
             templates: None,
         }
-    }
-}
-
-impl ElectionArguments {
-    fn check(&self, modes: &Modes) -> anyhow::Result<Election> {
-        let (lease, renew, retry) =
-            (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
-        if lease <= renew || renew <= retry || retry.is_zero() {
-            bail!(
-                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than \
-                 --leader-elect-retry-period"
-            );
-        }
-        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "bulkhead".to_owned());
-        Ok(Election {
-            namespace: self.leader_elect_resource_namespace.clone(),
-            name: self.leader_elect_resource_name.clone(),
-            identity: format!("{host}_{}", uuid::Uuid::new_v4()),
-            lease_duration: lease,
-            renew_deadline: renew,
-            retry_period: retry,
-            modes: modes.names(),
-        })
     }
 }
 

@@ -1,70 +1,174 @@
-//! What people read in the log about controllers and informers: each thing once, when it begins and when it is over.
+//! What people read in the log about controllers and informers: each thing when it begins, when it is over and, while it
+//! goes on, now and then. What lasts makes the process not ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bulkhead_controllers::{Context, InformerState};
+use bulkhead_controllers::{Context, ErrorClass, Failure, InformerState, Scope};
+use tokio::time::Instant;
 
-use super::say;
+use super::endpoint::State;
+use super::{News, say};
 
 /// How often to look for news.
 const LOOK: Duration = Duration::from_secs(1);
 /// Most lines about failed reconciles in one look; what is left out then is counted, and is in the metrics.
 const LINES_MAX: usize = 20;
+/// How soon a failure that goes on is told again.
+const AGAIN: Duration = Duration::from_mins(10);
+/// For how long something may have to happen first before that is told.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// From when on trouble of an informer makes the process not ready.
+const LASTING: Duration = Duration::from_secs(30);
+/// Attempts that fail over so long a time are no restart of the API server. A watch that works again may say nothing
+/// for a minute, so trouble is not over before it is heard to be.
+const REPEATED: Duration = Duration::from_secs(15);
 
-/// Says what goes wrong, for ever.
-pub(super) async fn tell(context: Context) {
-    let (mut informers, mut failures) = (BTreeMap::new(), BTreeSet::new());
+/// Says what goes wrong, for ever, and keeps what lasts in the state.
+pub(super) async fn tell(context: Context, state: State) {
+    let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), News::default());
     loop {
         tokio::time::sleep(LOOK).await;
-        for line in of_informers(context.stores.informers(&context.scope), &mut informers) {
+        let now = Instant::now();
+        for line in informers.news(context.stores.informers(&context.scope), now) {
             say(&line);
         }
-        let seen = context.failures.counts().into_iter().map(|(controller, error, _)| (controller, error));
-        for line in of_failures(seen, &mut failures) {
+        for line in failures.news(context.failures.counts(), now) {
             say(&line);
         }
-    }
-}
-
-/// Informers whose trouble is another one than before.
-fn of_informers(now: Vec<(String, InformerState)>, before: &mut BTreeMap<String, String>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (name, state) in now {
-        match state.trouble {
-            Some(trouble) if before.get(&name) != Some(&trouble) => {
-                lines.push(format!("{name} {trouble}"));
-                before.insert(name, trouble);
+        let mut lacking = informers.lasting(now);
+        match without_cluster(&context) {
+            Some(absent) => {
+                agent.say(absent.clone());
+                lacking.push(absent);
             }
-            None if before.remove(&name).is_some() => lines.push(format!("{name} are watched again")),
-            _ => {}
+            None => agent.over(),
         }
+        state.tell(|told| told.lacking = lacking);
     }
-    lines
 }
 
-/// Failures of reconciles that were not seen before.
-fn of_failures(now: impl Iterator<Item = (String, String)>, before: &mut BTreeSet<(String, String)>) -> Vec<String> {
-    let new: Vec<_> = now.filter(|failure| !before.contains(failure)).collect();
-    let mut lines: Vec<_> =
-        new.iter().take(LINES_MAX).map(|(controller, error)| format!("{controller}: {error}")).collect();
-    if new.len() > LINES_MAX {
-        lines.push(format!("{} more failures of other texts", new.len() - LINES_MAX));
+/// What an agent says whose member is not known.
+fn without_cluster(context: &Context) -> Option<String> {
+    let Scope::Agent(name) = &context.scope else { return None };
+    let absent = context.stores.clusters.is_listed() && context.stores.cluster(name).is_none();
+    absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` makes it"))
+}
+
+/// What is known of informers that are in trouble.
+#[derive(Default)]
+struct Informers(BTreeMap<String, Trouble>);
+
+struct Trouble {
+    text: String,
+    errors: u64,
+    since: Instant,
+    last: Instant,
+    listed: bool,
+}
+
+impl Informers {
+    /// Lines about those whose trouble is another one than before.
+    fn news(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, InformerState { listed, trouble, errors }) in seen {
+            let Some(text) = trouble else {
+                if self.0.remove(&name).is_some() {
+                    lines.push(format!("{name} are watched again"));
+                }
+                continue;
+            };
+            let known = self.0.get(&name);
+            if known.is_none_or(|known| known.text != text) {
+                lines.push(format!("{name} {text}"));
+            }
+            let last = known.filter(|known| known.errors == errors).map_or(now, |known| known.last);
+            let since = known.map_or(now, |known| known.since);
+            self.0.insert(name, Trouble { text, errors, since, last, listed });
+        }
+        lines
     }
-    before.extend(new);
-    lines
+
+    /// Those that knew everything, and have learnt nothing for long.
+    fn lasting(&self, now: Instant) -> Vec<String> {
+        let lasts = |trouble: &Trouble| {
+            trouble.listed && now - trouble.since >= LASTING && trouble.last - trouble.since >= REPEATED
+        };
+        let told = |(name, trouble): (&String, &Trouble)| {
+            format!("{name} {}, for {} s", trouble.text, (now - trouble.since).as_secs())
+        };
+        self.0.iter().filter(|(_, trouble)| lasts(trouble)).map(told).collect()
+    }
+}
+
+/// What is known of reconciles that fail.
+#[derive(Default)]
+struct Failures(BTreeMap<(String, String), Told>);
+
+struct Told {
+    /// How often it had happened at that time.
+    count: u64,
+    at: Instant,
+    /// Whether there was a line. What has to happen first usually does.
+    said: bool,
+}
+
+impl Failures {
+    /// Lines about those that are new, or go on.
+    fn news(&mut self, seen: Vec<Failure>, now: Instant) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut forgotten: BTreeSet<_> = self.0.keys().cloned().collect();
+        for Failure { controller, text, class, count } in seen {
+            let key = (controller, text);
+            forgotten.remove(&key);
+            let (controller, text) = (&key.0, &key.1);
+            let (said, times) = match self.0.get(&key) {
+                None => (class != ErrorClass::NotYet, None),
+                Some(told) if count == told.count => continue,
+                Some(Told { said: true, at, .. }) if now - *at < AGAIN => continue,
+                Some(Told { said: true, count: before, .. }) => (true, Some(count.saturating_sub(*before))),
+                Some(Told { said: false, at, .. }) if now - *at < PATIENCE => continue,
+                Some(Told { said: false, .. }) => (true, None),
+            };
+            match times {
+                Some(times) => lines.push(format!(
+                    "{controller}: {text} ({times} times since it was told {} minutes ago)",
+                    self.0.get(&key).map_or(0, |told| (now - told.at).as_secs() / 60)
+                )),
+                None if said => lines.push(format!("{controller}: {text}")),
+                None => {}
+            }
+            self.0.insert(key, Told { count, at: now, said });
+        }
+        for key in forgotten {
+            self.0.remove(&key);
+        }
+        if lines.len() > LINES_MAX {
+            let more = lines.len() - LINES_MAX;
+            lines.truncate(LINES_MAX);
+            lines.push(format!("{more} more failures of other texts"));
+        }
+        lines
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn works(listed: bool, trouble: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
+        vec![("works".to_owned(), InformerState { listed, trouble: trouble.map(str::to_owned), errors })]
+    }
+
     #[test]
     fn trouble_is_told_when_it_begins_changes_and_ends() {
-        let mut before = BTreeMap::new();
+        let (mut informers, start) = (Informers::default(), Instant::now());
         let mut check = |trouble: Option<&str>, expected: &[&str]| {
-            let state = InformerState { listed: false, trouble: trouble.map(str::to_owned), errors: 1 };
-            assert_eq!(of_informers(vec![("works".to_owned(), state)], &mut before), expected, "{trouble:?}");
+            assert_eq!(informers.news(works(false, trouble, 1), start), expected, "{trouble:?}");
         };
         check(None, &[]);
         check(Some("cannot be listed: no"), &["works cannot be listed: no"]);
@@ -75,12 +179,68 @@ mod tests {
     }
 
     #[test]
+    fn trouble_that_lasts_is_lacking_and_a_restart_is_not() {
+        let (mut informers, start) = (Informers::default(), Instant::now());
+        let mut check = |after_s: u64, trouble: Option<&str>, errors: u64, expected: &[&str]| {
+            let now = start + seconds(after_s);
+            informers.news(works(true, trouble, errors), now);
+            assert_eq!(informers.lasting(now), expected, "after {after_s} s");
+        };
+        // It was restarted, and nothing has happened since.
+        check(0, Some("the watch was cut"), 1, &[]);
+        check(6, Some("the watch was cut"), 4, &[]);
+        check(60, Some("the watch was cut"), 4, &[]);
+        check(80, None, 4, &[]);
+        // It is gone.
+        check(100, Some("the watch was cut"), 5, &[]);
+        check(125, Some("cannot be watched: refused"), 9, &[]);
+        check(131, Some("cannot be watched: refused"), 9, &["works cannot be watched: refused, for 31 s"]);
+        check(140, None, 9, &[]);
+    }
+
+    fn failure(class: ErrorClass, text: &str, count: u64) -> Vec<Failure> {
+        vec![Failure { controller: "scheduler".to_owned(), text: text.to_owned(), class, count }]
+    }
+
+    #[test]
+    fn a_failure_that_goes_on_is_told_again_with_its_count() {
+        let (mut failures, start) = (Failures::default(), Instant::now());
+        let mut check = |after_s: u64, count: u64, expected: &[&str]| {
+            let seen = failure(ErrorClass::Forbidden, "no", count);
+            assert_eq!(failures.news(seen, start + seconds(after_s)), expected, "after {after_s} s");
+        };
+        check(0, 1, &["scheduler: no"]);
+        check(1, 7, &[]);
+        check(599, 90, &[]);
+        check(600, 91, &["scheduler: no (90 times since it was told 10 minutes ago)"]);
+        check(1300, 91, &[]);
+        check(1500, 92, &["scheduler: no (1 times since it was told 15 minutes ago)"]);
+    }
+
+    #[test]
+    fn what_has_to_happen_first_is_told_only_if_it_does_not() {
+        let (mut failures, start) = (Failures::default(), Instant::now());
+        let mut check = |after_s: u64, count: u64, expected: &[&str]| {
+            let seen = failure(ErrorClass::NotYet, "Cluster m9 has no finalizer yet", count);
+            assert_eq!(failures.news(seen, start + seconds(after_s)), expected, "after {after_s} s");
+        };
+        check(0, 1, &[]);
+        check(1, 4, &[]);
+        check(60, 4, &[]);
+        check(61, 5, &["scheduler: Cluster m9 has no finalizer yet"]);
+        check(62, 6, &[]);
+    }
+
+    #[test]
     fn a_storm_of_failures_does_not_flood_the_log() {
-        let mut before = BTreeSet::new();
-        let failures = |count: usize| (0..count).map(|number| ("scheduler".to_owned(), format!("{number:03}")));
-        assert_eq!(of_failures(failures(2), &mut before), ["scheduler: 000", "scheduler: 001"]);
-        assert_eq!(of_failures(failures(2), &mut before).len(), 0);
-        let flood = of_failures(failures(100), &mut before);
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        let storm = |count: usize| -> Vec<Failure> {
+            (0..count).flat_map(|number| failure(ErrorClass::Invalid, &format!("{number:03}"), 1)).collect()
+        };
+        assert_eq!(failures.news(storm(2), now), ["scheduler: 000", "scheduler: 001"]);
+        assert_eq!(failures.news(storm(2), now).len(), 0);
+        let flood = failures.news(storm(100), now);
         assert!(flood.len() == LINES_MAX + 1 && flood[LINES_MAX] == "78 more failures of other texts", "{flood:?}");
+        assert!(failures.news(Vec::new(), now).is_empty() && failures.0.is_empty(), "what is forgotten is forgotten");
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use bulkhead_controllers::causes;
+
 /// Why an API server cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
@@ -103,23 +105,6 @@ impl Trouble {
             )
         }
     }
-}
-
-/// An error with its causes, each once.
-fn causes(error: &dyn StdError) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        // Many texts end with that of their cause.
-        if texts.last().is_none_or(|last| !last.contains(&text)) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    // What the layers of the client call themselves helps nobody.
-    let text = texts.join(": ");
-    text.trim_start_matches("ServiceError: ").trim_start_matches("client error (Connect): ").to_owned()
 }
 
 #[cfg(test)]

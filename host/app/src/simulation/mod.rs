@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bulkhead_api::{AnyBinding, Work};
+use bulkhead_controllers::Failure;
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controlplane::Answer;
 use bulkhead_core::decide::evict::applied_placement;
@@ -407,8 +408,10 @@ fn plugin_rows(federation: &Federation) -> Vec<PluginRow> {
 
 fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
     let counts = federation.context().failures.counts();
-    let mut rows: Vec<_> =
-        counts.into_iter().map(|(controller, error, count)| RetryRow { controller, error, count }).collect();
+    let mut rows: Vec<_> = counts
+        .into_iter()
+        .map(|Failure { controller, text: error, count, .. }| RetryRow { controller, error, count })
+        .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
     rows
 }

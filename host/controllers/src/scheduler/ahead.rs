@@ -13,6 +13,8 @@ use tokio::time::Instant;
 use super::decide::Decided;
 use super::{NAME, Scheduler, apply, is_one_at_a_time, triggers};
 use crate::binding_kind::Binding;
+use crate::controller::Error;
+use crate::metrics::Ending;
 use crate::store::Key;
 
 /// The scheduler of this process, while there is one.
@@ -79,11 +81,11 @@ impl<B: Binding> Ahead<B> {
 
     /// What follows once it is written, or could not be. That is part of the eviction, whose pace is its own: the
     /// scheduler's budget of writes is not asked, so that evictions never queue behind schedulings.
-    pub(crate) async fn written(self, written: Option<&B>) {
+    pub(crate) async fn written(self, written: Result<&B, &Error>) {
         let Self { scheduler, next, decided, started, .. } = self;
-        let metrics = &scheduler.context.metrics.scheduler;
-        metrics.attempted(decided.trigger, written.is_some(), started.elapsed());
-        let Some(written) = written else { return };
+        let attempts = &scheduler.context.metrics.scheduler;
+        attempts.attempted(decided.trigger, Ending::of(&written), started.elapsed());
+        let Ok(written) = written else { return };
         if let Err(error) = apply::conclude(&scheduler, &*next, &decided, Ok(written), None).await {
             scheduler.context.failures.count(NAME, &error);
         }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::queue::PendingBindings;
-use crate::metrics::short;
+use crate::metrics::{Ending, short};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
@@ -75,8 +75,12 @@ impl SchedulerMetrics {
     }
 
     /// An attempt that took so long came to an end.
-    pub(super) fn attempted(&self, trigger: Trigger, succeeded: bool, took: Duration) {
-        let result = if succeeded { "scheduled" } else { "error" };
+    pub(super) fn attempted(&self, trigger: Trigger, ending: Ending, took: Duration) {
+        let result = match ending {
+            Ending::Written => "scheduled",
+            Ending::Withheld => "withheld",
+            Ending::Failed => "error",
+        };
         let schedule_type = if trigger == Trigger::ReplicasChanged { "ScaleSchedule" } else { "ReconcileSchedule" };
         let labels = AttemptLabels { result, schedule_type };
         self.attempts.get_or_create(&labels).inc();
@@ -117,7 +121,7 @@ mod tests {
         let (metrics, mut registry) = (SchedulerMetrics::default(), Registry::default());
         metrics.register(&mut registry);
         metrics.incoming(Incoming::ClusterChanged);
-        metrics.attempted(Trigger::ReplicasChanged, true, Duration::from_millis(3));
+        metrics.attempted(Trigger::ReplicasChanged, Ending::Written, Duration::from_millis(3));
         metrics.pending(PendingBindings { active: 2, backoff: 1, unschedulable: 0 });
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();

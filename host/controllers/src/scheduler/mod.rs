@@ -31,6 +31,7 @@ use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::Context;
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::flags::{FeatureGate, Flags};
+use crate::metrics::Ending;
 use crate::observed::Observation;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Subscription};
@@ -235,7 +236,7 @@ impl Scheduler {
         let now = matter.now();
         let decided = matter.decide(self, accurate).record(context, &*binding);
         let applied = apply::apply(self, &*binding, &decided).await;
-        context.metrics.scheduler.attempted(decided.trigger, applied.is_ok(), started.elapsed());
+        context.metrics.scheduler.attempted(decided.trigger, Ending::of(&applied), started.elapsed());
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
         Ok(match (retry, &decided.plan.outcome, block_ends) {

@@ -169,7 +169,7 @@ impl TaintManager {
         let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));
         let written = context.settle(&records, written.map_err(operation));
         if let Some(ahead) = ahead {
-            Box::pin(ahead.written(written.as_ref().ok())).await;
+            Box::pin(ahead.written(written.as_ref())).await;
         }
         written.map(drop)
     }

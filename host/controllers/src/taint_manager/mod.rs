@@ -37,6 +37,7 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, HUB, Record, subject};
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
 use crate::kinds::ObjectKind;
+use crate::metrics::Ending;
 use crate::queue::WorkQueue;
 use crate::store::Key;
 
@@ -396,7 +397,12 @@ impl TaintManager {
             }
         };
         self.queue().finish(&eviction, finished, now);
-        self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), result.is_ok());
+        let ending = Ending::of(&result);
+        self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
+        // What was never tried says nothing about how often it succeeds.
+        if ending == Ending::Withheld {
+            return;
+        }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.attempted(&self.context.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
     }

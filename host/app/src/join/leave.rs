@@ -1,0 +1,336 @@
+//! `bulkhead unjoin`: nothing that `bulkhead join` made stays behind.
+//!
+//! What lets the controllers or the agent in goes last: they need it to let go of what runs in the member.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use bulkhead_api::Cluster;
+use bulkhead_core::model::SyncMode;
+use bulkhead_core::names::execution_namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::account::{MADE_BY, MANAGER};
+use super::{ACCOUNT, BINDING, NAMESPACE, agent};
+
+/// How often to look whether the Cluster is gone.
+const LOOK: Duration = Duration::from_secs(1);
+/// What every namespace has.
+const OF_EVERY_NAMESPACE: [&str; 2] = ["default", "kube-root-ca.crt"];
+
+/// A member that leaves.
+pub(super) struct Leaving<'a> {
+    /// The control plane.
+    pub(super) hub: Client,
+    /// The member, if it is to be cleaned up.
+    pub(super) member: Option<Client>,
+    /// Its name.
+    pub(super) name: &'a str,
+    /// How long its Cluster may take to go.
+    pub(super) timeout: Duration,
+}
+
+impl Leaving<'_> {
+    /// Takes the member out. Returns what was removed, what remains, and how that goes.
+    pub(super) async fn leave(&self) -> anyhow::Result<String> {
+        let name = self.name;
+        let left = self.remove_cluster().await?;
+        let mut hub = Removed::of(&self.hub);
+        self.clear_hub(&mut hub).await?;
+        let mut lines = Vec::new();
+        if left.is_some() {
+            lines.push(format!("{name} has left"));
+        } else if !hub.names.is_empty() {
+            lines.push(format!("{name} was no member any more"));
+        } else if self.member.is_none() {
+            bail!("there is no member cluster {name}; there are: {}", members(&self.hub).await?);
+        }
+        lines.extend(hub.told("on the control plane"));
+        match &self.member {
+            Some(client) => {
+                let mut member = Removed::of(client);
+                let cleared = clear_member(&mut member).await;
+                lines.extend(member.told("in the member"));
+                cleared.with_context(|| format!("{}; cleaning up in the member", lines.join("; ")))?;
+                if member.names.is_empty() {
+                    lines.push("nothing of ours is in the member".to_owned());
+                }
+            }
+            // Its agent was let into the control plane, and nobody into it.
+            None if left.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
+            None => lines.push(format!(
+                "not looked at: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and with \
+                 the ClusterRoleBinding {BINDING} it may do everything there; to remove it: bulkhead unjoin {name} \
+                 --member-kubeconfig FILE"
+            )),
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Deletes the Cluster and waits until it is gone. Returns it as it was.
+    async fn remove_cluster(&self) -> anyhow::Result<Option<Cluster>> {
+        let (clusters, name) = (Api::<Cluster>::all(self.hub.clone()), self.name);
+        let about = || format!("deleting the Cluster {name}");
+        let Some(before) = clusters.get_opt(name).await.with_context(about)? else { return Ok(None) };
+        clusters.delete(name, &DeleteParams::default()).await.with_context(about)?;
+        let started = Instant::now();
+        while let Some(cluster) = clusters.get_opt(name).await.with_context(about)? {
+            if started.elapsed() >= self.timeout {
+                bail!(
+                    "{name} leaves, but its Cluster still waits for {}: are the controllers running{}? What lets them into \
+                     the member stays until then; give the same command again to remove it",
+                    cluster.finalizers().join(", "),
+                    if cluster.spec.sync_mode == SyncMode::Pull { ", and its agent" } else { "" },
+                );
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(Some(before))
+    }
+
+    /// Removes the credentials of a Push member, and the account of the agent of a Pull member.
+    async fn clear_hub(&self, removed: &mut Removed<'_>) -> anyhow::Result<()> {
+        let name = self.name;
+        let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), NAMESPACE);
+        let secret = secrets.get_opt(name).await.with_context(|| format!("reading the Secret {NAMESPACE}/{name}"))?;
+        // A Secret of this name may be somebody else's.
+        let is_ours = |secret: &Secret| secret.managed_fields().iter().any(|by| by.manager.as_deref() == Some(MANAGER));
+        if secret.as_ref().is_some_and(is_ours) {
+            removed.remove::<Secret>(NAMESPACE, name).await?;
+        }
+        let account = agent::account_name(name);
+        removed.remove_global::<ClusterRoleBinding>(&account).await?;
+        removed.remove_global::<ClusterRole>(&account).await?;
+        for namespace in [NAMESPACE, &execution_namespace(name)] {
+            removed.remove::<RoleBinding>(namespace, &account).await?;
+            removed.remove::<Role>(namespace, &account).await?;
+        }
+        removed.remove::<Secret>(NAMESPACE, &account).await?;
+        removed.remove::<ServiceAccount>(NAMESPACE, &account).await
+    }
+}
+
+/// Removes what `join` made in a Push member: first what the account may do.
+async fn clear_member(removed: &mut Removed<'_>) -> anyhow::Result<()> {
+    removed.remove_global::<ClusterRoleBinding>(BINDING).await?;
+    removed.remove::<Secret>(NAMESPACE, ACCOUNT).await?;
+    removed.remove::<ServiceAccount>(NAMESPACE, ACCOUNT).await?;
+    let client = removed.client;
+    let namespace = Api::<Namespace>::all(client.clone()).get_opt(NAMESPACE).await;
+    let namespace = namespace.with_context(|| format!("reading the Namespace {NAMESPACE}"))?;
+    let is_ours = |namespace: &Namespace| {
+        namespace.metadata.deletion_timestamp.is_none()
+            && namespace.labels().get(MADE_BY.0).is_some_and(|by| by == MADE_BY.1)
+    };
+    if namespace.as_ref().is_some_and(is_ours)
+        && is_empty::<Secret>(client).await?
+        && is_empty::<ServiceAccount>(client).await?
+        && is_empty::<ConfigMap>(client).await?
+        && is_empty::<Pod>(client).await?
+    {
+        removed.remove_global::<Namespace>(NAMESPACE).await?;
+    }
+    Ok(())
+}
+
+/// Whether a member has nothing of a kind in the namespace that `join` uses but what every namespace has.
+async fn is_empty<K>(client: &Client) -> anyhow::Result<bool>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let found = Api::<K>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await;
+    let found = found.with_context(|| format!("listing {} in {NAMESPACE}", K::plural(&())))?;
+    Ok(found.items.iter().all(|object| OF_EVERY_NAMESPACE.contains(&object.name_any().as_str())))
+}
+
+/// The names of the member clusters.
+async fn members(hub: &Client) -> anyhow::Result<String> {
+    let clusters = Api::<Cluster>::all(hub.clone()).list(&ListParams::default()).await;
+    let names: Vec<_> = clusters.context("reading the member clusters")?.iter().map(ResourceExt::name_any).collect();
+    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+}
+
+/// What was removed from an API server.
+struct Removed<'a> {
+    client: &'a Client,
+    names: Vec<String>,
+}
+
+impl<'a> Removed<'a> {
+    fn of(client: &'a Client) -> Self {
+        Self { client, names: Vec::new() }
+    }
+
+    fn told(&self, place: &str) -> Option<String> {
+        (!self.names.is_empty()).then(|| format!("removed {place}: {}", self.names.join(", ")))
+    }
+
+    async fn remove<K>(&mut self, namespace: &str, name: &str) -> anyhow::Result<()>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        self.delete(&Api::<K>::namespaced(self.client.clone(), namespace), format!("{namespace}/{name}"), name).await
+    }
+
+    async fn remove_global<K>(&mut self, name: &str) -> anyhow::Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.delete(&Api::<K>::all(self.client.clone()), name.to_owned(), name).await
+    }
+
+    /// Deletes an object; that there is none is as good.
+    async fn delete<K>(&mut self, api: &Api<K>, shown: String, name: &str) -> anyhow::Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let shown = format!("{} {shown}", K::kind(&()));
+        match api.delete(name, &DeleteParams::default()).await {
+            Ok(_) => self.names.push(shown),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error).with_context(|| format!("deleting the {shown}")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_controlplane::{ApiServer, Clock, Options, kinds};
+    use bulkhead_core::time::Time;
+    use kube::api::{Patch, PatchParams};
+    use serde_json::json;
+
+    use super::super::account::apply;
+    use super::*;
+
+    fn server(name: &str) -> ApiServer {
+        let clock = Clock::new(Time::from_millis(0).timestamp());
+        let cluster = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.kind == "Cluster").unwrap();
+        let cluster = bulkhead_controlplane::ResourceKind::cluster_scoped(
+            cluster.group,
+            cluster.version,
+            cluster.kind,
+            cluster.plural,
+        );
+        let kinds = kinds::kubernetes().into_iter().chain([cluster.with_status()]).collect();
+        ApiServer::new(Options { kinds, ..Options::new(name, 1, clock) })
+    }
+
+    async fn names<K>(client: &Client) -> Vec<String>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await.unwrap();
+        list.iter().map(ResourceExt::name_any).collect()
+    }
+
+    /// What `join` makes for a Push member, on both sides.
+    async fn joined(hub: &Client, member: &Client) {
+        for client in [hub, member] {
+            super::super::account::make_namespace(client, NAMESPACE).await.unwrap();
+        }
+        let named = |name: &str| json!({"metadata": {"name": name, "namespace": NAMESPACE}});
+        let mut secret = named("m1");
+        secret["data"] = json!({"token": "dA=="});
+        apply::<Secret>(&Api::namespaced(hub.clone(), NAMESPACE), secret).await.unwrap();
+        apply::<Cluster>(&Api::all(hub.clone()), json!({"metadata": {"name": "m1"}, "spec": {"syncMode": "Push"}}))
+            .await
+            .unwrap();
+        apply::<Secret>(&Api::namespaced(member.clone(), NAMESPACE), named(ACCOUNT)).await.unwrap();
+        apply::<ServiceAccount>(&Api::namespaced(member.clone(), NAMESPACE), named(ACCOUNT)).await.unwrap();
+        apply::<ClusterRoleBinding>(
+            &Api::all(member.clone()),
+            json!({
+                "metadata": {"name": BINDING},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            }),
+        )
+        .await
+        .unwrap();
+    }
+
+    fn leaving(hub: &Client, member: Option<&Client>) -> Leaving<'static> {
+        Leaving { hub: hub.clone(), member: member.cloned(), name: "m1", timeout: Duration::from_mins(1) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_push_member_leaves_nothing_behind_on_either_side() {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        let told = leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert_eq!(
+            told,
+            "m1 has left\nremoved on the control plane: Secret karmada-cluster/m1\nremoved in the member: \
+             ClusterRoleBinding bulkhead-controller-manager, Secret karmada-cluster/bulkhead, ServiceAccount \
+             karmada-cluster/bulkhead, Namespace karmada-cluster"
+        );
+        assert_eq!(names::<Secret>(&hub).await.len() + names::<Secret>(&member).await.len(), 0);
+        assert_eq!(names::<ClusterRoleBinding>(&member).await.len(), 0);
+        let error = leaving(&hub, None).leave().await.unwrap_err().to_string();
+        assert_eq!(error, "there is no member cluster m1; there are: none");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_its_kubeconfig_the_member_is_told_to_keep_the_account_and_it_goes_later() {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        let others = json!({"metadata": {"name": "settings", "namespace": NAMESPACE}, "data": {"a": "b"}});
+        apply::<ConfigMap>(&Api::namespaced(member.clone(), NAMESPACE), others).await.unwrap();
+        let told = leaving(&hub, None).leave().await.unwrap();
+        assert!(told.contains("bulkhead unjoin m1 --member-kubeconfig FILE"), "{told}");
+        assert_eq!(names::<ServiceAccount>(&member).await, [ACCOUNT]);
+        let told = leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert!(told.starts_with("removed in the member: ClusterRoleBinding") && !told.contains("Namespace"), "{told}");
+        assert!(names::<Namespace>(&member).await.contains(&NAMESPACE.to_owned()), "somebody else's things are in it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn credentials_stay_until_the_cluster_is_gone_and_those_of_others_for_ever() {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        let clusters = Api::<Cluster>::all(hub.clone());
+        let hold = |finalizers: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        clusters.patch("m1", &PatchParams::default(), &hold(json!(["karmada.io/cluster-controller"]))).await.unwrap();
+        let error = leaving(&hub, Some(&member)).leave().await.unwrap_err().to_string();
+        assert!(error.contains("still waits for karmada.io/cluster-controller"), "{error}");
+        assert_eq!(
+            (names::<Secret>(&hub).await, names::<Secret>(&member).await),
+            (vec!["m1".into()], vec![ACCOUNT.into()])
+        );
+        clusters.patch("m1", &PatchParams::default(), &hold(json!(null))).await.unwrap();
+        let secrets: Api<Secret> = Api::namespaced(hub.clone(), NAMESPACE);
+        secrets.delete("m1", &DeleteParams::default()).await.unwrap();
+        let theirs = serde_json::from_value(json!({"metadata": {"name": "m1"}})).unwrap();
+        secrets.create(&Default::default(), &theirs).await.unwrap();
+        leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert_eq!((names::<Secret>(&hub).await, names::<Secret>(&member).await.len()), (vec!["m1".into()], 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_account_of_an_agent_goes_with_its_member() {
+        let hub = server("hub").client();
+        super::super::account::make_namespace(&hub, NAMESPACE).await.unwrap();
+        apply::<Cluster>(&Api::all(hub.clone()), json!({"metadata": {"name": "m1"}, "spec": {"syncMode": "Pull"}}))
+            .await
+            .unwrap();
+        agent::grant(&hub, "m1").await.unwrap();
+        let account = json!({"metadata": {"name": agent::account_name("m1"), "namespace": NAMESPACE}});
+        apply::<ServiceAccount>(&Api::namespaced(hub.clone(), NAMESPACE), account).await.unwrap();
+        leaving(&hub, None).leave().await.unwrap();
+        let left = [
+            names::<ServiceAccount>(&hub).await,
+            names::<Role>(&hub).await,
+            names::<RoleBinding>(&hub).await,
+            names::<ClusterRole>(&hub).await,
+            names::<ClusterRoleBinding>(&hub).await,
+        ];
+        assert_eq!(left.concat(), [""; 0]);
+    }
+}

@@ -1,0 +1,123 @@
+use bulkhead_controllers::Keeper;
+use bulkhead_controlplane::{ApiServer, Clock, Fault, Options, Verb, kinds};
+use bulkhead_core::time::Time;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use super::*;
+
+const RENEW: Duration = Duration::from_secs(10);
+
+fn hub() -> ApiServer {
+    let clock = Clock::new(Time::from_millis(0).timestamp());
+    ApiServer::new(Options { kinds: kinds::kubernetes(), ..Options::new("hub", 1, clock) })
+}
+
+fn candidate(hub: &ApiServer, identity: &str) -> Candidate {
+    let election = Election {
+        namespace: "default".to_owned(),
+        name: "bulkhead".to_owned(),
+        identity: identity.to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: RENEW,
+        retry_period: Duration::from_secs(2),
+        modes: "all".to_owned(),
+    };
+    Candidate::new(election, hub.client(), WritePermit::none())
+}
+
+async fn elected(hub: &ApiServer, identity: &str) -> Candidate {
+    let mut candidate = candidate(hub, identity);
+    candidate.acquire(|_| {}).await;
+    candidate
+}
+
+/// What `hold` says within a time, if it gives up.
+async fn lost_within(candidate: &mut Candidate, limit_s: u64) -> Option<String> {
+    tokio::time::timeout(Duration::from_secs(limit_s), candidate.hold()).await.ok()
+}
+
+async fn holder(hub: &ApiServer) -> String {
+    let lease = Api::<Lease>::namespaced(hub.client(), "default").get("bulkhead").await.unwrap();
+    lease.spec.unwrap().holder_identity.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_edits_is_not_lost() {
+    let hub = hub();
+    let mut leader = elected(&hub, "a").await;
+    for _ in 0..3 {
+        hub.inject(Fault::Respond(409), |request| request.plural == "leases" && request.verb == Verb::Update);
+    }
+    assert_eq!(lost_within(&mut leader, 60).await, None);
+    assert_eq!((hub.faults_pending_total(), holder(&hub).await.as_str()), (0, "a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_took_is_lost_and_stays_with_it() {
+    let hub = hub();
+    let mut leader = elected(&hub, "a").await;
+    let leases = Api::<Lease>::namespaced(hub.client(), "default");
+    let taken = Patch::Merge(json!({"spec": {"holderIdentity": "b"}}));
+    leases.patch("bulkhead", &PatchParams::default(), &taken).await.unwrap();
+    assert_eq!(lost_within(&mut leader, 60).await.unwrap(), "b holds the lease default/bulkhead now");
+    assert!(!leader.holds());
+    leader.release().await;
+    assert_eq!(holder(&hub).await, "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_runs_out_however_often_somebody_annotates_it() {
+    let hub = hub();
+    drop(elected(&hub, "a").await);
+    let leases = Api::<Lease>::namespaced(hub.client(), "default");
+    let mut next = candidate(&hub, "b");
+    let annotated = async {
+        for number in 0.. {
+            let annotation = Patch::Merge(json!({"metadata": {"annotations": {"x": number.to_string()}}}));
+            leases.patch("bulkhead", &PatchParams::default(), &annotation).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+    };
+    tokio::select! {
+        () = annotated => {}
+        _ = next.acquire(|_| {}) => {}
+        () = tokio::time::sleep(Duration::from_mins(1)) => panic!("nobody took over"),
+    }
+    assert_eq!(holder(&hub).await, "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_released_although_it_changed_since() {
+    let hub = hub();
+    let mut leader = elected(&hub, "a").await;
+    let leases = Api::<Lease>::namespaced(hub.client(), "default");
+    let annotation = Patch::Merge(json!({"metadata": {"annotations": {"x": "1"}}}));
+    leases.patch("bulkhead", &PatchParams::default(), &annotation).await.unwrap();
+    hub.inject(Fault::Respond(409), |request| request.plural == "leases" && request.verb == Verb::Update);
+    leader.release().await;
+    assert_eq!(holder(&hub).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cannot_record_gives_the_lease_up_and_who_is_slow_does_not() {
+    let hub = hub();
+    let mut leader = elected(&hub, "a").await;
+    let permit = leader.permit.clone();
+    let keeper = Keeper::of(&permit);
+    let slow = async {
+        for _ in 0..10 {
+            permit.backlog().add();
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            keeper.kept();
+        }
+    };
+    tokio::select! {
+        () = slow => {}
+        why = leader.hold() => panic!("{why}"),
+    }
+    permit.backlog().add();
+    let lost = lost_within(&mut leader, 20).await.unwrap();
+    assert!(lost.contains("the disk of the journal does not answer"), "{lost}");
+    drop(keeper);
+}

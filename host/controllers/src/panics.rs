@@ -1,0 +1,64 @@
+//! Tasks that must not end unnoticed.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::sync::watch;
+
+/// The first task that panicked, of those that are watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Panics(Arc<watch::Sender<Option<String>>>);
+
+impl Default for Panics {
+    /// Nobody did.
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Panics {
+    /// The task, watched under a name. Its panic ends here.
+    pub(crate) fn watch<T>(&self, name: String, task: T) -> impl Future<Output = ()> + use<T>
+    where
+        T: Future<Output = ()>,
+    {
+        let told = Arc::clone(&self.0);
+        async move {
+            // What it shared with others is behind locks, and nobody goes on with it for long.
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                let why = format!("{name} panicked: {}", text(&*panic));
+                told.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
+            }
+        }
+    }
+
+    /// Waits until a task panics, and says which one and why.
+    pub(crate) async fn first(&self) -> String {
+        let mut told = self.0.subscribe();
+        let Ok(first) = told.wait_for(Option::is_some).await else { return std::future::pending().await };
+        first.clone().unwrap_or_default()
+    }
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let literal = panic.downcast_ref::<&str>().copied();
+    literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_panic_is_told_whoever_asks_and_an_end_is_none() {
+        let panics = Panics::default();
+        panics.watch("controller calm".to_owned(), async {}).await;
+        assert!(panics.first().now_or_never().is_none());
+        panics.watch("controller a".to_owned(), async { panic!("no {}", 1) }).await;
+        panics.watch("controller b".to_owned(), async { panic!("later") }).await;
+        assert_eq!(panics.first().await, "controller a panicked: no 1");
+        assert_eq!(panics.first().await, "controller a panicked: no 1");
+    }
+}
