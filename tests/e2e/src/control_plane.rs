@@ -306,7 +306,8 @@ impl ControlPlane {
 /// Each user with a token of the same name.
 fn tokens() -> String {
     let users = CANDIDATES.iter().chain([&ADMIN]);
-    users.map(|user| format!("{user},{user},{user},system:masters\n")).collect()
+    let lines: Vec<_> = users.map(|user| format!("{user},{user},{user},system:masters\n")).collect();
+    lines.concat()
 }
 
 fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {

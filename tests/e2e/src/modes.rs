@@ -42,7 +42,8 @@ pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
     let address = "--webhook-bind-address=127.0.0.1:0";
     let user = federation.start_bulkhead_in("interpret,finish", &[&directory, address]).await?;
     registered(&federation).await?;
-    federation.apply_example("nginx-divided", DIVIDED)?;
+    // Without the customization, which would be asked before the webhook.
+    federation.apply_example("nginx-divided", &["taint-policy.yaml", "policy.yaml", "nginx.yaml"])?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;

@@ -241,7 +241,7 @@ function ReflectStatus(observedObj)
 end
 
 function InterpretHealth(observedObj)
-  return observedObj.status.players > 0
+  return observedObj.status ~= nil and observedObj.status.players > 0
 end
 
 function GetDependencies(desiredObj)
