@@ -241,7 +241,8 @@ function ReflectStatus(observedObj)
 end
 
 function InterpretHealth(observedObj)
-  return observedObj.status ~= nil and observedObj.status.players > 0
+  local players = type(observedObj.status) == 'table' and observedObj.status.players
+  return type(players) == 'number' and players > 0
 end
 
 function GetDependencies(desiredObj)
