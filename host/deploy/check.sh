@@ -52,27 +52,40 @@ refuses() {
 standard() { awk 'BEGIN { RS = "---\n" } !/apiVersion: monitoring.coreos.com/ { printf "---\n%s", $0 }' "$1"; }
 offer() { standard "$1" | "$kubectl" apply --server-side --force-conflicts --dry-run=server -f -; }
 
-# The base against the chart, both as kustomize writes them, without the labels that only Helm sets.
+# The base, with components, against the chart with a journal or without, both as kustomize writes them, without the
+# labels that only Helm sets.
 same_as_chart() {
     mkdir -p "$out/chart"
-    render --set controlPlane.kubeconfigSecret.name=bulkhead-kubeconfig >"$out/chart/rendered.yaml" || return 1
+    render --set controlPlane.kubeconfigSecret.name=bulkhead-kubeconfig --set "journal.enabled=$1" \
+        >"$out/chart/rendered.yaml" || return 1
     sed -i -E '/^ *(helm.sh\/chart|app.kubernetes.io\/managed-by|app.kubernetes.io\/version): /d' "$out/chart/rendered.yaml"
     printf 'resources: [rendered.yaml]\nsortOptions: {order: legacy}\n' >"$out/chart/kustomization.yaml"
     mkdir -p "$out/base"
-    "$kubectl" kustomize kustomize/base >"$out/base/rendered.yaml" || return 1
+    overlay "$out/base/rendered.yaml" base "${@:2}" || return 1
     printf 'resources: [rendered.yaml]\nsortOptions: {order: legacy}\n' >"$out/base/kustomization.yaml"
     "$kubectl" kustomize "$out/chart" >"$out/chart.yaml" || return 1
     "$kubectl" kustomize "$out/base" >"$out/base.yaml" || return 1
     diff -u "$out/base.yaml" "$out/chart.yaml"
 }
 
+# The objects of an overlay that has a part of kustomize/ as its resource and others as its components.
 overlay() {
+    local file=$1 from
     mkdir -p "$out/overlay"
-    printf 'resources: [%s]\ncomponents: [%s, %s]\n' "$PWD/kustomize/in-cluster" "$PWD/kustomize/plugins" \
-        "$PWD/kustomize/webhook" >"$out/overlay/kustomization.yaml"
     # kustomize takes no absolute paths.
-    sed -i "s|$PWD|$(realpath --relative-to "$out/overlay" "$PWD")|g" "$out/overlay/kustomization.yaml"
-    "$kubectl" kustomize "$out/overlay" >"$1"
+    from=$(realpath --relative-to "$out/overlay" "$PWD/kustomize")
+    printf 'resources: [%s]\ncomponents:\n' "$from/$2" >"$out/overlay/kustomization.yaml"
+    shift 2
+    [ $# = 0 ] || printf -- "- $from/%s\n" "$@" >>"$out/overlay/kustomization.yaml"
+    "$kubectl" kustomize "$out/overlay" >"$file"
+}
+# Succeeds when a file has a text that often.
+has() { [ "$(grep -c -- "$2" "$1")" = "$3" ] || { cat "$1" && return 1; }; }
+# Succeeds when several modes are told to the program, and the role of each is bound.
+several() {
+    render_to "$out/several.yaml" --set controlPlane.inCluster=true --set webhook.enabled=true "$@" || return 1
+    has "$out/several.yaml" "- --mode=interpret,finish$" 1 && has "$out/several.yaml" "^  name: bulkhead-finish$" 3 &&
+        has "$out/several.yaml" "^  name: bulkhead-interpret$" 3 && has "$out/several.yaml" "name: bulkhead-all" 0
 }
 
 has_helm=no
@@ -90,20 +103,37 @@ if there "$helm"; then
         --set plugins.configMap=a --set plugins.volume.emptyDir.medium=Memory
     check "mode interpret wants the webhook" refuses "webhook.enabled" --set $secret --set mode=interpret
     check "the chart knows its values" refuses "not allowed" --set $secret --set replica=3
+    check "the chart knows the modes" refuses "/mode" --set $secret --set mode=finish\\,all\\,some
+    check "mode report goes with no other" refuses "only reports" --set $secret --set mode=report\\,finish
+    check "modes by commas" several --set mode=interpret\\,finish
+    check "modes as a list" several --set 'mode={interpret,finish}'
+    check "the default mode owns nothing" render_to "$out/default.yaml" --set $secret
+    check "and says so" has "$out/default.yaml" "- --mode=report$" 1
+    check "a volume of its own for each journal" render_to "$out/journal.yaml" --set $secret \
+        --set 'journal.volume.ephemeral.volumeClaimTemplate.spec.accessModes={ReadWriteOnce}' \
+        --set journal.volume.ephemeral.volumeClaimTemplate.spec.resources.requests.storage=1Gi
+    check "no journal that pods share" refuses "persistentVolumeClaim" --set $secret \
+        --set journal.volume.persistentVolumeClaim.claimName=shared
 fi
 if there "$kubectl"; then
     for mode in all evict finish report interpret; do
         check "kustomize, role $mode" "$kubectl" kustomize "chart/rbac/$mode"
     done
-    check "kustomize, in-cluster with plugins and webhook" overlay "$out/overlay.yaml"
-    [ $has_helm = no ] || check "base and chart are the same" same_as_chart
+    check "kustomize, in-cluster with every component" overlay "$out/overlay.yaml" in-cluster plugins journal webhook \
+        webhook-certificate
+    check "kustomize, the webhook with a certificate that it makes" overlay "$out/webhook.yaml" base webhook
+    check "kustomize, agent" overlay "$out/agent.yaml" agent
+    if [ $has_helm = yes ]; then
+        check "base and chart without a journal are the same" same_as_chart false
+        check "base with a journal and chart are the same" same_as_chart true journal
+    fi
 fi
 if there "$promtool"; then
     check "promtool check rules" "$promtool" check rules chart/monitoring/alerts.yaml
     check "promtool test rules" "$promtool" test rules chart/monitoring/alerts_test.yaml
 fi
 if [ "${1:-}" = --server ]; then
-    for file in "$out"/*-values.yaml "$out"/{sidecar,alone,monitoring,overlay}.yaml; do
+    for file in "$out"/{sidecar,alone,monitoring,several,default,journal,overlay,webhook,agent}.yaml; do
         [ -f "$file" ] && check "the API server takes $(basename "$file" .yaml)" offer "$file"
     done
 fi

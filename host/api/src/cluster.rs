@@ -67,6 +67,8 @@ mod tests {
                 "apiEndpoint": "https://10.0.0.1:6443",
                 "taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "2023-11-14T22:13:20Z"}],
                 "insecureSkipTLSVerification": true,
+                "proxyHeader": {"X-Tenant": "a"},
+                "later": {"than": "this"},
             },
             "status": {"conditions": [{
                 "type": "Ready", "status": "True", "lastTransitionTime": "2023-11-14T22:13:20Z",
@@ -82,7 +84,9 @@ mod tests {
         assert!(model.is_terminating() && model.is_ready());
         assert_eq!(model.spec.sync_mode, model::SyncMode::Pull);
         let written = serde_json::to_value(&cluster).unwrap();
-        assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true), "an unread field survives");
+        assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true));
+        assert_eq!(written["spec"]["proxyHeader"], json!({"X-Tenant": "a"}));
+        assert_eq!(written["spec"]["later"], json!({"than": "this"}), "an unread field survives");
     }
 
     /// One such Cluster in an answer would otherwise make the whole list unreadable.

@@ -1,7 +1,8 @@
 //! The definitions (CRDs) of the kinds in [`REGISTERED`], for a control plane that does not serve them yet.
 //!
 //! The schemas are those of the Rust types. Where a type keeps fields that it does not read, the schema lets them
-//! through, so that an object written by Karmada loses nothing.
+//! through, so that an object written by Karmada loses nothing. The spec of a Cluster names all of Karmada's fields and
+//! lets no other through, so that a typo is refused.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
@@ -210,18 +211,47 @@ mod tests {
 
     #[test]
     fn fields_that_we_do_not_read_survive() {
-        for (kind, pointer) in [("Cluster", "/properties/spec"), ("ResourceBinding", "/properties/spec")] {
+        for (kind, pointer) in [("Cluster", "/properties/status"), ("ResourceBinding", "/properties/spec")] {
             let schema = schema(kind);
             let kept = &schema.pointer(pointer).unwrap()["x-kubernetes-preserve-unknown-fields"];
             assert_eq!(kept, true, "{kind}{pointer}");
         }
     }
 
+    /// Karmada: `pkg/apis/cluster/v1alpha1/types.go:ClusterSpec`.
     #[test]
-    fn both_spellings_of_a_purge_mode_are_accepted() {
+    fn the_spec_of_a_cluster_has_karmadas_fields_and_no_other() {
+        let schema = schema("Cluster");
+        let spec = &schema["properties"]["spec"];
+        let fields: Vec<_> = spec["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let expected = [
+            "apiEndpoint",
+            "id",
+            "impersonatorSecretRef",
+            "insecureSkipTLSVerification",
+            "provider",
+            "proxyHeader",
+            "proxyURL",
+            "region",
+            "resourceModels",
+            "secretRef",
+            "syncMode",
+            "taints",
+            "zone",
+            "zones",
+        ];
+        assert_eq!(fields, expected);
+        assert_eq!(spec["x-kubernetes-preserve-unknown-fields"], Value::Null);
+        let range = &spec["properties"]["resourceModels"]["items"]["properties"]["ranges"]["items"];
+        assert_eq!(range["properties"]["min"]["x-kubernetes-int-or-string"], true, "{range}");
+        assert_eq!(spec["properties"]["secretRef"]["required"], json!(["name", "namespace"]));
+    }
+
+    #[test]
+    fn both_spellings_of_a_purge_mode_are_accepted_and_each_is_named_once() {
         let schema = schema("PropagationPolicy");
         let modes = &schema.pointer("/properties/spec/properties/failover/properties/cluster/properties/purgeMode");
         let modes = modes.unwrap()["enum"].as_array().unwrap();
-        assert!(modes.contains(&json!("Immediately")) && modes.contains(&json!("Graciously")), "{modes:?}");
+        assert_eq!(modes, json!(["Directly", "Immediately", "Gracefully", "Graciously", "Never"]).as_array().unwrap());
     }
 }

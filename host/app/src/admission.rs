@@ -53,7 +53,8 @@ impl controlplane::Admission for InProcess {
         let mut around = Around { ids: request.ids, now: Time::new(request.now), others: request.others };
         admission::admit(&asked, request.object, &mut around, self.0).map_err(|denied| controlplane::Denied {
             reason: controlplane::DenialReason::Invalid,
-            message: denied.to_string(),
+            field: denied.field,
+            message: denied.message,
         })
     }
 }

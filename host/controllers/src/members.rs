@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, Config, ResourceExt};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use serde_json::Value;
 
 use crate::connection::{Answers, WritePermit, connect};
 use crate::context::{MemberError, Members};
@@ -180,11 +179,10 @@ pub async fn member_access(hub: &Client, cluster: &Cluster) -> Result<MemberAcce
 
 impl Source {
     async fn of(hub: &Client, cluster: &Cluster) -> Result<Self, Error> {
-        let rest = &cluster.spec.rest;
         Ok(Self {
             endpoint: cluster.spec.api_endpoint.clone(),
-            insecure: rest.get("insecureSkipTLSVerification").and_then(Value::as_bool).unwrap_or(false),
-            proxy: rest.get("proxyURL").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            insecure: cluster.spec.insecure_skip_tls_verification,
+            proxy: cluster.spec.proxy_url.clone(),
             secret: credentials(hub, cluster).await?,
         })
     }

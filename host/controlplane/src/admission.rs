@@ -50,7 +50,9 @@ pub enum DenialReason {
 pub struct Denied {
     /// Decides the HTTP status.
     pub reason: DenialReason,
-    /// Text for people.
+    /// Path of the field that is wrong; only for [`DenialReason::Invalid`].
+    pub field: String,
+    /// Text for people, without the field.
     pub message: String,
 }
 

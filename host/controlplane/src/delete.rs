@@ -12,6 +12,8 @@ use crate::shape::bump_generation;
 use crate::status_error::StatusError;
 use crate::write::Writer;
 
+/// Namespaces that no API server lets go (Kubernetes: `plugin/pkg/admission/namespace/lifecycle`).
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 /// The finalizer of an object that waits for its dependents.
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -71,6 +73,10 @@ pub enum Deletion {
 
 impl Writer<'_> {
     pub(crate) fn delete(&mut self, key: &ObjectKey, options: &DeleteOptions) -> Result<Deletion, StatusError> {
+        let kind = self.state.kind(key.kind);
+        if kind.is_namespace() && IMMORTAL.contains(&key.name.as_str()) {
+            return Err(StatusError::forbidden(&kind, &key.name, "this namespace may not be deleted"));
+        }
         let object = self.existing(key)?;
         self.check_preconditions(key, &object, options)?;
         if self.terms.dry_run {

@@ -351,7 +351,7 @@ impl<'a> Writer<'a> {
             })
             .map_err(|denied| match denied.reason {
                 DenialReason::Forbidden => StatusError::forbidden(kind, &name, &denied.message),
-                DenialReason::Invalid => StatusError::invalid(kind, &name, "object", &denied.message),
+                DenialReason::Invalid => StatusError::invalid(kind, &name, &denied.field, &denied.message),
             })
     }
 }

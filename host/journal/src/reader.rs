@@ -48,6 +48,10 @@ pub fn read(directory: &Path) -> Result<Contents, JournalError> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(JournalError::io("reading", &path)(error)),
         };
+        // The writer has made it and recorded nothing yet.
+        if number == last && bytes.is_empty() {
+            continue;
+        }
         let mut open = Open::new(&path);
         let mut scanned = match segment::scan(&path, &bytes, |at, sort, payload| open.frame(at, sort, payload)) {
             Ok(scanned) => Some(scanned),

@@ -17,6 +17,8 @@ use crate::wait;
 
 /// A user who may do everything, with a token of the same name.
 const ADMIN: &str = "admin";
+/// More of them, so that the audit log tells processes apart.
+pub(crate) const CANDIDATES: [&str; 2] = ["candidate-1", "candidate-2"];
 /// What the audit log of a hub holds: who asked for what, once per request.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
     "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [{"level": "Metadata"}]}"#;
@@ -34,6 +36,26 @@ pub(crate) enum Role {
 
 /// Requests that a member's own controllers may make in a second: with Kubernetes' 20 it is them that a storm waits for.
 const UNHURRIED: [&str; 2] = ["--kube-api-qps=500", "--kube-api-burst=1000"];
+
+/// A request in the audit log.
+#[derive(Debug)]
+pub(crate) struct Audited {
+    /// `get`, `patch` and so on.
+    pub(crate) verb: String,
+    /// Plural, without a subresource.
+    pub(crate) resource: String,
+    /// The HTTP status of the answer.
+    pub(crate) code: u64,
+    /// When it came, as a time in UTC with six digits of its second.
+    pub(crate) received: String,
+}
+
+impl Audited {
+    /// Whether it was to change something.
+    pub(crate) fn is_write(&self) -> bool {
+        !["get", "list", "watch"].contains(&self.verb.as_str())
+    }
+}
 
 /// A running control plane.
 pub(crate) struct ControlPlane {
@@ -74,7 +96,7 @@ impl ControlPlane {
         let key = rcgen::KeyPair::generate()?;
         fs::write(directory.join("sa.key"), key.serialize_pem())?;
         fs::write(directory.join("sa.pub"), key.public_key_pem())?;
-        fs::write(directory.join("tokens.csv"), format!("{ADMIN},{ADMIN},{ADMIN},system:masters\n"))?;
+        fs::write(directory.join("tokens.csv"), tokens())?;
         fs::write(directory.join("audit-policy.yaml"), AUDIT_POLICY)?;
         let mut api_server_arguments = vec![
             format!("--etcd-servers=http://127.0.0.1:{client}"),
@@ -200,6 +222,12 @@ impl ControlPlane {
 
     /// What a user asked the API server for, as `verb resource code`, from the audit log of a hub.
     pub(crate) fn requests_of(&self, user: &str) -> anyhow::Result<Vec<String>> {
+        let audited = self.audited(user)?;
+        Ok(audited.iter().map(|Audited { verb, resource, code, .. }| format!("{verb} {resource} {code}")).collect())
+    }
+
+    /// The requests of a user in the audit log of a hub, in the order of their ends.
+    pub(crate) fn audited(&self, user: &str) -> anyhow::Result<Vec<Audited>> {
         let text = fs::read_to_string(self.directory.join("audit.log")).context("reading the audit log")?;
         let mut requests = Vec::new();
         for line in text.lines() {
@@ -208,7 +236,9 @@ impl ControlPlane {
             if said("/user/username") == user {
                 let code =
                     entry.pointer("/responseStatus/code").and_then(serde_json::Value::as_u64).unwrap_or_default();
-                requests.push(format!("{} {} {code}", said("/verb"), said("/objectRef/resource")));
+                let [verb, resource, received] =
+                    ["/verb", "/objectRef/resource", "/requestReceivedTimestamp"].map(|part| said(part).to_owned());
+                requests.push(Audited { verb, resource, code, received });
             }
         }
         Ok(requests)
@@ -271,6 +301,13 @@ impl ControlPlane {
         }
         Ok(())
     }
+}
+
+/// Each user with a token of the same name.
+fn tokens() -> String {
+    let users = CANDIDATES.iter().chain([&ADMIN]);
+    let lines: Vec<_> = users.map(|user| format!("{user},{user},{user},system:masters\n")).collect();
+    lines.concat()
 }
 
 fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {

@@ -6,12 +6,15 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::Signal;
+use serde_json::json;
 
+use crate::control_plane::{Audited, CANDIDATES};
 use crate::federation::{Federation, Plan, QUICK, Site};
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::soundness::wait_for_line;
-use crate::{storm, wait};
+use crate::{scenarios, storm, wait};
 
 /// A lease that is over soon enough for a test.
 const LEASE: &[&str] =
@@ -22,7 +25,7 @@ const DEPLOYMENTS: usize = 40;
 const UNDER_WAY: usize = 10;
 const RATE: &str = "--resource-eviction-rate=3";
 /// For how long the control plane refuses everything: long enough that the lease runs out several times.
-const OVERLOAD: Duration = Duration::from_secs(20);
+const OVERLOAD: Duration = Duration::from_mins(1);
 
 /// Watches are cut, the control plane refuses everything for a time, the lease is taken away, etcd and the API server
 /// start anew. Processes that end are started again, as a Deployment does, and the storm goes on where it was.
@@ -66,7 +69,12 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     some_left(&federation, before + 4).await?;
 
     // The lease is taken away: whoever held it stops, and nobody writes until it has run out.
+    let ended = supervisor.ended();
     federation.kubectl(&["patch", "lease", "bulkhead", "-n", "karmada-system", "--type=merge", "-p", &stolen()])?;
+    wait::until("whoever lost the lease ends", Duration::from_secs(30), async || {
+        if supervisor.ended() > ended { Ok(()) } else { Err("everybody runs".to_owned()) }
+    })
+    .await?;
     some_left(&federation, before + 10).await?;
 
     // What goes on before the recorder hears again, it does not see; nor the ends of what was under way.
@@ -75,6 +83,57 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
     supervisor.stop().await;
     recorder.check(DEPLOYMENTS, seen).await
+}
+
+/// The leader is paused for longer than its lease while bindings move, and wakes when another one has gone on: it writes
+/// nothing any more and ends.
+pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
+    let settings: Vec<_> = QUICK[..QUICK.len() - 1].iter().chain(LEASE).copied().chain([RATE]).collect();
+    let plan = Plan { settings: &settings, ..Plan::default() };
+    let mut federation = Box::pin(Federation::start(site, "paused", plan)).await?;
+    // From here on the audit log tells who is who.
+    let mut holder = scenarios::holder(&federation)?;
+    federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
+    for user in CANDIDATES {
+        let kubeconfig = federation.hub.write_kubeconfig(user, user)?;
+        federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
+        if user == CANDIDATES[0] {
+            holder = scenarios::next_holder(&federation, &holder).await?;
+        }
+    }
+    wait::until("the next process admits objects", Duration::from_mins(1), async || {
+        federation.apply_example("nginx-divided", &["taint-policy.yaml"]).map_err(|error| error.to_string())
+    })
+    .await?;
+    storm::prepare(&federation, DEPLOYMENTS).await?;
+    let recorder = storm::Recorder::start(&federation.client, "member1");
+    federation.member("member1")?.kill_api_server();
+    some_left(&federation, 5).await?;
+    let leader = |federation: &mut Federation<'_>, signal| {
+        federation.processes().get(1).context("there is no leader").and_then(|leader| leader.signal(signal))
+    };
+    leader(&mut federation, Signal::STOP)?;
+    let before = storm::left(&federation.client, "member1").await?;
+    scenarios::next_holder(&federation, &holder).await?;
+    some_left(&federation, before + 3).await?;
+    leader(&mut federation, Signal::CONT)?;
+    wait::until("the paused leader ends", Duration::from_secs(30), async || {
+        if federation.processes().get_mut(1).is_some_and(Process::ended) { Ok(()) } else { Err("it runs".to_owned()) }
+    })
+    .await?;
+    storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
+    recorder.check(DEPLOYMENTS, DEPLOYMENTS - UNDER_WAY).await?;
+
+    let (robbed, next) = (federation.hub.audited(CANDIDATES[0])?, federation.hub.audited(CANDIDATES[1])?);
+    let is_taken = |request: &&Audited| request.resource == "leases" && request.verb == "update" && request.code == 200;
+    let taken = next.iter().filter(is_taken).map(|request| &request.received).min().context("nobody took the lease")?;
+    let wrote = |request: &&Audited| request.is_write() && request.resource != "leases";
+    ensure!(robbed.iter().any(|request| wrote(&request)), "the audit log has no write of the first leader");
+    // Its lease it may still ask for, in vain.
+    let late: Vec<_> =
+        robbed.iter().filter(|request| request.received > *taken && (wrote(request) || is_taken(request))).collect();
+    ensure!(late.is_empty(), "the lease was another's from {taken} on, and the first leader wrote {late:?}");
+    Ok(())
 }
 
 fn stolen() -> String {
@@ -96,6 +155,11 @@ async fn some_left(federation: &Federation<'_>, count: usize) -> anyhow::Result<
 pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "credentials", Plan { members: 1, ..Plan::default() })).await?;
+    let deployment = storm::deployment(0, 1, &json!({}));
+    for object in [policy(), deployment] {
+        federation.kubectl_with(&["apply", "-f", "-"], &object.to_string())?;
+    }
+    federation.wait_placed("app-0-deployment", &[("member1", 1)]).await?;
     federation.start_bulkhead_in("report", &[]).await?;
     wait_for_line(&mut federation, 1, "control plane https").await?;
     ready(&federation, "with the first token").await?;
@@ -143,6 +207,18 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_secs(3)).await;
         federation.is_ready("member1", true).await
     })
+    .await?;
+    // Its informers listen again: a change there arrives at the binding.
+    let replicas = |federation: &Federation<'_>| {
+        let path = "jsonpath={.status.aggregatedStatus[0].status.readyReplicas}";
+        federation.kubectl(&["get", "resourcebinding", "app-0-deployment", "-o", path])
+    };
+    ensure!(replicas(&federation)? == "1", "the binding tells {}", replicas(&federation)?);
+    federation.kubectl(&["scale", "deployment", "app-0", "--replicas=2"])?;
+    wait::until("the new status is at the binding", Duration::from_mins(1), async || {
+        let told = replicas(&federation).map_err(|error| error.to_string())?;
+        if told == "2" { Ok(()) } else { Err(format!("{told} replicas are ready")) }
+    })
     .await
     .map(drop)
 }
@@ -154,6 +230,23 @@ async fn ready(federation: &Federation<'_>, when: &str) -> anyhow::Result<()> {
     })
     .await
     .map(drop)
+}
+
+/// Everything of a storm stays on the one member.
+fn policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "stays", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "labelSelector": {"matchLabels": {"storm": "yes"}},
+            }],
+            "placement": {"clusterAffinity": {"clusterNames": ["member1"]}},
+        },
+    })
 }
 
 const SECOND_TOKEN: &str = "\
@@ -170,7 +263,7 @@ type: kubernetes.io/service-account-token
 /// decision of the journal can be made again.
 pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     const KILLS: usize = 50;
-    const STORM: usize = 80;
+    const STORM: usize = 100;
     let alone = "--leader-elect=false";
     let settings: Vec<_> =
         QUICK[..QUICK.len() - 1].iter().copied().chain([alone, "--resource-eviction-rate=1"]).collect();
@@ -184,16 +277,16 @@ pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     let journal = federation.logs().join("journal").display().to_string();
     let recorded = format!("--journal={journal}");
     let (mut chance, mut killed) = (Chance(7), 0);
-    while killed < KILLS && storm::left(&federation.client, "member1").await? < STORM {
+    while killed < KILLS {
+        ensure!(storm::left(&federation.client, "member1").await? < STORM, "the storm was over after {killed} kills");
         if let Some(process) = federation.processes().last_mut() {
             process.kill();
             killed += 1;
         }
         federation.start_bulkhead_with(&kubeconfig, &["--webhook-bind-address=127.0.0.1:0", &recorded])?;
-        tokio::time::sleep(Duration::from_millis(800 + chance.next(1_700))).await;
+        tokio::time::sleep(Duration::from_millis(600 + chance.next(1_200))).await;
     }
     storm::everything_on(&federation.client, STORM, "member2").await?;
-    ensure!(killed >= KILLS / 2, "the storm was over after {killed} kills");
     println!("      killed {killed} times");
     recorder.check(STORM, STORM * 3 / 4).await?;
     let replayed = federation.bulkhead(&["replay", "--all", "--journal", &journal])?;

@@ -134,9 +134,26 @@ impl<'s> Federation<'s> {
         if pull { self.start_agent(name) } else { Ok(()) }
     }
 
+    /// A kubeconfig of the account in a member that `host/deploy` makes for the agent, with its role.
+    fn agent_kubeconfig(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let member = self.members.get(name).context("there is no such member")?;
+        let kubectl = |arguments: &[&str]| {
+            output(Command::new("kubectl").arg("--kubeconfig").arg(member.kubeconfig()).args(arguments), "")
+        };
+        let manifest = |file: &str| self.site.root.join("host/deploy/kustomize/agent").join(file).display().to_string();
+        let namespace = ["-n", "karmada-system"];
+        if kubectl(&["get", "namespace", "karmada-system"]).is_err() {
+            kubectl(&["create", "namespace", "karmada-system"])?;
+        }
+        kubectl(&[&["apply", "-f", &manifest("account.yaml")], &namespace[..]].concat())?;
+        kubectl(&["apply", "-f", &manifest("rbac.yaml")])?;
+        let token = kubectl(&[&["create", "token", "bulkhead-agent"], &namespace[..]].concat())?;
+        member.write_kubeconfig("bulkhead-agent", token.trim())
+    }
+
     /// Starts the agent of a member that joined with one.
     pub(crate) fn start_agent(&mut self, name: &str) -> anyhow::Result<()> {
-        let member = self.members.get(name).context("there is no such member")?.kubeconfig();
+        let member = self.agent_kubeconfig(name)?;
         let mut arguments = vec![
             "agent".to_owned(),
             format!("--cluster-name={name}"),
@@ -163,10 +180,10 @@ impl<'s> Federation<'s> {
         self.start_bulkhead_with(&kubeconfig, &more)
     }
 
-    /// Starts another `bulkhead run` in a mode, with the role that `host/deploy` has for it, and more arguments. Returns
-    /// the user that the audit log knows it by.
+    /// Starts another `bulkhead run` in a mode, or in several by commas, with the roles that `host/deploy` has for them,
+    /// and more arguments. Returns the user that the audit log knows it by.
     pub(crate) async fn start_bulkhead_in(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<String> {
-        self.apply_role(mode)?;
+        mode.split(',').try_for_each(|mode| self.apply_role(mode))?;
         self.start_bulkhead_as_account(mode, more).await?;
         Ok("system:serviceaccount:karmada-system:bulkhead".to_owned())
     }

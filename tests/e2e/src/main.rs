@@ -20,6 +20,7 @@ mod storm;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod wait;
+mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::federation::{Federation, Plan, QUICK, Site};
@@ -29,6 +30,53 @@ pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::R
     federation.wait_ready("member1", false).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
     ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the second process decided nothing");
+    nothing_refused(&federation, &user)
+}
+
+/// The same with two modes in the second process, which has the roles of both.
+pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
+    let first = [FINISH, STAND_IN];
+    let mut federation =
+        Box::pin(Federation::start(site, "combined", Plan { first: &first, ..Plan::default() })).await?;
+    let directory = write_plugins(&federation, site)?;
+    let address = "--webhook-bind-address=127.0.0.1:0";
+    let user = federation.start_bulkhead_in("interpret,finish", &[&directory, address]).await?;
+    registered(&federation).await?;
+    // Without the customization, which would be asked before the webhook.
+    federation.apply_example("nginx-divided", &["taint-policy.yaml", "policy.yaml", "nginx.yaml"])?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation.member("member1")?.kill_api_server();
+    federation.wait_ready("member1", false).await?;
+    federation.wait_placed(BINDING, &[("member2", 3)]).await?;
+    ensure!(federation.metric(1, ASKED).await? > 0.0, "the plugin was not asked");
+    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the second process decided nothing");
+    nothing_refused(&federation, &user)
+}
+
+/// Everything with the role of `host/deploy` and not as an administrator, whom the first process gives up for.
+pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
+    let mut federation = Box::pin(Federation::start(site, "all", Plan::default())).await?;
+    let plugins = write_plugins(&federation, site)?;
+    federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
+    let user = federation.start_bulkhead_in("all", &[&plugins, "--webhook-bind-address=127.0.0.1:0"]).await?;
+    // Until it holds the lease, the webhook is that of the one that is gone.
+    wait::until("it admits objects", Duration::from_mins(1), async || {
+        federation.apply_example("nginx-divided", DIVIDED).map_err(|error| error.to_string())
+    })
+    .await?;
+    federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
+    federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
+    federation.member("member1")?.kill_api_server();
+    federation.wait_ready("member1", false).await?;
+    federation.wait_placed(BINDING, &[("member2", 3)]).await?;
+    federation.member("member1")?.start_api_server().await?;
+    federation.wait_ready("member1", true).await?;
+    federation.wait_deployed("member1", "nginx", None).await?;
+    // Templates and their bindings go, and with a Cluster its execution namespace.
+    federation.kubectl(&["delete", "deployment", "nginx"])?;
+    federation.wait_deployed("member2", "nginx", None).await?;
+    federation.kubectl(&["delete", "cluster", "member1", "--timeout=60s"])?;
+    ensure!(federation.metric(1, "bulkhead_decisions").await? > 0.0, "the process decided nothing");
     nothing_refused(&federation, &user)
 }
 
@@ -79,26 +127,14 @@ fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow::Result<()
 pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "interpret", Plan { first: &[STAND_IN], ..Plan::default() })).await?;
-    let plugins = federation.logs().join("plugins");
-    fs::create_dir_all(&plugins)?;
-    fs::copy(site.root.join("target/guests/deployment-health.wasm"), plugins.join("deployment-health.wasm"))?;
-    fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH)?;
-    fs::write(plugins.join("plugins.yaml"), PLUGINS)?;
-    let directory = format!("--plugin-directory={}", plugins.display());
+    let directory = write_plugins(&federation, site)?;
     let address = "--webhook-bind-address=127.0.0.1:0";
     let user = federation.start_bulkhead_in("interpret", &[&directory, address]).await?;
-    let registered = "resourceinterpreterwebhookconfiguration/bulkhead";
-    wait::until("the plugins are registered", Duration::from_secs(30), async || {
-        federation.kubectl(&["get", registered]).map(drop).map_err(|error| error.to_string())
-    })
-    .await?;
+    registered(&federation).await?;
     federation.apply_example("nginx-divided", &["policy.yaml", "nginx.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
-    ensure!(
-        federation.metric(1, "bulkhead_plugin_calls_total{plugin=\"deployment-health\"").await? > 0.0,
-        "Wasm not asked"
-    );
+    ensure!(federation.metric(1, ASKED).await? > 0.0, "Wasm not asked");
     let health = "jsonpath={.status.aggregatedStatus[*].health}";
     wait::until("the ConfigMap is unhealthy", Duration::from_secs(30), async || {
         let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
@@ -110,7 +146,8 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     })
     .await?;
     // Fixed while it runs: the plugin file is replaced, and the next look at the object finds it healthy.
-    fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH.replace("good", "bad"))?;
+    let script = federation.logs().join("plugins/config-health.lua");
+    fs::write(script, CONFIG_HEALTH.replace("good", "bad"))?;
     let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
     wait::until("the other version of the plugin is active", Duration::from_secs(10), async || {
         let said = fs::read_to_string(&log).map_err(|error| error.to_string())?;
@@ -127,6 +164,29 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     .await?;
     nothing_refused(&federation, &user)
 }
+
+/// Writes a Wasm and a Lua plugin, and returns the argument that names them.
+fn write_plugins(federation: &Federation<'_>, site: &Site) -> anyhow::Result<String> {
+    let plugins = federation.logs().join("plugins");
+    fs::create_dir_all(&plugins)?;
+    fs::copy(site.root.join("target/guests/deployment-health.wasm"), plugins.join("deployment-health.wasm"))?;
+    fs::write(plugins.join("config-health.lua"), CONFIG_HEALTH)?;
+    fs::write(plugins.join("plugins.yaml"), PLUGINS)?;
+    Ok(format!("--plugin-directory={}", plugins.display()))
+}
+
+/// Waits until Karmada is told where to ask.
+async fn registered(federation: &Federation<'_>) -> anyhow::Result<()> {
+    wait::until("the plugins are registered", Duration::from_secs(30), async || {
+        let registered = "resourceinterpreterwebhookconfiguration/bulkhead";
+        federation.kubectl(&["get", registered]).map(drop).map_err(|error| error.to_string())
+    })
+    .await
+    .map(drop)
+}
+
+/// Calls of the Wasm plugin.
+const ASKED: &str = "bulkhead_plugin_calls_total{plugin=\"deployment-health\"";
 
 const PLUGINS: &str = "\
 apiVersion: bulkhead.dev/v1alpha1

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -91,29 +93,38 @@ fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> any
 }
 
 /// Processes that are started again when they end, as those of a Deployment. They end when this is dropped.
-pub(crate) struct Supervisor(tokio::task::JoinSet<()>);
+pub(crate) struct Supervisor {
+    task: tokio::task::JoinSet<()>,
+    ended: Arc<AtomicUsize>,
+}
 
 impl Supervisor {
     /// Takes care of processes from now on.
     pub(crate) fn of(mut processes: Vec<Process>) -> Self {
-        let mut task = tokio::task::JoinSet::new();
+        let (mut task, ended) = (tokio::task::JoinSet::new(), Arc::<AtomicUsize>::default());
+        let counted = Arc::clone(&ended);
         task.spawn(async move {
             loop {
                 tokio::time::sleep(std::time::Duration::from_millis(500)).await;
                 for process in &mut processes {
                     // One that cannot be started is tried again, and shows in what the test waits for.
-                    if process.ended() {
-                        let _ = process.restart();
+                    if process.ended() && process.restart().is_ok() {
+                        counted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             }
         });
-        Self(task)
+        Self { task, ended }
+    }
+
+    /// How many have ended so far and were started again.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Ends them.
     pub(crate) async fn stop(mut self) {
-        self.0.shutdown().await;
+        self.task.shutdown().await;
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Servers {
 pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let sources = root.join("tests/e2e");
     let mut hash = Sha256::new();
-    for sums in ["servers/go.sum", "kwok/go.sum", "helm/go.sum"] {
+    for sums in ["servers/go.sum", "kwok/go.sum", "helm/go.sum", "promtool/go.sum"] {
         let path = sources.join(sums);
         hash.update(fs::read(&path).with_context(|| format!("reading {}", path.display()))?);
     }
@@ -46,6 +46,8 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     go(&sources.join("servers"), &["build", "-o", &out, "-ldflags", &flags, "./..."])?;
     go(&sources.join("kwok"), &["build", "-o", &out, "."])?;
     go(&sources.join("helm"), &["build", "-o", &out, "-ldflags", "-s -w", "helm.sh/helm/v4/cmd/helm"])?;
+    let promtool = "github.com/prometheus/prometheus/cmd/promtool";
+    go(&sources.join("promtool"), &["build", "-tags", "remove_all_sd", "-o", &out, "-ldflags", "-s -w", promtool])?;
     let module = go(&sources.join("kwok"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
     // Last, so that its presence means that everything is there.
     let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;

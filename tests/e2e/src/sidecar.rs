@@ -76,8 +76,14 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         let tasks = binding.spec.graceful_eviction_tasks.len();
         if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
     })
-    .await
-    .map(drop)
+    .await?;
+    // What the section says about the journal.
+    let journal = folder.join("journal").display().to_string();
+    let told = federation.bulkhead(&["history", "--journal", &journal])?;
+    ensure!(told.contains("default/till"), "the history has no decision about it: {told}");
+    let why = federation.bulkhead(&["explain", "--journal", &journal, "default/till"])?;
+    ensure!(why.contains("member1"), "the explanation does not name the cluster: {why}");
+    Ok(())
 }
 
 /// Runs a block as somebody would who types it, and stops at the first failure.

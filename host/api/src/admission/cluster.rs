@@ -2,7 +2,7 @@
 //! (Karmada: `pkg/apis/cluster/mutation/mutation.go`, `pkg/apis/cluster/validation/validation.go`).
 //!
 //! Karmada's aggregated API server does this and more. Not done here: the nine default resource models and the
-//! normalisation of given ones, and the syntax of `apiEndpoint` and `proxyURL`.
+//! normalisation of given ones, and the syntax of `apiEndpoint`.
 
 use bulkhead_core::model::{ClusterSpec, Taint, TaintEffect};
 use bulkhead_core::time::Time;
@@ -33,10 +33,11 @@ fn evicts(effect: &TaintEffect) -> bool {
 pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions) -> Result<(), Denied> {
     label::check_dns_label(name, NAME_BYTES_MAX).map_err(|detail| Denied::invalid("metadata.name", name, detail))?;
     let references =
-        [("secretRef", spec.secret_ref.as_ref()), ("impersonatorSecretRef", spec.rest.get("impersonatorSecretRef"))];
+        [("secretRef", spec.secret_ref.as_ref()), ("impersonatorSecretRef", spec.impersonator_secret_ref.as_ref())];
     for (field, reference) in references {
         validate_secret_reference(reference, &format!("spec.{field}"))?;
     }
+    validate_proxy(&spec.proxy_url)?;
     for (field, value) in [("provider", &spec.provider), ("region", &spec.region)] {
         label::check_value(value).map_err(|detail| Denied::invalid(format!("spec.{field}"), value, detail))?;
     }
@@ -47,6 +48,24 @@ pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions
         label::check_value(zone).map_err(|detail| Denied::invalid(format!("spec.zones[{index}]"), zone, detail))?;
     }
     validate_taints(&spec.taints, options)
+}
+
+/// A URL with a host and a scheme that clients know.
+fn validate_proxy(url: &str) -> Result<(), Denied> {
+    if url.is_empty() {
+        return Ok(());
+    }
+    let invalid = |detail: String| Err(Denied::invalid("spec.proxyURL", url, detail));
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return invalid("is no URL with a scheme".to_owned());
+    };
+    if !["http", "https", "socks5"].contains(&scheme) {
+        return invalid(format!("unsupported scheme {scheme:?}, must be http, https, or socks5"));
+    }
+    if rest.is_empty() || rest.starts_with('/') {
+        return invalid("names no host".to_owned());
+    }
+    Ok(())
 }
 
 fn validate_secret_reference(reference: Option<&Value>, path: &str) -> Result<(), Denied> {

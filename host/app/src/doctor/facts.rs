@@ -58,7 +58,7 @@ pub(super) struct Facts {
 }
 
 /// What `bulkhead run` with the same arguments would be.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Installation {
     /// Names of modes.

@@ -242,6 +242,18 @@ async fn a_namespace_stays_until_its_contents_are_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_namespaces_of_kubernetes_stay() {
+    let server = server();
+    let namespaces: Api<Namespace> = Api::all(server.client());
+    for name in ["default", "kube-system", "kube-public"] {
+        let refused = namespaces.delete(name, &DeleteParams::default()).await.map(drop).unwrap_err();
+        let kube::Error::Api(status) = refused else { panic!("{name}: {refused}") };
+        let expected = format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
+        assert_eq!((status.code, status.message), (403, expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_collection_is_deleted_by_selector() {
     let server = server();
     let labelled: ConfigMap = from(json!({"metadata": {"name": "a", "labels": {"x": "1"}}}));
@@ -261,7 +273,8 @@ impl Admission for StampCreator {
         if request.operation == Operation::Create {
             request.object["data"]["id"] = json!((request.ids)());
         } else if request.object["data"]["id"] != request.old.unwrap()["data"]["id"] {
-            return Err(Denied { reason: DenialReason::Forbidden, message: "id is immutable".to_owned() });
+            let (field, message) = (String::new(), "id is immutable".to_owned());
+            return Err(Denied { reason: DenialReason::Forbidden, field, message });
         }
         Ok(())
     }

@@ -94,7 +94,21 @@ pub struct ClusterSpec {
     pub api_endpoint: String,
     /// Where the member's credentials are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::SecretReference>"))]
     pub secret_ref: Option<serde_json::Value>,
+    /// Where the credentials are with which Karmada's proxy acts in the name of others. Nothing here uses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::SecretReference>"))]
+    pub impersonator_secret_ref: Option<serde_json::Value>,
+    /// Whether the certificate of the member's API server goes unchecked.
+    #[serde(default, rename = "insecureSkipTLSVerification", skip_serializing_if = "std::ops::Not::not")]
+    pub insecure_skip_tls_verification: bool,
+    /// Proxy on the way to the member's API server: http, https or socks5.
+    #[serde(default, rename = "proxyURL", skip_serializing_if = "String::is_empty")]
+    pub proxy_url: String,
+    /// Headers for the proxy, with the request to connect. Kept for Karmada; this program sends none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub proxy_header: BTreeMap<String, String>,
     /// Cloud provider.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provider: String,
@@ -112,9 +126,11 @@ pub struct ClusterSpec {
     pub taints: Vec<Taint>,
     /// Grades of nodes, kept as they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ResourceModel>"))]
     pub resource_models: Vec<serde_json::Value>,
-    /// Fields that decisions do not read, kept so that a write loses nothing.
+    /// Fields of a later Karmada, kept so that a write loses nothing. Our own definition has none of them.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 

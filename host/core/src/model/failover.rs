@@ -4,11 +4,6 @@ use super::Health;
 
 /// What happens to the old copy when a workload leaves a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(
-    feature = "schema",
-    schemars(extend("enum" = ["Directly", "Immediately", "Gracefully", "Graciously", "Never"]))
-)]
 pub enum PurgeMode {
     /// Deleted first, then created elsewhere. Reads the old spelling `Immediately` too.
     #[serde(alias = "Immediately")]

@@ -57,11 +57,25 @@ configMap: {name: {{ .Values.plugins.configMap }}}
 {{- end -}}
 {{- end }}
 
-{{/* What a mode is as arguments. */}}
+{{/* The modes, by commas, each once, whether they were given as a text or as a list. */}}
+{{- define "bulkhead.modes" -}}
+{{- $modes := kindIs "slice" .Values.mode | ternary .Values.mode (splitList "," (toString .Values.mode)) -}}
+{{ $modes | uniq | join "," }}
+{{- end }}
+
+{{/* What the modes are as arguments. */}}
 {{- define "bulkhead.modeArguments" -}}
-- --mode={{ .Values.mode }}
+- --mode={{ include "bulkhead.modes" . }}
 {{- if .Values.controllers }}
 - --controllers={{ join "," .Values.controllers }}
+{{- end -}}
+{{- end }}
+
+{{- define "bulkhead.journalVolume" -}}
+{{- if .Values.journal.volume -}}
+{{ toYaml .Values.journal.volume }}
+{{- else -}}
+emptyDir: {sizeLimit: {{ .Values.journal.sizeLimit }}}
 {{- end -}}
 {{- end }}
 

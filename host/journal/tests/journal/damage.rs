@@ -44,6 +44,15 @@ fn a_torn_end_is_told_cut_and_written_over() {
 }
 
 #[test]
+fn a_journal_that_nothing_was_recorded_in_is_empty_and_sound() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()));
+    assert_eq!(read_ids(directory.path()), (Vec::new(), Vec::new()));
+    let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
+    assert!(opened.cut.is_none() && opened.records == 0);
+}
+
+#[test]
 fn what_is_cut_off_is_kept_beside_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = journal(directory.path(), 2);

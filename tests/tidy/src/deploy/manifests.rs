@@ -8,9 +8,16 @@ use super::{at, files, one_yaml, text, yaml};
 
 const FOLDER: &str = "host/deploy";
 const BASE: &str = "host/deploy/kustomize/base";
+const AGENT: &str = "host/deploy/kustomize/agent";
 const CHART: &str = "host/deploy/chart";
 /// Where arguments of `bulkhead run` are declared; those of the controllers are fields of `Flags`.
-const ARGUMENTS: &[&str] = &["host/app/src/run/mod.rs", "host/app/src/run/hub.rs", "host/app/src/engines.rs"];
+const ARGUMENTS: &[&str] = &[
+    "host/app/src/run/mod.rs",
+    "host/app/src/run/agent.rs",
+    "host/app/src/run/hub.rs",
+    "host/app/src/run/journal.rs",
+    "host/app/src/engines.rs",
+];
 
 /// What follows the last dot of a name.
 fn ending(file: &str) -> &str {
@@ -53,11 +60,18 @@ fn what_a_kustomization_names_is_there() {
 
 #[test]
 fn a_pod_may_do_nothing_that_it_need_not() {
-    let deployment = one_yaml(&format!("{BASE}/deployment.yaml"));
-    let pod = &deployment["spec"]["template"]["spec"];
+    // An agent asks its own cluster.
+    for (folder, replicas, token) in [(BASE, 2, false), (AGENT, 1, true)] {
+        let deployment = one_yaml(&format!("{folder}/deployment.yaml"));
+        let pod = &deployment["spec"]["template"]["spec"];
+        assert_eq!(deployment["spec"]["replicas"], replicas, "{folder}");
+        assert_eq!(pod["automountServiceAccountToken"], token, "{folder}");
+        is_locked_down(pod);
+    }
+}
+
+fn is_locked_down(pod: &Value) {
     let container = &pod["containers"][0];
-    assert_eq!(deployment["spec"]["replicas"], 2);
-    assert_eq!(pod["automountServiceAccountToken"], false);
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
     assert_eq!(
@@ -97,9 +111,13 @@ fn nothing_selects_every_pod() {
         let object = one_yaml(&format!("{BASE}/{file}"));
         assert_eq!(at(&object, &format!("{pointer}/app.kubernetes.io~1name")), "bulkhead", "{file}");
     }
+    let network = one_yaml(&format!("{AGENT}/network.yaml"));
+    assert_eq!(at(&network, "/spec/podSelector/matchLabels/app.kubernetes.io~1name"), "bulkhead-agent");
     // Those of the Deployment and of the Service are put in by kustomize.
-    let labels = &one_yaml(&format!("{BASE}/kustomization.yaml"))["labels"][0];
-    assert_eq!(labels["includeSelectors"], true);
+    for folder in [BASE, AGENT] {
+        let labels = &one_yaml(&format!("{folder}/kustomization.yaml"))["labels"][0];
+        assert_eq!(labels["includeSelectors"], true, "{folder}");
+    }
 }
 
 /// Long arguments that a text gives to the program.
@@ -154,6 +172,19 @@ fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) 
     }
 }
 
+/// A pod whose emptyDir is fuller than its limit is removed.
+#[test]
+fn a_journal_has_room_for_what_it_may_take() {
+    let values = one_yaml(&format!("{CHART}/values.yaml"));
+    let (bytes, limit) = (values["journal"]["bytesMax"].as_u64().unwrap(), at(&values, "/journal/sizeLimit"));
+    let mebibytes: u64 = limit.strip_suffix("Mi").unwrap().parse().unwrap();
+    assert!(bytes < mebibytes << 20, "{bytes} in {limit}");
+    let component = text("host/deploy/kustomize/journal/kustomization.yaml");
+    for part in [format!("--journal-bytes-max={bytes}\n"), format!("sizeLimit: {limit}}}")] {
+        assert!(component.contains(&part), "the component has another size than {part}");
+    }
+}
+
 #[test]
 fn versions_are_those_of_the_workspace() {
     let workspace = text("Cargo.toml");
@@ -164,7 +195,9 @@ fn versions_are_those_of_the_workspace() {
     let (version, rust) = (value("version"), value("rust-version"));
     let chart = one_yaml(&format!("{CHART}/Chart.yaml"));
     assert_eq!((at(&chart, "/version"), at(&chart, "/appVersion")), (version.as_str(), version.as_str()));
-    assert_eq!(at(&one_yaml(&format!("{BASE}/kustomization.yaml")), "/images/0/newTag"), version);
+    for folder in [BASE, AGENT] {
+        assert_eq!(at(&one_yaml(&format!("{folder}/kustomization.yaml")), "/images/0/newTag"), version, "{folder}");
+    }
     let dockerfile = text("host/deploy/Dockerfile");
     assert!(dockerfile.contains(&format!("FROM rust:{rust}-")), "the image is built with another Rust than {rust}");
 }

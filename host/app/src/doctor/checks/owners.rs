@@ -1,6 +1,6 @@
 //! Who else does what the modes of this installation do.
 
-use crate::doctor::facts::{Facts, Lease};
+use crate::doctor::facts::{Facts, Installation, Lease};
 use crate::doctor::finding::Section;
 
 /// Lease of Karmada's controllers.
@@ -95,7 +95,9 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
         let last = writer.last.map(|last| format!(" at {last}")).unwrap_or_default();
         let wrote = format!("{} wrote it last in {} of them, {}{last}", writer.manager, writer.objects, writer.example);
         let is_active = since.zip(writer.last).is_some_and(|(since, last)| last > since);
-        if is_active {
+        if let Some(keeps) = keeps(&facts.installation, &writer.field) {
+            section.note(place, wrote, format!("{} {keeps}", writer.manager));
+        } else if is_active {
             let remedy = format!(
                 "two programs own this field: switch {} off, or choose a mode that leaves it alone",
                 writer.manager
@@ -104,5 +106,20 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
         } else {
             section.note(place, wrote, format!("once Bulkhead works, {} must not", writer.manager));
         }
+    }
+}
+
+/// What is left of a field to the program that writes it beside these modes, if it is not all ours.
+fn keeps(installation: &Installation, field: &str) -> Option<&'static str> {
+    match field {
+        _ if installation.has("all") => None,
+        "spec.gracefulEvictionTasks" if !installation.has("evict") => {
+            Some("may begin evictions and must not end them: --controllers=*,-gracefulEviction")
+        }
+        "spec.taints" => Some(
+            "may keep taints of its own, such as that of a cluster that is not ready, and must not follow \
+                ClusterTaintPolicies: --controllers=*,-clustertaintpolicy",
+        ),
+        _ => None,
     }
 }

@@ -10,7 +10,7 @@ use kube::api::{ListParams, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 
 use crate::doctor::checks;
-use crate::doctor::facts::{Facts, Name, Writer};
+use crate::doctor::facts::{Facts, Installation, Name, Writer};
 
 /// Most objects of a kind that are looked at: one writer shows in any of them.
 const OBJECTS_MAX: u32 = 500;
@@ -21,20 +21,29 @@ const NOT_FOREIGN: &[&str] = &["kubectl", FIELD_MANAGER];
 type Found = BTreeMap<(String, String, &'static str), Writer>;
 
 pub(super) async fn gather(client: &Client, facts: &mut Facts) {
-    let installation = &facts.installation;
-    let (mut of_bindings, mut of_clusters) = (Vec::new(), Vec::new());
-    if installation.has("evict") || installation.has("all") {
-        of_bindings.push("spec.gracefulEvictionTasks");
-    }
-    if installation.has("all") {
-        of_bindings.push("spec.clusters");
-        of_clusters.extend(["spec.taints", "status.conditions"]);
-    }
+    let (of_bindings, of_clusters) = owned(&facts.installation);
     let mut found = Found::new();
     look::<ResourceBinding>(client, &of_bindings, &mut found, facts).await;
     look::<ClusterResourceBinding>(client, &of_bindings, &mut found, facts).await;
     look::<Cluster>(client, &of_clusters, &mut found, facts).await;
     facts.writers = found.into_values().collect();
+}
+
+/// The fields of bindings and of clusters that the modes write.
+fn owned(installation: &Installation) -> (Vec<&'static str>, Vec<&'static str>) {
+    let has_any = |modes: &[&str]| modes.iter().any(|mode| installation.has(mode));
+    let (mut of_bindings, mut of_clusters) = (Vec::new(), Vec::new());
+    if has_any(&["finish", "evict", "all"]) {
+        of_bindings.push("spec.gracefulEvictionTasks");
+    }
+    if has_any(&["evict", "all"]) {
+        of_clusters.push("spec.taints");
+    }
+    if installation.has("all") {
+        of_bindings.push("spec.clusters");
+        of_clusters.push("status.conditions");
+    }
+    (of_bindings, of_clusters)
 }
 
 async fn look<K>(client: &Client, fields: &[&'static str], found: &mut Found, facts: &mut Facts)
@@ -86,4 +95,22 @@ fn has(entry: &ManagedFieldsEntry, field: &str) -> bool {
         at = at.and_then(|fields| fields.get(format!("f:{part}")));
     }
     at.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_looks_at_the_fields_that_it_writes() {
+        let check = |modes: &[&str], of_bindings: &[&str], of_clusters: &[&str]| {
+            let modes = modes.iter().map(|&mode| mode.to_owned()).collect();
+            let installation = Installation { modes, ..Installation::default() };
+            assert_eq!(owned(&installation), (of_bindings.to_vec(), of_clusters.to_vec()), "{installation:?}");
+        };
+        check(&["report"], &[], &[]);
+        check(&["interpret", "finish"], &["spec.gracefulEvictionTasks"], &[]);
+        check(&["evict"], &["spec.gracefulEvictionTasks"], &["spec.taints"]);
+        check(&["all"], &["spec.gracefulEvictionTasks", "spec.clusters"], &["spec.taints", "status.conditions"]);
+    }
 }

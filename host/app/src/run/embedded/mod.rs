@@ -38,7 +38,7 @@ const KUBERNETES_VERSION: &str = "v1.35.0";
 /// Most members; each is a whole API server.
 const MEMBERS_MAX: u64 = 100;
 /// Namespaces that are there from the start.
-const NAMESPACES: [&str; 4] = ["default", "kube-system", "karmada-system", "karmada-cluster"];
+const NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "karmada-system", "karmada-cluster"];
 /// How long events are kept, as in Kubernetes.
 const EVENT_AGE_MAX: Duration = Duration::from_hours(1);
 /// How often old events are removed.
