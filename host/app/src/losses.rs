@@ -16,8 +16,10 @@ use serde_json::{Value, json};
 
 use crate::engines::EngineArguments;
 use crate::exit;
+use crate::join::finish;
 use crate::run::hub::{Hub, HubArguments};
 use crate::run::settings::Settings;
+use crate::run::trouble::Trouble;
 
 /// Most workloads that are listed one by one.
 const SHOWN_MAX: usize = 50;
@@ -26,7 +28,8 @@ const SHOWN_MAX: usize = 50;
 ///
 /// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in
 /// virtual time, and writes nothing. A workload counts as placed when it is scheduled. Ends with exit code 0 if
-/// everything that leaves finds a place, with 1 if not, and with 2 if the export is bad.
+/// everything that leaves finds a place, with 1 if not or if the control plane cannot be used, and with 2 if the export
+/// or an argument is bad.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Directory of exported objects, as `kubectl get clusters,resourcebindings -A -o json` prints them.
@@ -78,7 +81,10 @@ enum Output {
 
 /// Runs the command: no is something that is left without a place, an error a bad export or argument.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    exit::code(try_run(arguments))
+    match try_run(arguments) {
+        Err(error) if error.is::<Trouble>() => finish(async { Err(error) }),
+        answer => exit::code(answer),
+    }
 }
 
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {

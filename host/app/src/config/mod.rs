@@ -21,11 +21,17 @@ use serde_json::Value;
 
 use self::file::{Field, Place};
 pub(crate) use self::print::{Command as ConfigCommand, run};
+use crate::exit;
 use crate::run;
+use crate::run::misuse::Misuse;
 use crate::run::settings::{LIST, MAP, Settings};
 
 /// Name of the argument that names a file.
 const CONFIG: &str = "config";
+/// Argument by which the commands are known that take those of `bulkhead run`.
+const OF_RUN: &str = "webhook_url";
+/// Argument by which the commands are known that take the settings of the controllers.
+const OF_SETTINGS: &str = "resource-eviction-rate";
 /// From which likeness on, 1 being the same, a name is taken for one that was meant.
 const LIKENESS_MIN: f64 = 0.85;
 
@@ -65,13 +71,17 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     // Leniently, because what one argument requires may stand in the file.
     let lenient = command.clone().ignore_errors(true).try_get_matches_from(line);
     let Some((depth, matches, path)) = lenient.as_ref().ok().and_then(with_file) else {
-        return Ok(Given { matches: command.clone().try_get_matches_from(line)?, places: BTreeMap::new() });
+        let given = Given { matches: command.clone().try_get_matches_from(line)?, places: BTreeMap::new() };
+        check(command, &given)?;
+        return Ok(given);
     };
-    let wrong = |text: String| clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n"));
-    let arguments = at_depth(command, &lenient, depth);
+    // What is tried out on one machine is not configured.
+    let of_file = |argument: &&Arg| argument.get_long().is_some() && argument.get_help_heading() != Some(run::EMBEDDED);
+    let chosen = lenient.as_ref().map_or(command, |lenient| chosen(command, lenient));
+    let arguments: Vec<_> = chosen.get_arguments().filter(of_file).cloned().collect();
     let (mut words, mut places) = (Vec::new(), BTreeMap::new());
-    for field in file::read(&path.0).map_err(wrong)? {
-        let word = word(&field, &arguments).map_err(|why| wrong(format!("{}: {}: {why}", field.place, field.name)))?;
+    for field in file::read(&path.0).map_err(|error| wrong(&error))? {
+        let word = word(&field, &arguments).map_err(|why| wrong(&format!("{}: {}: {why}", field.place, field.name)))?;
         let id = arguments.iter().find(|argument| argument.get_long() == Some(&field.name)).map(Arg::get_id);
         let source = id.and_then(|id| matches.value_source(id.as_str()));
         if source != Some(ValueSource::CommandLine) {
@@ -83,13 +93,33 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     let whole = line[..at].iter().cloned().chain(words).chain(line[at..].iter().cloned());
     let matches = command.clone().try_get_matches_from(whole)?;
     let given = Given { matches, places };
-    // What is wrong with several fields together is told by the name of one of them.
-    if let Err(error) = Settings::from_arg_matches(given.innermost())?.flags() {
-        let text = format!("{error:#}");
-        let place = text.split(':').next().and_then(|name| given.places.get(name));
-        return Err(wrong(place.map_or(text.clone(), |place| format!("{place}: {text}"))));
-    }
+    check(command, &given)?;
     Ok(given)
+}
+
+fn wrong(text: &str) -> clap::Error {
+    clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n"))
+}
+
+/// Looks whether arguments go together that are right each by itself.
+fn check(command: &Command, given: &Given) -> Result<(), clap::Error> {
+    let (chosen, matches) = (chosen(command, &given.matches), given.innermost());
+    let has = |id: &str| chosen.get_arguments().any(|argument| argument.get_id() == id);
+    let checked = if has(OF_RUN) {
+        run::Arguments::from_arg_matches(matches)?.check().map(drop)
+    } else if has(OF_SETTINGS) {
+        Settings::from_arg_matches(matches)?.flags().map(drop)
+    } else {
+        Ok(())
+    };
+    checked.map_err(|error| {
+        let place = error.downcast_ref::<Misuse>().map(|misuse| given.places.get(&misuse.argument));
+        wrong(&match place {
+            Some(Some(place)) => format!("{place}: {error}"),
+            Some(None) => format!("--{error}"),
+            None => exit::told(&error),
+        })
+    })
 }
 
 fn innermost(matches: &ArgMatches) -> (usize, &ArgMatches) {
@@ -109,18 +139,12 @@ fn with_file(matches: &ArgMatches) -> Option<(usize, &ArgMatches, &ConfigFile)> 
     Some((depth, inner, file))
 }
 
-/// The arguments that the chosen command has.
-fn at_depth(command: &Command, matches: &Result<ArgMatches, clap::Error>, depth: usize) -> Vec<Arg> {
-    let mut chosen = command;
-    let mut level = matches.as_ref().ok();
-    for _ in 0..depth {
-        let Some((name, inner)) = level.and_then(ArgMatches::subcommand) else { break };
-        let Some(found) = chosen.find_subcommand(name) else { break };
-        (chosen, level) = (found, Some(inner));
+/// The command that was chosen, however deep.
+fn chosen<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
+    match matches.subcommand() {
+        Some((name, inner)) => command.find_subcommand(name).map_or(command, |found| chosen(found, inner)),
+        None => command,
     }
-    // What is tried out on one machine is not configured.
-    let of_file = |argument: &&Arg| argument.get_long().is_some() && argument.get_help_heading() != Some(run::EMBEDDED);
-    chosen.get_arguments().filter(of_file).cloned().collect()
 }
 
 /// A field as a word of a command line.
@@ -231,7 +255,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = "mode: [finish, interpret]\nleader-elect: false\nresource-eviction-rate: 2.5\n\
             feature-gates: {Failover: true, WorkloadAffinity: false}\ncontrollers: \"-scheduler\"\n";
-        let given = given(folder.path(), text, &["--resource-eviction-rate=4", "--journal-age-max=3h", "--journal=j"]);
+        let given = given(
+            folder.path(),
+            text,
+            &[
+                "--resource-eviction-rate=4",
+                "--journal-age-max=3h",
+                "--journal=j",
+                "--webhook-bind-address=127.0.0.1:0",
+            ],
+        );
         let given = given.unwrap();
         assert_eq!(raw(&given, "mode"), ["finish", "interpret"]);
         assert_eq!(raw(&given, "leader_elect"), ["false"]);
@@ -294,5 +327,51 @@ mod tests {
         check("kubeconfig:\n", "3: kubeconfig: there is no value");
         check("controllers: [\"a,b\"]\n", "3: controllers: \"a,b\": an item must not have a comma");
         check("config: other.yaml\n", "3: config: there is no such field");
+    }
+
+    #[test]
+    fn fields_that_do_not_go_together_are_told_with_line_or_flag() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |text: &str, more: &[&str]| given(folder.path(), text, more).map(drop).unwrap_err();
+        let check = |text: &str, expected: &str| {
+            let error = told(text, &[]);
+            assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
+        };
+        check("\ncontrollers: [-taintManagr]\n", "4: controllers: there is no controller taintManagr; there are ");
+        check("mode: report,all\n", "3: mode: report,all: a process that only reports writes nothing");
+        check("mode: interpret\n", "3: mode: interpret answers Karmada over HTTPS and needs webhook-bind-address");
+        check("mode: report\nwebhook-bind-address: \":8443\"\n", "4: webhook-bind-address: leave it out");
+        check(
+            "webhook-bind-address: \":8443\"\nwebhook-url: bulkhead:8443\n",
+            "4: webhook-url: bulkhead:8443 must begin",
+        );
+        check("leader-elect-lease-duration: 5s\n", "3: leader-elect-lease-duration: must be longer than");
+        let error = told("mode: finish\n", &["--resource-eviction-rate=-1"]);
+        assert!(error.starts_with("error: --resource-eviction-rate: must be 0 (stop)"), "{error}");
+        let error = told("mode: finish\n", &["--leader-elect-renew-deadline=1s"]);
+        assert!(
+            error.contains("--leader-elect-renew-deadline: must be longer than leader-elect-retry-period"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn arguments_that_do_not_go_together_are_told_without_a_file_too() {
+        let told = |words: &[&str]| {
+            let words: Vec<_> = ["bulkhead"].iter().chain(words).map(OsString::from).collect();
+            parse(&crate::Arguments::command(), &words)
+                .map(drop)
+                .map_err(|error| (error.exit_code(), error.to_string()))
+        };
+        for command in [&["run"][..], &["config", "print"], &["doctor"]] {
+            let (code, text) = told(&[command, &["--controllers=taintManagr"]].concat()).unwrap_err();
+            assert!(code == 2 && text.contains("--controllers: there is no controller taintManagr"), "{text}");
+        }
+        for command in [&["run"][..], &["agent", "--cluster-name=m1"], &["what-if", "--down=m1"]] {
+            let (code, text) = told(&[command, &["--resource-eviction-rate=-1"]].concat()).unwrap_err();
+            assert!(code == 2 && text.contains("--resource-eviction-rate: must be 0"), "{text}");
+        }
+        assert_eq!(told(&["run", "--health-probe-bind-address", ":10357"]), Ok(()));
+        assert_eq!(told(&["crds"]), Ok(()));
     }
 }

@@ -49,6 +49,8 @@ struct Effective {
     name: String,
     value: Value,
     origin: Origin,
+    /// What it comes to, where that is not in the value.
+    note: Option<String>,
 }
 
 /// Where a value comes from.
@@ -65,8 +67,7 @@ pub(crate) fn run(command: &Command, given: &Given) -> ExitCode {
 }
 
 fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
-    arguments.run.check()?;
-    let effective = effective(given)?;
+    let effective = noted(effective(given)?, arguments)?;
     let text = match arguments.output {
         Output::Yaml => yaml(&effective)?,
         Output::Json => format!("{:#}\n", data(&effective)),
@@ -74,6 +75,21 @@ fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
     // A reader that went away is no failure of ours.
     let _ = write!(anstream::stdout(), "{text}");
     Ok(())
+}
+
+/// What the values come to that say it by name or by default only.
+fn noted(mut effective: Vec<Effective>, arguments: &PrintArguments) -> anyhow::Result<Vec<Effective>> {
+    let checked = arguments.run.check()?;
+    for one in &mut effective {
+        one.note = match one.name.as_str() {
+            "kubeconfig" if one.value.is_null() => {
+                std::env::var("KUBECONFIG").ok().map(|paths| format!("$KUBECONFIG is {paths}"))
+            }
+            "controllers" => Some(format!("in this mode: {}", run::named(&checked.wanted))),
+            _ => None,
+        };
+    }
+    Ok(effective)
 }
 
 fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
@@ -93,7 +109,7 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
             (None, Some(ValueSource::CommandLine)) => Origin::Flag,
             (None, _) => Origin::Default,
         };
-        found.push(Effective { name, value, origin });
+        found.push(Effective { name, value, origin, note: None });
     }
     Ok(found)
 }
@@ -126,7 +142,7 @@ impl std::fmt::Display for Origin {
 
 fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
     let mut text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\n");
-    for Effective { name, value, origin } in effective {
+    for Effective { name, value, origin, note } in effective {
         let line = match value {
             Value::Null => format!("# {name}: unset"),
             // A list or a map in one line is the same in JSON.
@@ -137,12 +153,15 @@ fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
         let is_comment = matches!(origin, Origin::Default) && !value.is_null();
         let line = if is_comment { format!("# {line}") } else { line };
         writeln!(text, "{line:<ORIGIN_COLUMN$} # {origin}")?;
+        if let Some(note) = note {
+            writeln!(text, "#   {note}")?;
+        }
     }
     Ok(text)
 }
 
 fn data(effective: &[Effective]) -> Value {
-    let one = |Effective { name, value, origin }: &Effective| {
+    let one = |Effective { name, value, origin, .. }: &Effective| {
         let from = match origin {
             Origin::Default => json!({"kind": "default"}),
             Origin::File(place) => json!({"kind": "file", "file": place.file, "line": place.line}),
@@ -173,7 +192,12 @@ mod tests {
     fn what_is_printed_is_a_file_that_means_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bulkhead.yaml");
-        let first = printed(&["--mode=evict,interpret", "--feature-gates=Failover=true", "--leader-elect=false"]);
+        let first = printed(&[
+            "--mode=evict,interpret",
+            "--webhook-bind-address=:8443",
+            "--feature-gates=Failover=true",
+            "--leader-elect=false",
+        ]);
         assert!(first.contains("mode: [\"evict\",\"interpret\"]") && first.contains("# journal: unset"), "{first}");
         fs::write(&file, &first).unwrap();
         let again = printed(&["--config", &file.display().to_string(), "--kube-api-qps=41"]);

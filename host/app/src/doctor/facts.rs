@@ -6,6 +6,9 @@ use bulkhead_core::model::{Cluster, ClusterTaintPolicySpec, EvictionPauseSpec};
 use bulkhead_core::time::Time;
 use serde::{Deserialize, Serialize};
 
+/// Address of a control plane that no kubeconfig names.
+pub(super) const NO_ADDRESS: &str = "kubeconfig";
+
 /// Everything that checks look at.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

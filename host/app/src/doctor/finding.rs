@@ -34,7 +34,7 @@ pub(super) struct Finding {
 pub(super) struct Section {
     /// Name of the check.
     pub(super) check: &'static str,
-    /// Whether there was nothing to look at it with.
+    /// Whether there was nothing to look at, or nothing to look at it with.
     #[serde(skip)]
     pub(super) skipped: bool,
     /// What was looked at, in a few words.

@@ -37,7 +37,8 @@ pub(super) fn text(about: &str, sections: &[Section]) -> String {
     let mut text = format!("{about}\n\n");
     let width = sections.iter().map(|section| section.check.len()).max().unwrap_or_default();
     for section in sections {
-        let (sign, style) = if section.skipped { ("-", Style::new()) } else { sign(section.worst()) };
+        let (sign, style) =
+            if section.skipped && section.findings.is_empty() { ("-", Style::new()) } else { sign(section.worst()) };
         let _ = writeln!(text, "{style}{sign}{style:#} {:<width$}  {}", section.check, section.summary);
         let mut findings: Vec<_> = section.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity);

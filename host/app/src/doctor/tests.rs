@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bulkhead_api::REGISTERED;
 
-use super::facts::{Facts, Served};
+use super::facts::{Facts, NO_ADDRESS, Permission, Served};
 use super::finding::{Section, Severity};
 use super::{about, checks, report};
 
@@ -109,4 +109,37 @@ fn failover_that_can_never_act_is_told_which_switch_is_off() {
 fn a_control_plane_that_does_not_answer_is_the_only_error() {
     let sections = check("out-of-reach");
     assert_eq!(errors(&sections), ["https://karmada:5443/"]);
+}
+
+/// A control plane that serves no access reviews says so once.
+#[test]
+fn verbs_of_which_nobody_says_whether_they_are_allowed_are_one_warning() {
+    let verb = |number: usize| Permission {
+        verb: "get".to_owned(),
+        resource: format!("r{number}"),
+        namespace: String::new(),
+        object: None,
+        why: Vec::new(),
+        allowed: None,
+    };
+    let said = |verbs: usize| {
+        let mut facts = read("sound");
+        facts.permissions = (0..verbs).map(verb).collect();
+        let sections = checks::all(&facts);
+        let section = sections.into_iter().find(|section| section.check == checks::PERMISSIONS).unwrap();
+        assert!(section.findings.iter().all(|finding| finding.severity == Severity::Warning), "{section:#?}");
+        section.findings.into_iter().map(|finding| finding.place).collect::<Vec<_>>()
+    };
+    assert_eq!(said(61), ["61 verbs"]);
+    assert_eq!(said(2), ["get r0", "get r1"]);
+}
+
+/// Whoever has no kubeconfig is not told of a control plane that does not answer.
+#[test]
+fn a_kubeconfig_that_cannot_be_read_is_what_the_rest_waits_for() {
+    let mut facts = read("out-of-reach");
+    NO_ADDRESS.clone_into(&mut facts.control_plane.address);
+    let sections = checks::all(&facts);
+    let kinds = sections.iter().find(|section| section.check == checks::KINDS).unwrap();
+    assert_eq!(kinds.summary, "not looked at: there is no kubeconfig that can be used");
 }

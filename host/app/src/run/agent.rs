@@ -44,7 +44,7 @@ pub(crate) struct AgentArguments {
     plugin_directory: Option<PathBuf>,
 
     /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
     health_probe_bind_address: SocketAddr,
 
     #[command(flatten)]

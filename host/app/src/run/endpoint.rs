@@ -17,6 +17,16 @@ use tokio::net::TcpListener;
 
 use super::metrics;
 
+/// Reads an address to listen on; without a host it is that of every interface.
+///
+/// # Errors
+///
+/// What is no address.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let whole = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    whole.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:10357 or :10357".to_owned())
+}
+
 /// What the endpoint tells of.
 #[derive(Clone, Default)]
 pub(super) struct State(Arc<Inner>);
@@ -165,4 +175,21 @@ fn answer(request: &Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(type_));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_host_is_that_of_every_interface() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(address(text).ok().map(|address| address.to_string()).as_deref(), expected, "{text:?}");
+        };
+        check(":10357", Some("0.0.0.0:10357"));
+        check("127.0.0.1:0", Some("127.0.0.1:0"));
+        check("[::1]:8080", Some("[::1]:8080"));
+        check("10357", None);
+        check("localhost:10357", None);
+    }
 }

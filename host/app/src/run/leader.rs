@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controllers::{WritePermit, causes};
 use clap::Args;
@@ -15,6 +14,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
+use super::misuse::Misuse;
 use super::mode::Modes;
 
 #[derive(Args)]
@@ -71,14 +71,23 @@ impl ElectionArguments {
     /// # Errors
     ///
     /// The name of an argument that does not go with the others, and what would.
-    pub(super) fn check(&self, modes: &Modes) -> anyhow::Result<Election> {
+    pub(super) fn check(&self, modes: &Modes) -> Result<Election, Misuse> {
         let (lease, renew, retry) =
             (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
-        if lease <= renew || renew <= retry || retry.is_zero() {
-            bail!(
-                "--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than \
-                 --leader-elect-retry-period"
+        if lease <= renew {
+            let why = format!(
+                "must be longer than leader-elect-renew-deadline, which is {}",
+                self.leader_elect_renew_deadline
             );
+            return Err(Misuse::new("leader-elect-lease-duration", why));
+        }
+        if renew <= retry {
+            let why =
+                format!("must be longer than leader-elect-retry-period, which is {}", self.leader_elect_retry_period);
+            return Err(Misuse::new("leader-elect-renew-deadline", why));
+        }
+        if retry.is_zero() {
+            return Err(Misuse::new("leader-elect-retry-period", "must be greater than 0"));
         }
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "bulkhead".to_owned());
         Ok(Election {

@@ -8,6 +8,7 @@ pub(crate) mod hub;
 mod journal;
 pub(crate) mod leader;
 mod metrics;
+pub(crate) mod misuse;
 pub(crate) mod mode;
 mod news;
 mod reload;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
@@ -33,6 +34,7 @@ pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
 use self::leader::{Candidate, Election, ElectionArguments};
+use self::misuse::Misuse;
 use self::mode::Modes;
 use self::settings::Settings;
 use self::webhook::{Answers, Endpoint, Source};
@@ -77,11 +79,11 @@ pub(crate) struct Arguments {
     plugin_directory: Option<PathBuf>,
 
     /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
     health_probe_bind_address: SocketAddr,
 
     /// Where the API server's reviews are answered over TLS; nothing is registered without it.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::address)]
     webhook_bind_address: Option<SocketAddr>,
 
     /// Address under which the API server reaches the reviews; the default is the one they are served at.
@@ -230,6 +232,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
                 state.tell(|told| told.leads = Some(true));
             }
             say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
+            if wanted.is_empty() && modes.has_controllers() {
+                say(
+                    "no controller runs; start the list of --controllers with * to have all but those that it takes out",
+                );
+            }
             running.run(&wanted);
             let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
             let registered = async {
@@ -283,7 +290,7 @@ fn stopping(stopped: &Result<(), String>) -> String {
 }
 
 /// Names for the log.
-fn named(controllers: &[&str]) -> String {
+pub(crate) fn named(controllers: &[&str]) -> String {
     if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") }
 }
 
@@ -321,21 +328,10 @@ async fn webhook(
     hub: &hub::Hub,
     federation: &Federation,
 ) -> anyhow::Result<Option<(Endpoint, String)>> {
-    let Some(address) = arguments.webhook_bind_address else {
-        if modes.has(Mode::Interpret) {
-            bail!("--mode interpret answers Karmada over HTTPS and needs --webhook-bind-address");
-        }
-        return Ok(None);
-    };
-    if modes.only_reports() {
-        bail!("--mode report registers nothing: leave --webhook-bind-address out");
-    }
+    let Some(address) = arguments.webhook_bind_address else { return Ok(None) };
     let host = match &arguments.webhook_url {
         None => address.ip().to_string(),
-        Some(url) => {
-            let parsed: http::Uri = url.parse().with_context(|| format!("--webhook-url {url}"))?;
-            parsed.host().with_context(|| format!("--webhook-url {url} has no host"))?.to_owned()
-        }
+        Some(url) => host_of(url)?,
     };
     let namespace = &arguments.election.leader_elect_resource_namespace;
     let source = match &arguments.webhook_cert_dir {
@@ -353,6 +349,13 @@ async fn webhook(
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
     say(&format!("webhooks answered at {url}"));
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
+}
+
+/// The host in the URL of the webhook.
+fn host_of(url: &str) -> Result<String, Misuse> {
+    let parsed = url.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
+    let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
+    host.ok_or_else(|| Misuse::new("webhook-url", format!("{url} must begin with https:// and a host")))
 }
 
 /// Where the certificate of the webhook is kept.
@@ -381,11 +384,29 @@ pub(crate) struct Checked {
 
 impl Arguments {
     /// Looks whether the arguments go together.
+    ///
+    /// # Errors
+    ///
+    /// A [`Misuse`] of one of them.
     pub(crate) fn check(&self) -> anyhow::Result<Checked> {
         let flags = self.settings.flags()?;
         let modes = Modes::new(&self.mode)?;
         let wanted = modes.controllers(&self.controllers)?;
         let election = self.election.check(&modes)?;
+        match self.webhook_bind_address {
+            None if modes.has(Mode::Interpret) => {
+                let why = "interpret answers Karmada over HTTPS and needs webhook-bind-address";
+                return Err(Misuse::new("mode", why).into());
+            }
+            Some(_) if modes.only_reports() => {
+                let why = "leave it out: mode report registers nothing";
+                return Err(Misuse::new("webhook-bind-address", why).into());
+            }
+            _ => {}
+        }
+        if let Some(url) = &self.webhook_url {
+            host_of(url)?;
+        }
         // Whoever writes nothing has nothing to be elected for, and an embedded control plane has only one user.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
         Ok(Checked { flags, modes, wanted, election, elects })

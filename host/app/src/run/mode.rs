@@ -1,8 +1,9 @@
 //! What a process owns beside Karmada.
 
-use anyhow::bail;
 use bulkhead_controllers::controller_names;
 use bulkhead_controllers::permissions::Mode;
+
+use super::misuse::Misuse;
 
 /// Reads the name of a mode.
 ///
@@ -22,11 +23,12 @@ impl Modes {
     /// # Errors
     ///
     /// When modes contradict each other.
-    pub(super) fn new(modes: &[Mode]) -> anyhow::Result<Self> {
+    pub(super) fn new(modes: &[Mode]) -> Result<Self, Misuse> {
         if modes.contains(&Mode::Report)
             && let Some(other) = modes.iter().find(|mode| **mode != Mode::Report)
         {
-            bail!("--mode report,{}: a process that only reports writes nothing; leave one of them out", other.name());
+            let why = "a process that only reports writes nothing; leave one of them out";
+            return Err(Misuse::new("mode", format!("report,{}: {why}", other.name())));
         }
         let mut sorted = modes.to_vec();
         sorted.sort_unstable();
@@ -54,6 +56,11 @@ impl Modes {
         self.has(Mode::Report)
     }
 
+    /// Whether any controller belongs to one of them.
+    pub(super) fn has_controllers(&self) -> bool {
+        controller_names().any(|name| self.runs(name))
+    }
+
     /// Whether a controller belongs to one of them. To report is to decide like `evict`.
     fn runs(&self, controller: &str) -> bool {
         let deciding = |mode: &Mode| if *mode == Mode::Report { Mode::Evict } else { *mode };
@@ -66,15 +73,17 @@ impl Modes {
     /// # Errors
     ///
     /// The name of a controller that does not exist, or that is named and belongs to none of the modes.
-    pub(super) fn controllers(&self, list: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    pub(super) fn controllers(&self, list: &[String]) -> Result<Vec<&'static str>, Misuse> {
         for entry in list {
             let name = entry.strip_prefix('-').unwrap_or(entry);
             if name != "*" && !controller_names().any(|known| known == name) {
                 let known: Vec<_> = controller_names().collect();
-                bail!("--controllers: there is no controller {name}; there are {}", known.join(", "));
+                let why = format!("there is no controller {name}; there are {}", known.join(", "));
+                return Err(Misuse::new("controllers", why));
             }
             if name != "*" && entry == name && !self.runs(name) {
-                bail!("--controllers: {name} does not run in this --mode; it does in mode all");
+                let why = format!("{name} does not run in this --mode; it does in mode all");
+                return Err(Misuse::new("controllers", why));
             }
         }
         let decides = |name: &str| {
@@ -92,7 +101,7 @@ impl Modes {
 mod tests {
     use super::*;
 
-    fn chosen(modes: &[Mode], list: &[&str]) -> anyhow::Result<Vec<&'static str>> {
+    fn chosen(modes: &[Mode], list: &[&str]) -> Result<Vec<&'static str>, Misuse> {
         Modes::new(modes)?.controllers(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
     }
 

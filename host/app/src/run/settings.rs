@@ -6,6 +6,8 @@ use clap::builder::{StyledStr, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::{Map, Value};
 
+use super::misuse::Misuse;
+
 /// Settings that were given on the command line, as data in the shape of [`Flags`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings(Map<String, Value>);
@@ -18,7 +20,7 @@ impl Settings {
     /// The name of a setting that is out of range, and what would be right.
     pub(crate) fn flags(&self) -> anyhow::Result<Flags> {
         let flags: Flags = serde_json::from_value(Value::Object(self.0.clone()))?;
-        flags.validate().map_err(anyhow::Error::msg)?;
+        flags.validate().map_err(Misuse::of_text)?;
         Ok(flags)
     }
 }

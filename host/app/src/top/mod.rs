@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
+            let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
             ExitCode::FAILURE
         }
     }
@@ -77,7 +77,7 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
             // Somebody who watches an outage wants to go on watching.
             (Err(error), Output::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
             (Err(error), _) if !arguments.once => {
-                let _ = writeln!(anstream::stderr(), "error: {error:#}");
+                let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
                 String::new()
             }
             (Err(error), _) => return Err(error),

@@ -50,6 +50,44 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
     let path = file("together.yaml", &format!("{HEAD}mode: [report, evict]\n"));
     let (code, _, complaint) = bulkhead(&["config", "print", "--config", &path]);
     assert!(code == Some(2) && complaint.contains("report,evict"), "{complaint}");
+    for command in [&["run"][..], &["config", "print"], &["doctor"]] {
+        let words: Vec<_> = command.iter().copied().chain(["--config", &path]).collect();
+        let (code, told, complaint) = bulkhead(&words);
+        assert_eq!((code, told.as_str()), (Some(2), ""), "{command:?}: {complaint}");
+        assert!(complaint.contains("together.yaml:3: mode: report,evict: "), "{complaint}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_told_once() {
+    let commands = [
+        &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..],
+        &["unjoin", "m1", "--kubeconfig=/nowhere/a"],
+        &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"],
+    ];
+    for command in commands {
+        let (code, _, complaint) = bulkhead(command);
+        assert_eq!((code, complaint.matches("os error 2").count()), (Some(1), 1), "{command:?}: {complaint}");
+        assert!(complaint.contains("reading the kubeconfig /nowhere/a"), "{command:?}: {complaint}");
+    }
+    let (code, told, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);
+    assert_eq!((code, told.matches("os error 2").count()), (Some(1), 1), "{told}");
+    assert!(told.contains("not looked at: there is no kubeconfig that can be used"), "{told}");
+}
+
+#[test]
+fn what_the_values_come_to_is_printed_beside_them() {
+    let words = ["config", "print", "--mode=finish"];
+    let Output { stdout, .. } = super::bulkhead().args(words).env("KUBECONFIG", "/a/b").output().unwrap();
+    let told = String::from_utf8(stdout).unwrap();
+    assert!(told.contains("#   $KUBECONFIG is /a/b\n"), "{told}");
+    assert!(told.contains("#   in this mode: gracefulEviction\n"), "{told}");
+}
+
+#[test]
+fn a_member_whose_name_cannot_be_one_is_refused_before_anything_is_asked() {
+    let (code, _, complaint) = bulkhead(&["join", "M_1", "--member-kubeconfig=/nowhere/a"]);
+    assert!(code == Some(2) && complaint.contains("lower-case letters, digits and hyphens"), "{complaint}");
 }
 
 #[test]
@@ -67,4 +105,6 @@ fn a_control_plane_that_is_not_there_is_an_error_of_the_installation() {
         "{told}"
     );
     assert!(!told.contains('\u{1b}'), "{told}");
+    let (code, _, complaint) = bulkhead(&["what-if", "--down=m1", "--kubeconfig", &kubeconfig]);
+    assert!(code == Some(1) && complaint.contains("http://127.0.0.1:1/ does not answer"), "{complaint}");
 }

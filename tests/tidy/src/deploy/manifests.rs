@@ -16,6 +16,7 @@ const ARGUMENTS: &[&str] = &[
     "host/app/src/run/agent.rs",
     "host/app/src/run/hub.rs",
     "host/app/src/run/journal.rs",
+    "host/app/src/run/leader.rs",
     "host/app/src/engines.rs",
 ];
 

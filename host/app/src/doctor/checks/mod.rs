@@ -8,7 +8,7 @@ mod owners;
 mod permissions;
 mod upkeep;
 
-use super::facts::Facts;
+use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
 
 type Check = fn(&Facts, &mut Section);
@@ -48,7 +48,12 @@ pub(super) fn all(facts: &Facts) -> Vec<Section> {
             check(facts, &mut section);
         } else {
             section.skipped = true;
-            "not looked at: the control plane does not answer".clone_into(&mut section.summary);
+            let why = if facts.control_plane.address == NO_ADDRESS {
+                "there is no kubeconfig that can be used"
+            } else {
+                "the control plane does not answer"
+            };
+            section.summary = format!("not looked at: {why}");
         }
         for unread in facts.unread.iter().filter(|unread| unread.check == *name) {
             section.note(&unread.what, format!("could not be looked at: {}", unread.why), "");

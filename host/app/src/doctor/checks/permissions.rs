@@ -3,6 +3,9 @@
 use crate::doctor::facts::{Facts, Permission};
 use crate::doctor::finding::{Section, count};
 
+/// How many verbs are told one by one of which nobody says whether they are allowed.
+const UNSAID_MAX: usize = 3;
+
 pub(super) fn check(facts: &Facts, section: &mut Section) {
     let all = &facts.permissions;
     let allowed = all.iter().filter(|permission| permission.allowed == Some(true)).count();
@@ -10,7 +13,19 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     section.summary = format!("{allowed} of {} that mode {modes} needs", count(all.len(), "verb"));
     let apply = |mode: &String| format!("kubectl apply -k host/deploy/chart/rbac/{mode}");
     let remedy = facts.installation.modes.iter().map(apply).collect::<Vec<_>>().join(" && ");
-    for permission in all.iter().filter(|permission| permission.allowed != Some(true)) {
+    let unsaid: Vec<_> = all.iter().filter(|permission| permission.allowed.is_none()).collect();
+    if unsaid.len() > UNSAID_MAX {
+        let named: Vec<_> = unsaid.iter().take(UNSAID_MAX).map(|one| format!("{} {}", one.verb, target(one))).collect();
+        let more = unsaid.len() - UNSAID_MAX;
+        let what =
+            format!("the control plane does not say whether they are allowed: {} and {more} more", named.join(", "));
+        section.warning(count(unsaid.len(), "verb"), what, "");
+    }
+    let is_told = |permission: &&Permission| match permission.allowed {
+        Some(allowed) => !allowed,
+        None => unsaid.len() <= UNSAID_MAX,
+    };
+    for permission in all.iter().filter(is_told) {
         let place = format!("{} {}", permission.verb, target(permission));
         let why = permission.why.join("; ");
         match permission.allowed {

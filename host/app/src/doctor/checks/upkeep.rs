@@ -14,7 +14,10 @@ pub(super) fn certificates(facts: &Facts, section: &mut Section) {
         .filter_map(|certificate| Some((certificate.ends?, certificate)))
         .min_by_key(|(ends, _)| *ends);
     section.summary = match first {
-        None => count(facts.certificates.len(), "certificate"),
+        None => {
+            section.skipped = facts.certificates.is_empty();
+            count(facts.certificates.len(), "certificate")
+        }
         Some((ends, one)) => format!(
             "{}; the first to end is that of {}, on {}",
             count(facts.certificates.len(), "certificate"),
@@ -48,6 +51,7 @@ fn day(time: bulkhead_core::time::Time) -> String {
 pub(super) fn plugins(facts: &Facts, section: &mut Section) {
     let active = facts.plugins.iter().filter(|plugin| plugin.refused.is_none()).count();
     section.summary = format!("{active} of {} load", count(facts.plugins.len(), "plugin"));
+    section.skipped = facts.plugins.is_empty();
     if let Some(error) = &facts.plugin_error {
         section.error("--plugin-directory", error, "without the list `bulkhead run` does not start");
     }

@@ -247,6 +247,8 @@ async fn permissions(
 fn trouble_of(error: &anyhow::Error) -> Trouble {
     match error.downcast_ref::<run::trouble::Trouble>() {
         Some(trouble) => Trouble { what: trouble.what.clone(), remedy: trouble.remedy.clone() },
-        None => Trouble { what: format!("{error:#}"), remedy: "mend the kubeconfig, or name another one".to_owned() },
+        None => {
+            Trouble { what: crate::exit::told(error), remedy: "mend the kubeconfig, or name another one".to_owned() }
+        }
     }
 }

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::client::Body;
 
 use super::trouble_of;
-use crate::doctor::facts::{Server, Trouble};
+use crate::doctor::facts::{NO_ADDRESS, Server, Trouble};
 use crate::run;
 use crate::run::hub::HubArguments;
 
@@ -54,7 +54,7 @@ async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
 /// The control plane of arguments with which nobody could connect.
 pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error) -> Server {
     let address =
-        arguments.config().await.map_or_else(|_| "kubeconfig".to_owned(), |config| config.cluster_url.to_string());
+        arguments.config().await.map_or_else(|_| NO_ADDRESS.to_owned(), |config| config.cluster_url.to_string());
     Server { address, trouble: Some(trouble_of(error)), ..Server::default() }
 }
 
