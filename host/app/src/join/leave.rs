@@ -202,7 +202,7 @@ impl<'a> Removed<'a> {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_controlplane::{ApiServer, Clock, Options, kinds};
+    use bulkhead_controlplane::{ApiServer, Clock, Fidelity, Options, kinds};
     use bulkhead_core::time::Time;
     use kube::api::{Patch, PatchParams};
     use serde_json::json;
@@ -220,7 +220,7 @@ mod tests {
             cluster.plural,
         );
         let kinds = kinds::kubernetes().into_iter().chain([cluster.with_status()]).collect();
-        ApiServer::new(Options { kinds, ..Options::new(name, 1, clock) })
+        ApiServer::new(Options { kinds, fidelity: Fidelity::People, ..Options::new(name, 1, clock) })
     }
 
     async fn names<K>(client: &Client) -> Vec<String>

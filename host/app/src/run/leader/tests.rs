@@ -10,7 +10,8 @@ const RENEW: Duration = Duration::from_secs(10);
 
 fn hub() -> ApiServer {
     let clock = Clock::new(Time::from_millis(0).timestamp());
-    ApiServer::new(Options { kinds: kinds::kubernetes(), ..Options::new("hub", 1, clock) })
+    let kinds = kinds::kubernetes();
+    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) })
 }
 
 fn candidate(hub: &ApiServer, identity: &str) -> Candidate {
@@ -28,7 +29,7 @@ fn candidate(hub: &ApiServer, identity: &str) -> Candidate {
 
 async fn elected(hub: &ApiServer, identity: &str) -> Candidate {
     let mut candidate = candidate(hub, identity);
-    candidate.acquire(|_| {}).await;
+    candidate.acquire(|why| panic!("{why}")).await;
     candidate
 }
 
