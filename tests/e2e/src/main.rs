@@ -20,7 +20,6 @@ mod storm;
 #[path = "../../kubectl/transcript.rs"]
 mod transcript;
 mod wait;
-mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::{faults, kubectl, modes, sidecar, soundness, wait, webhook};
+use crate::{faults, kubectl, modes, sidecar, soundness, wait};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -36,7 +36,6 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("doctor finds what an installation lacks", |site| Box::pin(soundness::doctor(site))),
         ("a mode with a verb less says which", |site| Box::pin(soundness::roles(site))),
         ("interpret answers what Karmada asks", |site| Box::pin(modes::interpret(site))),
-        ("the webhook answers each operation", |site| Box::pin(webhook::operations(site))),
     ]
 }
 
