@@ -88,6 +88,10 @@ impl WritePermit {
         Self::new(Until::Watching)
     }
 
+    fn is_unlimited(&self) -> bool {
+        matches!(*self.until.lock().unwrap_or_else(PoisonError::into_inner), Until::Ever)
+    }
+
     fn new(until: Until) -> Self {
         Self { until: Arc::new(Mutex::new(until)), backlog: Backlog::default(), under_way: UnderWay::default() }
     }
@@ -183,8 +187,8 @@ impl Answers {
 }
 
 /// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted. Of many
-/// writes the weightiest go first, and an API server that asks for a pause gets it. Nothing is sent twice: whoever
-/// decided on it has to look again.
+/// writes the weightiest go first, and an API server that asks for a pause gets it. Nothing is sent twice where a permit
+/// can end: whoever decided on it has to look again. What a person asked for is sent again when an API server says so.
 ///
 /// # Errors
 ///
@@ -192,7 +196,7 @@ impl Answers {
 pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT_TIME_MAX);
     // It would send writes again that were decided long before, without a look at the permit.
-    config.default_retry = false;
+    config.default_retry = permit.is_unlimited();
     let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     let stack = ClientBuilder::try_from(config)?;
