@@ -122,13 +122,16 @@ impl Failures {
             let key = (controller, text);
             forgotten.remove(&key);
             let (controller, text) = (&key.0, &key.1);
-            let (said, times) = match self.0.get(&key) {
+            let (said, times) = match self.0.get_mut(&key) {
                 None => (class != ErrorClass::NotYet, None),
                 Some(told) if count == told.count => continue,
                 Some(Told { said: true, at, .. }) if now - *at < AGAIN => continue,
                 Some(Told { said: true, count: before, .. }) => (true, Some(count.saturating_sub(*before))),
-                Some(Told { said: false, at, .. }) if now - *at < PATIENCE => continue,
-                Some(Told { said: false, .. }) => (true, None),
+                Some(told) if now - told.at < PATIENCE => {
+                    told.count = count;
+                    continue;
+                }
+                Some(_) => (true, None),
             };
             match times {
                 Some(times) => lines.push(format!(
