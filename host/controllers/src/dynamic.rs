@@ -31,7 +31,7 @@ impl Tasks {
 }
 
 /// An object of any kind as informers keep it. Its metadata is at hand; the rest is text until somebody wants to know,
-/// because a tree of it takes about ten times as much memory, and most objects are never looked at twice.
+/// because a tree of it takes several times as much memory, and most objects are never looked at twice.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptObject {
     pub(crate) metadata: ObjectMeta,
