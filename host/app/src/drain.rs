@@ -172,7 +172,7 @@ impl Drains {
             let patched = self.drains.patch(cluster, &PatchParams::default(), &patch).await;
             return patched.with_context(|| format!("changing the rate of ClusterDrain {cluster}"));
         }
-        self.check_cluster(cluster).await?;
+        crate::join::check_member(&self.clusters, cluster).await?;
         let spec = ClusterDrainSpec {
             cluster_name: cluster.to_owned(),
             evictions_per_second: rate.and_then(DrainRate::per_second),
@@ -181,16 +181,6 @@ impl Drains {
         created.with_context(|| {
             format!("making ClusterDrain {cluster}; `bulkhead crds` prints the definition of its kind")
         })
-    }
-
-    async fn check_cluster(&self, cluster: &str) -> anyhow::Result<()> {
-        let clusters = self.clusters.list(&ListParams::default()).await.context("reading the member clusters")?;
-        let names: Vec<_> = clusters.items.iter().map(ResourceExt::name_any).collect();
-        if names.iter().any(|name| name == cluster) {
-            return Ok(());
-        }
-        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        bail!("there is no member cluster {cluster}; there are: {known}")
     }
 
     /// Waits until nothing is left on a cluster, and says whenever something changes.

@@ -84,7 +84,7 @@ impl Reconcile for BindingController {
         let works = context.stores.works.by_index(&id);
         if binding.meta().deletion_timestamp.is_some() {
             // One that was just made may not be known yet, and nothing would ever delete it.
-            let works = self.works(&id).await?;
+            let works = self.works::<B>(&id).await?;
             self.withdraw(&*binding, &works, "the binding is being deleted").await?;
             return self.release(&*binding).await;
         }
@@ -141,15 +141,11 @@ impl BindingController {
     }
 
     /// The Works of a binding, as the API server has them.
-    async fn works(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
+    async fn works<B: Binding>(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
         let api: Api<Work> = Api::all(self.0.hub.clone());
-        let mut works = Vec::new();
-        for label in [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID] {
-            let found = api.list(&ListParams::default().labels(&format!("{label}={id}"))).await;
-            let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
-            works.extend(found.items.into_iter().map(Arc::new));
-        }
-        Ok(works)
+        let found = api.list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL))).await;
+        let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
+        Ok(found.items.into_iter().map(Arc::new).collect())
     }
 
     async fn withdraw<B: Binding>(&self, binding: &B, works: &[Arc<Work>], why: &str) -> Result<(), Error> {

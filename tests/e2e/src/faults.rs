@@ -45,11 +45,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
         first.kill();
     }
     let supervisor = federation.supervise(&through, 2)?;
-    // Until the next process holds the lease, the webhook is that of the one that is gone.
-    wait::until("the next process admits objects", Duration::from_mins(1), async || {
-        federation.apply_example("nginx-divided", &["taint-policy.yaml"]).map_err(|error| error.to_string())
-    })
-    .await?;
+    federation.apply_example_when_admitted("nginx-divided", &["taint-policy.yaml"]).await?;
     storm::prepare(&federation, DEPLOYMENTS).await?;
     let recorder = storm::Recorder::start(&federation.client, "member1");
 
@@ -101,10 +97,7 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
             holder = scenarios::next_holder(&federation, &holder).await?;
         }
     }
-    wait::until("the next process admits objects", Duration::from_mins(1), async || {
-        federation.apply_example("nginx-divided", &["taint-policy.yaml"]).map_err(|error| error.to_string())
-    })
-    .await?;
+    federation.apply_example_when_admitted("nginx-divided", &["taint-policy.yaml"]).await?;
     storm::prepare(&federation, DEPLOYMENTS).await?;
     let recorder = storm::Recorder::start(&federation.client, "member1");
     federation.member("member1")?.kill_api_server();

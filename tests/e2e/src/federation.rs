@@ -334,6 +334,16 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
+    /// The same when processes have just been replaced: until the next one holds the lease, the webhook is that of the one
+    /// that is gone.
+    pub(crate) async fn apply_example_when_admitted(&self, example: &str, files: &[&str]) -> anyhow::Result<()> {
+        wait::until("the next process admits objects", Duration::from_mins(1), async || {
+            self.apply_example(example, files).map_err(|error| error.to_string())
+        })
+        .await
+        .map(drop)
+    }
+
     /// Waits until a member's Ready condition is as wanted; returns how long that took.
     pub(crate) async fn wait_ready(&self, name: &str, ready: bool) -> anyhow::Result<Duration> {
         let what = format!("{name} is {}", if ready { "ready" } else { "not ready" });

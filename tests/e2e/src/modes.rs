@@ -59,11 +59,7 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     let plugins = write_plugins(&federation, site)?;
     federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
     let user = federation.start_bulkhead_in("all", &[&plugins, "--webhook-bind-address=127.0.0.1:0"]).await?;
-    // Until it holds the lease, the webhook is that of the one that is gone.
-    wait::until("it admits objects", Duration::from_mins(1), async || {
-        federation.apply_example("nginx-divided", DIVIDED).map_err(|error| error.to_string())
-    })
-    .await?;
+    federation.apply_example_when_admitted("nginx-divided", DIVIDED).await?;
     federation.kubectl_with(&["apply", "-f", "-"], CONFIG)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     federation.member("member1")?.kill_api_server();

@@ -49,7 +49,7 @@ impl Leaving<'_> {
         } else if !hub.names.is_empty() {
             lines.push(format!("{name} was no member any more"));
         } else if self.member.is_none() {
-            bail!("there is no member cluster {name}; there are: {}", members(&self.hub).await?);
+            check_member(&Api::all(self.hub.clone()), name).await?;
         }
         lines.extend(hub.told("on the control plane"));
         match &self.member {
@@ -149,11 +149,15 @@ where
     Ok(found.items.iter().all(|object| OF_EVERY_NAMESPACE.contains(&object.name_any().as_str())))
 }
 
-/// The names of the member clusters.
-async fn members(hub: &Client) -> anyhow::Result<String> {
-    let clusters = Api::<Cluster>::all(hub.clone()).list(&ListParams::default()).await;
-    let names: Vec<_> = clusters.context("reading the member clusters")?.iter().map(ResourceExt::name_any).collect();
-    Ok(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+/// Says which member clusters there are if that is none of them.
+pub(crate) async fn check_member(clusters: &Api<Cluster>, name: &str) -> anyhow::Result<()> {
+    let clusters = clusters.list(&ListParams::default()).await.context("reading the member clusters")?;
+    let names: Vec<_> = clusters.iter().map(ResourceExt::name_any).collect();
+    if names.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    bail!("there is no member cluster {name}; there are: {known}")
 }
 
 /// What was removed from an API server.

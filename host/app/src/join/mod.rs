@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use self::account::{Account, apply, make_namespace};
 use self::leave::Leaving;
+pub(crate) use self::leave::check_member;
 use crate::run::hub;
 
 /// Namespace of the Secrets with members' credentials, and of what is made in a member (as Karmada's).
