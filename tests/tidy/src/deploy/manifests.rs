@@ -181,7 +181,7 @@ fn a_journal_has_room_for_what_it_may_take() {
     let mebibytes: u64 = limit.strip_suffix("Mi").unwrap().parse().unwrap();
     assert!(bytes < mebibytes << 20, "{bytes} in {limit}");
     let component = text("host/deploy/kustomize/journal/kustomization.yaml");
-    for part in [format!("--journal-bytes-max={bytes}\n"), format!("sizeLimit: {limit}}}")] {
+    for part in [format!("--journal-bytes-max={bytes}}}"), format!("sizeLimit: {limit}}}")] {
         assert!(component.contains(&part), "the component has another size than {part}");
     }
 }
