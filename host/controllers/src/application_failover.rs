@@ -130,12 +130,9 @@ impl Reconcile for ApplicationFailover {
         }
         if let Some(mut patch) = patch(&plan) {
             let mut records = self.record(&*binding, &plan, case.as_ref());
-            let ahead = plan.spec.as_ref().and_then(|spec| context.scheduler.look_ahead(&*binding, spec));
             let evictions = records.clone();
-            if let Some(ahead) = &ahead {
-                ahead.put_into(&mut patch);
-                records.extend(ahead.records());
-            }
+            let spec = plan.spec.as_ref();
+            let ahead = spec.and_then(|spec| context.scheduler.put_place(&*binding, spec, &mut patch, &mut records));
             context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
             let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;

@@ -204,7 +204,7 @@ pub(crate) async fn run<K, F, Fut>(
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
-    run_crew(queue, workers, Crew::new(workers), |_| (), reconcile, failed).await;
+    run_grouped(queue, workers, |_| (), reconcile, failed).await;
 }
 
 /// The same with so many workers for each group of keys, so that a group that hangs delays no other.
@@ -220,24 +220,8 @@ pub(crate) async fn run_grouped<K, G, F, Fut>(
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
-    run_crew(queue, usize::MAX, Crew::new(workers), group_of, reconcile, failed).await;
-}
-
-async fn run_crew<K, G, F, Fut>(
-    queue: Arc<WorkQueue<K>>,
-    workers: usize,
-    mut crew: Crew<G, K>,
-    group_of: impl Fn(&K) -> G,
-    reconcile: F,
-    failed: impl Fn(&K, &Error) + Send + Sync + 'static,
-) where
-    K: Ord + Clone + Send + Sync + 'static,
-    G: Ord + Clone + Send + 'static,
-    F: Fn(K) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Action, Error>> + Send,
-{
     let (reconcile, failed) = (Arc::new(reconcile), Arc::new(failed));
-    let mut tasks = JoinSet::new();
+    let (mut crew, mut tasks) = (Crew::new(workers), JoinSet::new());
     loop {
         let start = tokio::select! {
             biased;
@@ -246,7 +230,7 @@ async fn run_crew<K, G, F, Fut>(
                 // A bug that must not go unnoticed.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            key = queue.next(), if tasks.len() < workers.max(1) => crew.take(group_of(&key), key),
+            key = queue.next() => crew.take(group_of(&key), key),
         };
         let Some((group, key)) = start else { continue };
         queue.begin(&key);

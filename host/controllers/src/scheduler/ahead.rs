@@ -27,9 +27,24 @@ impl RunningScheduler {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(scheduler);
     }
 
+    /// Adds to a patch by which a binding gets another spec where it goes then, and the records of that to those that
+    /// depend on the patch.
+    pub(crate) fn put_place<B: Binding>(
+        &self,
+        binding: &B,
+        spec: &BindingSpec,
+        patch: &mut Value,
+        records: &mut Vec<u64>,
+    ) -> Option<Ahead<B>> {
+        let ahead = self.look_ahead(binding, spec)?;
+        apply::put_result(patch, &ahead.targets, &ahead.placement);
+        records.extend(&ahead.decided.records);
+        Some(ahead)
+    }
+
     /// Where a binding goes that gets another spec; none if that is not for this process to say, if it goes nowhere else, or
     /// if others have to be asked or waited for first. Then the scheduler decides when it hears of the new spec.
-    pub(crate) fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
+    fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
         let scheduler = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         let (context, started) = (&scheduler.context, Instant::now());
         if context.estimators.is_some() || is_one_at_a_time(&context.flags) {
@@ -69,16 +84,6 @@ pub(crate) struct Ahead<B> {
 }
 
 impl<B: Binding> Ahead<B> {
-    /// The records that depend on the write.
-    pub(crate) fn records(&self) -> &[u64] {
-        &self.decided.records
-    }
-
-    /// Puts the place into the merge patch that takes the binding away from where it is.
-    pub(crate) fn put_into(&self, patch: &mut Value) {
-        apply::put_result(patch, &self.targets, &self.placement);
-    }
-
     /// What follows once it is written, or could not be. That is part of the eviction, whose pace is its own: the
     /// scheduler's budget of writes is not asked, so that evictions never queue behind schedulings.
     pub(crate) async fn written(self, written: Result<&B, &Error>) {

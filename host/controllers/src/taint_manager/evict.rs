@@ -140,7 +140,6 @@ impl TaintManager {
         };
         let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
         let record = if unrecorded { 0 } else { context.record_decided(record, case.as_ref(), None) };
-        let ahead = context.scheduler.look_ahead(binding, &spec);
         // A merge patch leaves a list that is absent as it was, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
         let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
@@ -151,10 +150,7 @@ impl TaintManager {
             patch["metadata"]["annotations"][HOME] = json!(json!(home).to_string());
         }
         let mut records = vec![record];
-        if let Some(ahead) = &ahead {
-            ahead.put_into(&mut patch);
-            records.extend(ahead.records());
-        }
+        let ahead = context.scheduler.put_place(binding, &spec, &mut patch, &mut records);
         context.sign(&mut patch, &records);
         let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
         if let Err(error) = &written
