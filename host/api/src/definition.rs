@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{KindInfo, REGISTERED};
 use crate::{
-    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, Plugin,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
     Work,
 };
@@ -52,6 +52,7 @@ fn definition(info: &KindInfo) -> Option<CustomResourceDefinition> {
         "ResourceInterpreterWebhookConfiguration" => ResourceInterpreterWebhookConfiguration::schemas,
         "EvictionPause" => EvictionPause::schemas,
         "ClusterDrain" => ClusterDrain::schemas,
+        "Plugin" => Plugin::schemas,
         _ => return None,
     };
     let settings = SchemaSettings::openapi3().with(|settings| {
@@ -147,6 +148,13 @@ fn columns(kind: &str) -> Vec<Value> {
             text("Phase", ".status.phase"),
             json!({"name": "Bindings-Left", "type": "integer", "jsonPath": ".status.bindingsLeft"}),
             json!({"name": "Copies-Left", "type": "integer", "jsonPath": ".status.copiesLeft"}),
+        ],
+        "Plugin" => vec![
+            text("Loaded", &condition("Loaded")),
+            text("Answering", &condition("Answering")),
+            text("Version", ".status.version"),
+            text("Mode", ".spec.mode"),
+            wide("SHA-256", ".status.sha256"),
         ],
         _ => Vec::new(),
     };

@@ -158,6 +158,17 @@ pub const REGISTERED: &[KindInfo] = &[
         namespaced: false,
         status_subresource: true,
     },
+    KindInfo {
+        group: "bulkhead.dev",
+        version: "v1alpha1",
+        kind: "Plugin",
+        plural: "plugins",
+        singular: "plugin",
+        short_names: &[],
+        categories: BULKHEAD,
+        namespaced: false,
+        status_subresource: true,
+    },
 ];
 
 #[cfg(test)]
@@ -167,8 +178,8 @@ mod tests {
     use super::*;
     use crate::{
         Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
-        PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
-        Work,
+        Plugin, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
+        ResourceInterpreterWebhookConfiguration, Work,
     };
 
     fn check<K: Resource<DynamicType = ()>>(index: usize) {
@@ -193,6 +204,7 @@ mod tests {
         check::<ResourceInterpreterWebhookConfiguration>(8);
         check::<EvictionPause>(9);
         check::<ClusterDrain>(10);
-        assert_eq!(REGISTERED.len(), 11);
+        check::<Plugin>(11);
+        assert_eq!(REGISTERED.len(), 12);
     }
 }

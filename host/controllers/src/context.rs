@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{
-    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause,
+    Cluster, ClusterDrain, ClusterPropagationPolicy, ClusterResourceBinding, ClusterTaintPolicy, EvictionPause, Plugin,
     PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
     Work,
 };
@@ -34,6 +34,7 @@ use crate::kinds::Kinds;
 use crate::members::ReplacedHandler;
 use crate::metrics::Metrics;
 use crate::observed::Observations;
+use crate::plugins::PluginObjects;
 use crate::scheduler::{RunningScheduler, WriteBudget};
 use crate::store::{InformerState, Key, Store};
 use crate::webhook::Webhooks;
@@ -86,6 +87,8 @@ pub struct Context {
     pub clock: Clock,
     /// Policies in force.
     pub registry: Arc<Registry>,
+    /// Plugins that are objects, if they are looked for.
+    pub plugins: Option<Arc<PluginObjects>>,
     /// Where decisions are recorded.
     pub journal: Arc<Journal>,
     /// Settings.
@@ -145,6 +148,8 @@ pub struct Stores {
     pub works: Arc<Store<Work>>,
     /// Interpreter customizations.
     pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
+    /// Plugins, of the processes that look for them.
+    pub plugins: Arc<Store<Plugin>>,
     /// Webhook interpreters.
     pub webhooks: Arc<Store<ResourceInterpreterWebhookConfiguration>>,
 }
@@ -168,6 +173,7 @@ impl Default for Stores {
                 [keys::RESOURCE_BINDING_ID, keys::CLUSTER_RESOURCE_BINDING_ID].into_iter().filter_map(id).collect()
             }),
             customizations: Store::new(),
+            plugins: Store::new(),
             webhooks: Store::new(),
         }
     }
@@ -180,6 +186,7 @@ impl Stores {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
         }
         let mut all = vec![one(&self.clusters), one(&self.works), one(&self.customizations), one(&self.webhooks)];
+        all.push(one(&self.plugins));
         if *scope == Scope::Push {
             all.extend([
                 one(&self.policies),

@@ -16,7 +16,7 @@ use crate::panics::Panics;
 use crate::store::Store;
 use crate::{
     agent, application_failover, binding, binding_status, cluster, cluster_status, cluster_taints, customizations,
-    dependencies, detector, drain, execution, graceful_eviction, scheduler, taint_manager, work_status,
+    dependencies, detector, drain, execution, graceful_eviction, plugins, scheduler, taint_manager, work_status,
 };
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -41,6 +41,7 @@ const CONTROLLERS: &[(&str, Run)] = &[
     ("gracefulEviction", |context| Box::pin(graceful_eviction::run(context))),
     ("dependenciesDistributor", |context| Box::pin(dependencies::run(context))),
     ("applicationFailover", |context| Box::pin(application_failover::run(context))),
+    ("pluginStatus", |context| Box::pin(plugins::run(context))),
 ];
 
 /// The controllers of an agent in a Pull cluster.
@@ -137,6 +138,10 @@ impl Manager {
         self.start_informer(&stores.clusters, Api::all(hub.clone()));
         self.start_informer(&stores.customizations, Api::all(hub.clone()));
         self.start_informer(&stores.webhooks, Api::all(hub.clone()));
+        if let Some(plugins) = &self.context.plugins {
+            self.start_informer(&stores.plugins, Api::all(hub.clone()));
+            self.spawn("plugins", Arc::clone(plugins).keep(self.context.clone()));
+        }
         match scope {
             Scope::Agent(cluster) => {
                 let namespace = bulkhead_core::names::execution_namespace(cluster);

@@ -100,6 +100,7 @@ impl Mode {
                 GRACEFUL_EVICTION,
                 APPLICATION_FAILOVER,
                 DEPENDENCIES_DISTRIBUTOR,
+                PLUGIN_STATUS,
             ],
             Self::Evict => &[
                 LEADER_ELECTION,
@@ -112,10 +113,21 @@ impl Mode {
                 CLUSTER_DRAIN,
                 GRACEFUL_EVICTION,
                 APPLICATION_FAILOVER,
+                PLUGIN_STATUS,
             ],
-            Self::Finish => &[LEADER_ELECTION, INFORMERS, EVENTS, ADMISSION, WEBHOOK_CERTIFICATE, GRACEFUL_EVICTION],
+            Self::Finish => {
+                &[LEADER_ELECTION, INFORMERS, EVENTS, ADMISSION, WEBHOOK_CERTIFICATE, GRACEFUL_EVICTION, PLUGIN_STATUS]
+            }
             Self::Report => &[INFORMERS],
-            Self::Interpret => &[LEADER_ELECTION, INFORMERS, ADMISSION, WEBHOOK_CERTIFICATE, INTERPRETER_WEBHOOK],
+            Self::Interpret => &[
+                LEADER_ELECTION,
+                INFORMERS,
+                EVENTS,
+                ADMISSION,
+                WEBHOOK_CERTIFICATE,
+                INTERPRETER_WEBHOOK,
+                PLUGIN_STATUS,
+            ],
         }
     }
 }
@@ -172,6 +184,7 @@ const INFORMERS: Duty = Duty {
         rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "hooks that interpret kinds"),
         rule(OURS, "evictionpauses", READ, "what people stopped from being evicted"),
         rule(OURS, "clusterdrains", READ, "clusters that people empty"),
+        rule(OURS, "plugins", READ, "plugins that are objects"),
     ],
 };
 
@@ -351,6 +364,14 @@ const DEPENDENCIES_DISTRIBUTOR: Duty = Duty {
         rule(WORK, "resourcebindings", &["create", "patch", "update", "delete"], "the bindings of dependencies"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         HOOK_SERVICE,
+    ],
+};
+
+const PLUGIN_STATUS: Duty = Duty {
+    name: "pluginStatus",
+    rules: &[
+        rule(OURS, "plugins", GET, "a fresh copy after a conflict"),
+        rule(OURS, "plugins/status", UPDATE, "what became of a plugin"),
     ],
 };
 

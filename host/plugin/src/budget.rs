@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one call may cost. Every call has one; there is no unlimited call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Budget {
     /// Steps: fuel units for a component (about one per instruction), interrupt checks for a script (loop

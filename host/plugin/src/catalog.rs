@@ -30,7 +30,21 @@ pub trait Catalog: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     files: Vec<FileMark>,
-    revision: u64,
+    revisions: Vec<u64>,
+}
+
+impl Fingerprint {
+    /// What was numbered by its owner.
+    pub(crate) fn of_revision(revision: u64) -> Self {
+        Self { files: Vec::new(), revisions: vec![revision] }
+    }
+
+    /// Of two catalogs as one.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.files.extend(other.files);
+        self.revisions.extend(other.revisions);
+        self
+    }
 }
 
 /// A file as a listing of its directory shows it.
@@ -67,6 +81,8 @@ pub struct Listing {
 pub struct Listed {
     /// Its name, unique in the listing.
     pub name: String,
+    /// Generation of the object that it comes from; none for a file.
+    pub generation: Option<i64>,
     /// What the operator says about it, and its code; an error if it cannot be had.
     pub found: Result<FoundPlugin, LoadError>,
 }
@@ -130,7 +146,7 @@ impl Directory {
 impl Catalog for Directory {
     fn fingerprint(&self) -> Fingerprint {
         let files = self.files().unwrap_or_default();
-        Fingerprint { files: files.into_iter().map(FileMark::of).collect(), revision: 0 }
+        Fingerprint { files: files.into_iter().map(FileMark::of).collect(), revisions: Vec::new() }
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -183,7 +199,7 @@ impl<C: Catalog + ?Sized> Catalog for Arc<C> {
 impl Catalog for Data {
     fn fingerprint(&self) -> Fingerprint {
         let revision = self.state.read().unwrap_or_else(PoisonError::into_inner).revision;
-        Fingerprint { files: Vec::new(), revision }
+        Fingerprint::of_revision(revision)
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
@@ -228,23 +244,30 @@ fn listing(
 ) -> Listing {
     let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
         let name = manifest.name.clone();
-        Listed { name, found: found(line, manifest, &fetch) }
+        let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
+        Listed { name, generation: None, found: found(&at, LIST, manifest, &fetch) }
     };
     Listing { composition, plugins: manifests.map(listed).collect() }
 }
 
-fn found(
-    line: Option<u64>,
+/// A plugin with its code. Messages begin with `at`; a manifest that names no code is of `origin`.
+pub(crate) fn found(
+    at: &str,
+    origin: &str,
     manifest: PluginManifest,
     fetch: impl Fn(&str) -> (String, io::Result<Vec<u8>>),
 ) -> Result<FoundPlugin, LoadError> {
-    let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
     let plugin = manifest.name.clone();
-    let origin = manifest.code().map_or(LIST, |(_, file)| file).to_owned();
+    let origin = manifest.code().map_or(origin, |(_, file)| file).to_owned();
     let mistakes = manifest.mistakes();
     let told: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
     if !told.is_empty() {
-        return Err(LoadError { plugin, origin, stage: LoadStage::Verified, message: at + &told.join("; ") });
+        return Err(LoadError {
+            plugin,
+            origin,
+            stage: LoadStage::Verified,
+            message: format!("{at}{}", told.join("; ")),
+        });
     }
     manifest.find(fetch).map_err(|problem| {
         let message = format!("{at}{problem}");

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a script expects of whoever runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// Functions with Karmada's names, and ours for the other kinds of plugin.

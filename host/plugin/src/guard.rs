@@ -24,6 +24,7 @@ use crate::Bounded;
 
 /// When a plugin is put in quarantine, and when it gets out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Breaker {
     /// So many faults of the plugin within the window put it in quarantine; 0 never does.

@@ -33,8 +33,10 @@ pub struct PluginList {
     pub plugins: Vec<Spanned<PluginManifest>>,
 }
 
-/// One plugin. Exactly one of `wasm` and `lua` is given.
+/// One plugin. Exactly one of `wasm` and `lua` is given. A `Plugin` object has the same fields but the name, with the
+/// code itself in `wasm` or `lua`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginManifest {
     /// Name, unique in the list.
@@ -86,6 +88,7 @@ pub struct PluginManifest {
     pub breaker: Breaker,
     /// Who answers while it is in quarantine.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Value"))]
     pub fallback: Fallback,
 }
 
@@ -95,6 +98,7 @@ fn one() -> u32 {
 
 /// A kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectKind {
     /// `group/version`, or `v1`.
@@ -165,7 +169,7 @@ impl PluginManifest {
         match (&self.wasm, &self.lua) {
             (Some(file), None) => Ok((EngineKind::Wasm, file)),
             (None, Some(file)) => Ok((EngineKind::Lua, file)),
-            _ => Err(ManifestProblem::mistake("", "needs exactly one of wasm and lua: the file with its code")),
+            _ => Err(ManifestProblem::mistake("", "needs exactly one of wasm and lua, where its code is")),
         }
     }
 

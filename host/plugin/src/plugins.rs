@@ -30,10 +30,20 @@ struct State {
     seen: Option<Fingerprint>,
     composition: Composition,
     active: BTreeMap<String, Active>,
-    /// Names in order, each with why its newest version is not in force.
-    order: Vec<(String, Option<Refused>)>,
+    /// What is listed, in order.
+    order: Vec<Entry>,
     /// Why the list could not be read.
     list_error: Option<String>,
+}
+
+/// What became of one line of the listing.
+struct Entry {
+    name: String,
+    generation: Option<i64>,
+    /// Whether a version of it is in force.
+    is_active: bool,
+    /// Why its newest version is not.
+    refused: Option<Refused>,
 }
 
 /// A version in force.
@@ -78,7 +88,8 @@ impl Plugins {
                 state.list_error = None;
                 state.composition = listing.composition;
                 self.take(&mut state, listing.plugins);
-                let in_order = state.order.iter().filter_map(|(name, _)| state.active.get(name));
+                let active = state.order.iter().filter(|entry| entry.is_active);
+                let in_order = active.filter_map(|entry| state.active.get(&entry.name));
                 let installed: Vec<_> = in_order.map(|active| active.installed.clone()).collect();
                 self.registry.install(&installed, state.composition);
             }
@@ -89,17 +100,23 @@ impl Plugins {
     fn take(&self, state: &mut State, listed: Vec<Listed>) {
         let mut before = std::mem::take(&mut state.active);
         state.order.clear();
-        for Listed { name, found } in listed {
+        for Listed { name, generation, found } in listed {
+            if let Some(first) = state.order.iter().find(|entry| entry.name == name) {
+                let refused = Some(Refused::second(first.generation.is_some(), found));
+                state.order.push(Entry { name, generation, is_active: false, refused });
+                continue;
+            }
             let old = before.remove(&name);
             let (active, refused) = match found.and_then(|found| self.renew(old.as_ref(), found)) {
                 Ok(None) => (old, None),
                 Ok(Some(new)) => (Some(new), None),
                 Err(error) => (old, Some(Refused::from(error))),
             };
+            let is_active = active.is_some();
             if let Some(active) = active {
                 state.active.insert(name.clone(), active);
             }
-            state.order.push((name, refused));
+            state.order.push(Entry { name, generation, is_active, refused });
         }
     }
 
@@ -128,10 +145,11 @@ impl Plugins {
     /// What became of every plugin on the list, in order.
     pub fn status(&self) -> Vec<PluginStatus> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let status = |(name, refused): &(String, Option<Refused>)| {
-            let active = state.active.get(name);
+        let status = |Entry { name, generation, is_active, refused }: &Entry| {
+            let active = is_active.then(|| state.active.get(name)).flatten();
             PluginStatus {
                 name: name.clone(),
+                generation: *generation,
                 stage: refused.as_ref().map_or(LoadStage::Active, |refused| refused.stage),
                 refused: refused.clone(),
                 active: active.map(|active| active.installed.id().clone()),

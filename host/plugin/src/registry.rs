@@ -55,6 +55,7 @@ pub struct Installed {
 
 /// What the scores of a plugin order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Scores {
     /// The clusters that a binding could be placed on.

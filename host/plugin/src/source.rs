@@ -80,6 +80,7 @@ pub enum Inspection {
 
 /// How long an instance of a component lives. Scripts always have a fresh environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Instances {
     /// For one call.
@@ -167,6 +168,7 @@ impl Entry {
 
 /// The functions that a script may offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryPoint {
     /// `InterpretHealth(observedObj)`.

@@ -3,13 +3,15 @@ use std::fmt;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::PolicyId;
 
-use crate::{BreakerState, CallCounts, Digest, LoadError, LoadStage};
+use crate::{BreakerState, CallCounts, Digest, FoundPlugin, LoadError, LoadStage};
 
 /// What became of one plugin of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginStatus {
     /// Its name.
     pub name: String,
+    /// Generation of the object that its newest version comes from; none for a file.
+    pub generation: Option<i64>,
     /// The stage that its newest version reached, [`LoadStage::Active`], or the one that it failed.
     pub stage: LoadStage,
     /// Why the newest version is not in force.
@@ -72,6 +74,16 @@ pub struct Refused {
     pub message: String,
 }
 
+impl Refused {
+    /// A plugin whose name another one has, which is an object or a file.
+    pub(crate) fn second(of_object: bool, found: Result<FoundPlugin, LoadError>) -> Self {
+        let first = if of_object { "a Plugin object" } else { "the plugin directory" };
+        let origin = found.map_or_else(|error| error.origin, |found| found.source.origin().to_owned());
+        let message = format!("its name is taken by another plugin, of {first}; names are unique");
+        Self { stage: LoadStage::Verified, origin, message }
+    }
+}
+
 impl From<LoadError> for Refused {
     fn from(error: LoadError) -> Self {
         let LoadError { plugin: _, origin, stage, message } = error;
@@ -89,6 +101,7 @@ mod tests {
         let check = |active: bool, mode: Mode, refused: Option<Refused>, expected: &str| {
             let status = PluginStatus {
                 name: "health".to_owned(),
+                generation: None,
                 stage: LoadStage::Active,
                 refused,
                 active: active.then(|| PolicyId::builtin("health")),

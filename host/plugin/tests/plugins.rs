@@ -15,7 +15,7 @@ use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
     Catalog, CatalogError, Data, Description, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError,
-    LoadStage, Loaded, PluginSource, Plugins, Refresh, Registry, Watch,
+    LoadStage, Loaded, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
 };
 use serde_json::json;
 
@@ -294,4 +294,37 @@ fn mode_and_fallback_are_as_the_list_says() {
     check(", fallback: {builtin: Nobody}", Health::Unhealthy, LoadStage::Active);
     let message = stages(&plugins)[0].2.clone().unwrap();
     assert!(message.contains("no built-in policy \"Nobody\"; there are Native"), "{message}");
+}
+
+/// Two in force under one name would answer twice, and nobody could say which one is meant.
+#[test]
+fn a_name_belongs_to_the_first_who_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
+    let objects = Arc::<Objects>::default();
+    let files = Some(Box::new(Directory::new(folder.path())) as Box<dyn Catalog>);
+    let plugins = Plugins::new(registry(), Box::new(Together { files, objects: Arc::clone(&objects) }), None);
+    let object = |name: &str, code: &str| {
+        let serde_json::Value::Object(spec) = json!({"wasm": code}) else { panic!("a spec is a map") };
+        PluginObject { name: name.to_owned(), generation: 7, spec }
+    };
+    let (healthy, unhealthy) = ("aGVhbHRoeQ==", "dW5oZWFsdGh5");
+    objects.set(vec![object("a", unhealthy), object("b", healthy)]);
+    assert_eq!(plugins.refresh(), Refresh::Changed);
+    let told: Vec<_> = plugins.status().iter().map(|status| (status.generation, status.to_string())).collect();
+    let [file, second, other] = told.as_slice() else { panic!("{told:?}") };
+    assert!(file.0.is_none() && file.1.contains("is active"), "{file:?}");
+    assert_eq!(second.0, Some(7));
+    let why = "plugin a is not active; the newest version was refused: Plugin a spec.wasm failed to verify: its name is \
+               taken by another plugin, of the plugin directory; names are unique";
+    assert_eq!(second.1, why);
+    assert!(other.1.contains("plugin b") && other.1.contains("is active"), "{other:?}");
+    assert_eq!(health(&plugins), Health::Healthy);
+    let names = |plugins: &Plugins| plugins.registry().policies().members().len();
+    assert_eq!(names(&plugins), 2);
+    // The file is gone: the object has the name.
+    fs::remove_file(folder.path().join("a.wasm")).unwrap();
+    plugins.refresh();
+    assert_eq!(health(&plugins), Health::Unhealthy);
+    assert_eq!(names(&plugins), 2);
 }

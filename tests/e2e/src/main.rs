@@ -9,6 +9,7 @@ mod federation;
 mod idle;
 mod kubectl;
 mod modes;
+mod plugins;
 mod process;
 mod proxy;
 mod requests;

@@ -17,7 +17,7 @@ pub(crate) const FINISH: &str = "--controllers=*,-gracefulEviction";
 pub(crate) const EVICT: &str =
     "--controllers=*,-gracefulEviction,-clustertaintpolicy,-taintManager,-clusterDrain,-applicationFailover";
 /// The lease of the stand-in, so that both of them work.
-const STAND_IN: &str = "--leader-elect-resource-name=stand-in";
+pub(crate) const STAND_IN: &str = "--leader-elect-resource-name=stand-in";
 
 /// The document's example, with the work divided between two processes; neither could do it alone.
 pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::Result<()> {
@@ -111,7 +111,7 @@ pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
 }
 
 /// The role of the mode was enough: the audit log has no request of the user that was forbidden.
-fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow::Result<()> {
+pub(crate) fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow::Result<()> {
     let requests = federation.hub.requests_of(user)?;
     let refused: Vec<_> = requests.iter().filter(|request| request.ends_with(" 403")).collect();
     ensure!(!requests.is_empty(), "the audit log has no request of {user}");

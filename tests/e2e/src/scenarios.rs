@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
 use crate::federation::{Federation, Plan, QUICK, Site};
-use crate::{faults, kubectl, modes, sidecar, soundness, wait};
+use crate::{faults, kubectl, modes, plugins, sidecar, soundness, wait};
 
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
@@ -27,6 +27,7 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("finish beside what Karmada keeps", |site| Box::pin(modes::beside(site, "finish", modes::FINISH))),
         ("interpret and finish beside what Karmada keeps", |site| Box::pin(modes::combined(site))),
         ("evict beside what Karmada keeps", |site| Box::pin(modes::beside(site, "evict", modes::EVICT))),
+        ("plugins are objects", |site| Box::pin(plugins::objects(site))),
         ("all with its own role", |site| Box::pin(modes::all(site))),
         ("the control plane fails in the middle of a storm", |site| Box::pin(faults::control_plane(site))),
         ("the leader is paused in the middle of a storm", |site| Box::pin(faults::paused(site))),

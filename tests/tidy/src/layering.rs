@@ -13,7 +13,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-engine-lua", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-plugins-builtin", &["bulkhead-core"]),
     ("bulkhead-plugins-lua", &["bulkhead-api", "bulkhead-core", "bulkhead-plugin"]),
-    ("bulkhead-api", &["bulkhead-core"]),
+    ("bulkhead-api", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-conformance", &["bulkhead-core", "bulkhead-plugin"]),
     ("bulkhead-controlplane", &[]),
     ("bulkhead-estimator", &["bulkhead-core"]),

@@ -17,6 +17,7 @@ mod eviction;
 mod failover;
 mod label;
 mod placement;
+mod plugin;
 mod propagation;
 mod taint_policy;
 #[cfg(test)]
@@ -145,6 +146,7 @@ pub fn admit(
             webhook::validate(&hooks.unwrap_or_default()).into_iter().next().map_or(Ok(()), Err)
         }
         ("bulkhead.dev", "ClusterDrain") => eviction::validate_drain(&read_spec(object)?),
+        ("bulkhead.dev", "Plugin") => plugin::validate(object),
         ("bulkhead.dev", "EvictionPause") => eviction::validate_pause(&read_spec(object)?),
         ("cluster.karmada.io", "Cluster") => {
             let mut spec: ClusterSpec = read_spec(object)?;

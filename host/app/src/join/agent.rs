@@ -90,6 +90,7 @@ fn cluster_rules(name: &str) -> Value {
             "resources": ["resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"],
             "verbs": ["get", "list", "watch"],
         },
+        {"apiGroups": ["bulkhead.dev"], "resources": ["plugins"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     ])
 }

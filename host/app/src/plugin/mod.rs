@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod inspect;
 mod new;
+mod object;
 mod run;
 mod target;
 mod test;
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     New(new::Arguments),
     Build(build::Arguments),
     Inspect(inspect::Arguments),
+    Object(object::Arguments),
     Run(run::Arguments),
     Test(test::Arguments),
     Bench(bench::Arguments),
@@ -32,6 +34,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::New(arguments) => new::run(arguments).map(|()| true),
         Command::Build(arguments) => build::run(arguments).map(|()| true),
         Command::Inspect(arguments) => inspect::run(arguments).map(|()| true),
+        Command::Object(arguments) => object::run(arguments).map(|()| true),
         Command::Run(arguments) => run::run(arguments),
         Command::Test(arguments) => test::run(arguments),
         Command::Bench(arguments) => bench::run(arguments).map(|()| true),

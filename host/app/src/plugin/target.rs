@@ -11,7 +11,8 @@ use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_plugin::{Bounded, Engine, Instances, LoadError, Loaded, PluginManifest, PluginSource};
 use clap::Args;
-use serde_json::Value;
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value};
 
 use crate::engines::EngineArguments;
 
@@ -80,6 +81,39 @@ impl Which {
         Ok(Target { source: found.source, is_customization: false, folder, engines })
     }
 
+    /// What an object of kind `Plugin` says of it, with its code.
+    pub(super) fn spec(&self) -> anyhow::Result<Map<String, Value>> {
+        if is_yaml(&self.path) {
+            bail!("{} is an object already", self.path.display());
+        }
+        let (mut spec, manifest, folder) = if self.path.is_dir() {
+            let (path, text) = manifest_text(&self.path)?;
+            let spec: Map<String, Value> =
+                serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
+            (spec, read_manifest(&self.path)?, self.path.clone())
+        } else {
+            let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
+            (Map::new(), bare_manifest(&self.path)?, folder)
+        };
+        spec.remove("name");
+        if let Some(config) = &self.config {
+            spec.insert("config".to_owned(), read_config(config)?);
+        }
+        if self.reused {
+            spec.insert("instances".to_owned(), "reused".into());
+        }
+        let (engine, file) =
+            manifest.code().map_err(|problem| anyhow::anyhow!("{}: {problem}", self.path.display()))?;
+        let file = folder.join(file);
+        let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        let (field, code) = match engine {
+            EngineKind::Lua => ("lua", String::from_utf8(code).with_context(|| file.display().to_string())?.into()),
+            _ => ("wasm", serde_json::to_value(ByteString(code))?),
+        };
+        spec.insert(field.to_owned(), code);
+        Ok(spec)
+    }
+
     /// The scripts of a customization. Nothing else is said about them.
     fn customization(&self) -> anyhow::Result<Target> {
         if self.config.is_some() || self.reused {
@@ -145,11 +179,16 @@ fn is_yaml(path: &Path) -> bool {
     path.is_file() && matches!(path.extension().and_then(OsStr::to_str), Some("yaml" | "yml" | "json"))
 }
 
-fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {
+fn manifest_text(folder: &Path) -> anyhow::Result<(PathBuf, String)> {
     let path = folder.join(MANIFEST);
     let text = fs::read_to_string(&path).with_context(|| {
         format!("reading {}; a plugin directory has one (`bulkhead plugin new` writes it)", path.display())
     })?;
+    Ok((path, text))
+}
+
+fn read_manifest(folder: &Path) -> anyhow::Result<PluginManifest> {
+    let (path, text) = manifest_text(folder)?;
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 

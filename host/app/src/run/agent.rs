@@ -82,11 +82,15 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
     let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
-    running.run_all();
+    let started = async {
+        running.run_all().await;
+        std::future::pending::<()>().await;
+    };
     let stopped = tokio::select! {
         () = &mut stop => Ok(()),
         () = hub.reloading.run() => Ok(()),
         why = running.failed() => Err(why),
+        () = started => Ok(()),
     };
     state.set_stopping();
     say(&stopping(&stopped));

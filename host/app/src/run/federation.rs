@@ -9,11 +9,11 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
     Answers, Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember,
-    Scope, Store, Stores, WriteBudget, WritePermit, estimator_pool, events,
+    PluginObjects, Scope, Store, Stores, WriteBudget, WritePermit, estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Directory, Engine, PluginStatus, Plugins, Registry, Watch};
+use bulkhead_plugin::{Catalog, Directory, Engine, Objects, PluginStatus, Plugins, Registry, Together, Watch};
 use kube::Client;
 
 use super::endpoint::{Observed, State};
@@ -28,13 +28,14 @@ pub(super) struct Federation {
     context: Context,
     clients: Arc<MemberClients>,
     events: events::Writer,
-    plugins: Option<Watch>,
+    directory: Option<Watch>,
 }
 
 /// Running informers, and controllers once they are started. They stop when this is dropped.
 pub(super) struct Running {
     manager: Manager,
-    _plugins: Option<Watch>,
+    plugins: Option<Arc<PluginObjects>>,
+    _directory: Option<Watch>,
 }
 
 /// What the controllers are made of, beside the control plane.
@@ -43,7 +44,7 @@ pub(super) struct Parts<'a> {
     pub(super) flags: Flags,
     /// What runs plugins.
     pub(super) engines: Vec<Arc<dyn Engine>>,
-    /// Where plugins are.
+    /// Where plugins are that are files.
     pub(super) plugins: Option<&'a Path>,
     /// Until when this process may write.
     pub(super) permit: WritePermit,
@@ -58,7 +59,7 @@ impl Federation {
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
         let Parts { flags, engines, plugins, permit, agent_of, decisions } = parts;
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
-        let plugins = plugins.map(|path| watch(&registry, path)).transpose()?;
+        let (plugins, directory) = load_and_watch(&registry, plugins)?;
         let clock = Clock::new(|| Time::new(super::now()));
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
@@ -79,6 +80,7 @@ impl Federation {
             scope,
             clock,
             registry,
+            plugins: Some(plugins),
             journal: Arc::new({
                 let last_id = decisions.map_or(0, |kept| kept.last_id);
                 Journal::with_sink(JOURNAL_RECORDS_MAX, last_id, journal::logged(decisions))
@@ -101,7 +103,7 @@ impl Federation {
         };
         let answers = [("control-plane", Arc::clone(&hub.answers)), ("member", member_answers)];
         state.observe(Observed { context: context.clone(), answers });
-        Ok(Self { context, clients, events, plugins })
+        Ok(Self { context, clients, events, directory })
     }
 
     /// The policies in force.
@@ -117,28 +119,31 @@ impl Federation {
     /// Begins to watch the control plane, so that the controllers can start at once when it is their turn. The clients
     /// of Push members are made only for controllers that use them. What goes wrong is said, and in `state`.
     pub(super) fn watch(self, members: bool, state: &State) -> Running {
-        let manager = Manager::watch(self.context.clone());
+        let (manager, plugins) = (Manager::watch(self.context.clone()), self.context.plugins.clone());
         if members {
             manager.spawn("clients of members", self.clients.run());
         }
         manager.spawn("events", self.events.run());
         manager.spawn("news", news::tell(self.context, state.clone()));
-        Running { manager, _plugins: self.plugins }
+        Running { manager, plugins, _directory: self.directory }
     }
 }
 
 impl Running {
-    /// Starts these controllers.
-    pub(super) fn run(&self, wanted: &[&str]) {
+    /// Starts these controllers, once it is known which plugins there are: one that holds must not be missed.
+    pub(super) async fn run(&self, wanted: &[&str]) {
+        if let Some(plugins) = &self.plugins {
+            plugins.known().await;
+        }
         for name in wanted {
             self.manager.start_controller(name);
         }
     }
 
     /// Starts every controller there is.
-    pub(super) fn run_all(&self) {
+    pub(super) async fn run_all(&self) {
         let names: Vec<_> = self.manager.names().collect();
-        self.run(&names);
+        self.run(&names).await;
     }
 
     /// Waits until one of them panics, and says which one and why.
@@ -162,14 +167,15 @@ fn system_roots() -> rustls::RootCertStore {
     roots
 }
 
-/// Loads the plugins of a directory.
+/// Loads plugins: those of a directory at once, those that are objects when they are told of.
 ///
 /// # Errors
 ///
 /// Why the list of plugins could not be read. One that does not load is left out, and its status says why.
-pub(crate) fn load(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Plugins> {
-    let plugins =
-        Plugins::new(Arc::clone(registry), Box::new(Directory::new(path)), Some(Box::new(bulkhead_conformance::smoke)));
+pub(crate) fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
+    let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
+    let catalog = Together { files, objects: Arc::clone(objects) };
+    let plugins = Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)));
     plugins.refresh();
     match plugins.list_error() {
         Some(error) => Err(anyhow::Error::msg(error)),
@@ -177,12 +183,18 @@ pub(crate) fn load(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Plug
     }
 }
 
-/// Loads the plugins of a directory and keeps them fresh. What becomes of them is said.
-fn watch(registry: &Arc<Registry>, path: &Path) -> anyhow::Result<Watch> {
-    let plugins = load(registry, path)?;
-    let told = Mutex::default();
-    tell(&plugins, &told);
-    Ok(Watch::start(Arc::new(plugins), Watch::INTERVAL, move |plugins| tell(plugins, &told))?)
+/// Loads plugins and keeps those of a directory fresh. What becomes of them is said.
+fn load_and_watch(
+    registry: &Arc<Registry>,
+    path: Option<&Path>,
+) -> anyhow::Result<(Arc<PluginObjects>, Option<Watch>)> {
+    let objects = Arc::<Objects>::default();
+    let plugins = Arc::new(load(registry, path, &objects)?);
+    let told = Arc::<Mutex<BTreeSet<String>>>::default();
+    let tell = move |plugins: &Plugins| tell(plugins, &told);
+    tell(&plugins);
+    let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, tell.clone())).transpose()?;
+    Ok((Arc::new(PluginObjects::new(plugins, objects, tell)), watch))
 }
 
 /// Says what became of the plugins, as far as that is news.

@@ -232,12 +232,15 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
                 state.tell(|told| told.leads = Some(true));
             }
             say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
-            if wanted.is_empty() && modes.has_controllers() {
+            if wanted.is_empty() {
                 say(
                     "no controller runs; start the list of --controllers with * to have all but those that it takes out",
                 );
             }
-            running.run(&wanted);
+            let started = async {
+                running.run(&wanted).await;
+                std::future::pending().await
+            };
             let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
             let registered = async {
                 match &webhook {
@@ -254,6 +257,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
             tokio::select! {
                 why = attended => why,
                 why = lost => why,
+                why = started => why,
                 () = registered => std::future::pending().await,
             }
         };

@@ -56,11 +56,6 @@ impl Modes {
         self.has(Mode::Report)
     }
 
-    /// Whether any controller belongs to one of them.
-    pub(super) fn has_controllers(&self) -> bool {
-        controller_names().any(|name| self.runs(name))
-    }
-
     /// Whether a controller belongs to one of them. To report is to decide like `evict`.
     fn runs(&self, controller: &str) -> bool {
         let deciding = |mode: &Mode| if *mode == Mode::Report { Mode::Evict } else { *mode };
@@ -118,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_mode_runs_what_it_owns() {
-        assert_eq!(chosen(&[Mode::Finish], &["*"]).unwrap(), ["gracefulEviction"]);
-        assert_eq!(chosen(&[Mode::Interpret], &["*"]).unwrap(), [""; 0]);
+        assert_eq!(chosen(&[Mode::Finish], &["*"]).unwrap(), ["gracefulEviction", "pluginStatus"]);
+        assert_eq!(chosen(&[Mode::Interpret], &["*"]).unwrap(), ["pluginStatus"]);
         let evict = chosen(&[Mode::Evict, Mode::Interpret], &["*"]).unwrap();
         assert!(evict.contains(&"taintManager") && !evict.contains(&"scheduler"), "{evict:?}");
         assert_eq!(evict, chosen(&[Mode::Report], &["*"]).unwrap());

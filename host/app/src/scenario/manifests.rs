@@ -114,6 +114,12 @@ impl Loader<'_> {
                 self.check_typed::<bulkhead_api::ClusterPropagationPolicy>(origin, kind, value);
             }
             "ClusterTaintPolicy" => self.check_typed::<bulkhead_api::ClusterTaintPolicy>(origin, kind, value),
+            "Plugin" => {
+                let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                self.problems.push(format!(
+                    "{origin}: Plugin {name}: a scenario names its plugins under plugins, or in an event"
+                ));
+            }
             "EvictionPause" => self.check_typed::<bulkhead_api::EvictionPause>(origin, kind, value),
             "ClusterDrain" => self.check_typed::<bulkhead_api::ClusterDrain>(origin, kind, value),
             _ => {}

@@ -175,6 +175,7 @@ impl Federation {
             scope: Scope::Push,
             clock: time,
             registry,
+            plugins: None,
             journal: Arc::new(match sink {
                 Some(sink) => Journal::with_sink(JOURNAL_RECORDS_MAX, 0, sink),
                 None => Journal::new(JOURNAL_RECORDS_MAX),

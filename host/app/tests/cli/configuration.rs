@@ -81,7 +81,7 @@ fn what_the_values_come_to_is_printed_beside_them() {
     let Output { stdout, .. } = super::bulkhead().args(words).env("KUBECONFIG", "/a/b").output().unwrap();
     let told = String::from_utf8(stdout).unwrap();
     assert!(told.contains("#   $KUBECONFIG is /a/b\n"), "{told}");
-    assert!(told.contains("#   in this mode: gracefulEviction\n"), "{told}");
+    assert!(told.contains("#   in this mode: gracefulEviction, pluginStatus\n"), "{told}");
 }
 
 #[test]

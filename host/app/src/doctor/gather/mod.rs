@@ -16,7 +16,7 @@ use bulkhead_api::{
 use bulkhead_controllers::{Kinds, ObjectKind, WritePermit, hook_for, install_customizations};
 use bulkhead_core::call::{Call, HealthCall};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Registry;
+use bulkhead_plugin::{Objects, Registry};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -65,10 +65,10 @@ pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> any
         members: Vec::new(),
         unread: Vec::new(),
     };
-    let registry = plugins(arguments, &checked, &mut facts)?;
     let hub = match Hub::connect(arguments.hub(), &WritePermit::report_only()).await {
         Ok(hub) => hub,
         Err(error) => {
+            plugins(arguments, &checked, &[], &mut facts)?;
             facts.control_plane = server::out_of_reach(arguments.hub(), &error).await;
             return Ok(facts);
         }
@@ -77,6 +77,8 @@ pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> any
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
     served(client, &mut facts).await;
     policies(client, &mut facts).await;
+    let objects = listed::<bulkhead_api::Plugin>(client, checks::PLUGINS, &mut facts).await;
+    let registry = plugins(arguments, &checked, &objects, &mut facts)?;
     kinds(client, &registry, &mut facts).await;
     permissions(arguments, &checked, client, user, &mut facts).await;
     leases::gather(client, &mut facts).await;
@@ -114,19 +116,24 @@ impl Facts {
 }
 
 /// Loads the plugins as `run` would.
-fn plugins(arguments: &run::Arguments, checked: &Checked, facts: &mut Facts) -> anyhow::Result<Arc<Registry>> {
+fn plugins(
+    arguments: &run::Arguments,
+    checked: &Checked,
+    objects: &[bulkhead_api::Plugin],
+    facts: &mut Facts,
+) -> anyhow::Result<Arc<Registry>> {
     let engines = arguments.engines().start(checked.flags.pod_detail())?;
     let registry = Arc::new(bulkhead::standard::registry(&checked.flags, engines));
-    if let Some(path) = arguments.plugin_directory() {
-        match federation::load(&registry, path) {
-            Err(error) => facts.plugin_error = Some(format!("{error:#}")),
-            Ok(plugins) => {
-                let plugin = |status: bulkhead_plugin::PluginStatus| Plugin {
-                    refused: status.refused.map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
-                    name: status.name,
-                };
-                facts.plugins = plugins.status().into_iter().map(plugin).collect();
-            }
+    let catalog = Arc::<Objects>::default();
+    catalog.set(objects.iter().map(bulkhead_api::Plugin::to_object).collect());
+    match federation::load(&registry, arguments.plugin_directory(), &catalog) {
+        Err(error) => facts.plugin_error = Some(format!("{error:#}")),
+        Ok(plugins) => {
+            let plugin = |status: bulkhead_plugin::PluginStatus| Plugin {
+                refused: status.refused.map(|refused| format!("refused at {}: {}", refused.stage, refused.message)),
+                name: status.name,
+            };
+            facts.plugins = plugins.status().into_iter().map(plugin).collect();
         }
     }
     Ok(registry)

@@ -1,0 +1,22 @@
+//! Validation of plugins. They are ours, so there is no rule of Karmada's.
+
+use bulkhead_plugin::{PluginManifest, PluginObject};
+use serde_json::Value;
+
+use super::denied::Denied;
+use super::read_spec;
+use crate::PluginSpec;
+use crate::decode::decode;
+
+/// What can be told without loading it: the fields are known and go together, and the code is there and has the digest
+/// that it should have. Whether it loads is in its status.
+pub(super) fn validate(object: &Value) -> Result<(), Denied> {
+    let PluginSpec(spec) = read_spec(object)?;
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut fields = spec.clone();
+    fields.insert("name".to_owned(), name.clone().into());
+    decode::<PluginManifest>(&Value::Object(fields)).map_err(|error| Denied::undecodable("spec", error))?;
+    let Err(error) = (PluginObject { name, generation: 0, spec }).find() else { return Ok(()) };
+    let detail = error.message.trim_start_matches("spec: ").to_owned();
+    Err(Denied { field: "spec".to_owned(), message: format!("Invalid value: {detail}"), detail })
+}

@@ -1,0 +1,263 @@
+//! Plugins as objects: the newest of them are in force, and each one's status tells what became of it.
+//!
+//! Every process loads them, a standby too, before it decides anything: a plugin that holds evictions must not be
+//! missing for the first of them. Only the one that leads writes what became of them, by a controller of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_api::{Plugin, PluginStatus};
+use bulkhead_core::composition::Mode;
+use bulkhead_core::model::{Condition, ConditionStatus};
+use bulkhead_core::time::Time;
+use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refused};
+use kube::Api;
+use tokio::sync::watch;
+
+use crate::context::{Context, about};
+use crate::controller::{self, Action, Error};
+use crate::events::EventType;
+use crate::queue::WorkQueue;
+use crate::store::{Change, Key};
+use crate::write::Writer;
+
+const NAME: &str = "plugin-status-controller";
+/// How often a status is brought up to date: breakers tell nobody.
+const REFRESH: Duration = Duration::from_secs(5);
+/// When to look again whether a plugin is loaded.
+const LOADING: Duration = Duration::from_millis(200);
+/// The condition that says whether the newest version is in force.
+const LOADED: &str = "Loaded";
+/// The condition that says whether a version is asked and its answers are taken.
+const ANSWERING: &str = "Answering";
+
+/// The plugins in force, and the objects that are among them.
+pub struct PluginObjects {
+    plugins: Arc<Plugins>,
+    objects: Arc<Objects>,
+    changed: Box<dyn Fn(&Plugins) + Send + Sync>,
+    known: watch::Sender<bool>,
+}
+
+impl PluginObjects {
+    /// `objects` is part of the catalog of `plugins`; `changed` is called after objects were loaded.
+    pub fn new(
+        plugins: Arc<Plugins>,
+        objects: Arc<Objects>,
+        changed: impl Fn(&Plugins) + Send + Sync + 'static,
+    ) -> Self {
+        Self { plugins, objects, changed: Box::new(changed), known: watch::Sender::new(false) }
+    }
+
+    /// Waits until the objects that were there at the beginning are loaded, or refused.
+    pub async fn known(&self) {
+        // The sender lives as long as this does.
+        let _ = self.known.subscribe().wait_for(|known| *known).await;
+    }
+
+    /// Keeps the objects of the store in force, for ever.
+    pub(crate) async fn keep(self: Arc<Self>, context: Context) {
+        let store = &context.stores.plugins;
+        store.listed().await;
+        let queue: Arc<WorkQueue<()>> = Arc::default();
+        queue.add(());
+        let changed = Arc::clone(&queue);
+        let _objects = store.subscribe(move |_| changed.add(()));
+        loop {
+            queue.next().await;
+            self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
+            let this = Arc::clone(&self);
+            // To compile a component takes a core for a while.
+            let loaded = tokio::task::spawn_blocking(move || {
+                this.plugins.refresh();
+                (this.changed)(&this.plugins);
+            });
+            if let Err(error) = loaded.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+            self.known.send_replace(true);
+            queue.done(&(), false);
+        }
+    }
+}
+
+/// Runs the controller that writes the status, for ever.
+pub(crate) async fn run(context: Context) {
+    let Some(objects) = context.plugins.clone() else { return std::future::pending().await };
+    objects.known().await;
+    let queue: Arc<WorkQueue<Key>> = Arc::default();
+    let plugins = Arc::clone(&queue);
+    let _plugins = context.stores.plugins.subscribe(move |change| {
+        if !matches!(change, Change::Deleted(_)) {
+            plugins.add(Key::of(change.object()));
+        }
+    });
+    let reconcile = {
+        let context = context.clone();
+        move |key| reconcile(context.clone(), Arc::clone(&objects), key)
+    };
+    controller::run(queue, 1, reconcile, context.failed(NAME)).await;
+}
+
+async fn reconcile(context: Context, objects: Arc<PluginObjects>, key: Key) -> Result<Action, Error> {
+    let Some(plugin) = context.stores.plugins.get(&key) else { return Ok(Action::Wait) };
+    let now = context.clock.now().truncated();
+    let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
+    let status = match fate.filter(|fate| fate.generation == plugin.metadata.generation) {
+        Some(fate) => status(&plugin, fate, now),
+        None => match objects.plugins.list_error() {
+            Some(error) => unread(&plugin, &error, now),
+            // It is being loaded.
+            None => return Ok(Action::After(LOADING)),
+        },
+    };
+    let news = news(&plugin.status.conditions, &status.conditions);
+    let changed = |plugin: &mut Plugin| {
+        let changed = plugin.status != status;
+        plugin.status = status.clone();
+        changed
+    };
+    let writer = Writer { store: &context.stores.plugins, api: Api::all(context.hub.clone()) };
+    writer.update_status(&plugin, changed).await?;
+    for condition in news {
+        let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
+        context.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
+    }
+    Ok(Action::After(REFRESH))
+}
+
+/// The conditions that are worth an event: a plugin that answers from the beginning is not.
+fn news(before: &[Condition], after: &[Condition]) -> Vec<Condition> {
+    let said = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
+    let is_news = |condition: &&Condition| match Condition::find(before, &condition.type_) {
+        Some(before) => said(before) != said(condition),
+        None => condition.type_ == LOADED,
+    };
+    after.iter().filter(is_news).cloned().collect()
+}
+
+/// What an event about a condition is called.
+fn reason(condition: &Condition) -> &'static str {
+    match (condition.type_.as_str(), condition.status) {
+        (LOADED, ConditionStatus::True) => "PluginLoaded",
+        (LOADED, _) => "PluginRefused",
+        (_, ConditionStatus::True) => "PluginAnswers",
+        _ => "PluginSilent",
+    }
+}
+
+fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
+    let Fate { generation, refused, active, digest, mode, breaker, remarks, .. } = fate;
+    let mut status = PluginStatus {
+        observed_generation: generation.unwrap_or_default(),
+        conditions: plugin.status.conditions.clone(),
+        version: active.map(|active| active.version).unwrap_or_default(),
+        sha256: digest.map(|digest| digest.to_string()).unwrap_or_default(),
+        remarks,
+    };
+    status.set(loaded(refused.as_ref(), &status.version, now));
+    status.set(answering(mode, breaker, now));
+    status
+}
+
+/// The files of the plugin directory are part of the same set, and nobody knows which they are.
+fn unread(plugin: &Plugin, error: &str, now: Time) -> PluginStatus {
+    let mut status = plugin.status.clone();
+    status.observed_generation = plugin.metadata.generation.unwrap_or_default();
+    let message = format!("every plugin stays as it is until the plugin directory can be read: {error}");
+    status.set(Condition::new(LOADED, ConditionStatus::False, "NotRead", message, now));
+    status
+}
+
+fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
+    match refused {
+        None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is in force"), now),
+        Some(refused) => {
+            let reason = format!("Not{:?}", refused.stage);
+            Condition::new(LOADED, ConditionStatus::False, &reason, refused.to_string(), now)
+        }
+    }
+}
+
+fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition {
+    use ConditionStatus::{False, True};
+    let (status, reason, message) = match (mode, breaker) {
+        (None, _) => (False, "NoVersion", "no version of it has been in force in this process"),
+        (Some(Mode::Off), _) => (False, "SwitchedOff", "spec.mode is off"),
+        (_, BreakerState::Open) => (False, "Quarantined", "it failed too often; spec.fallback answers"),
+        (_, BreakerState::HalfOpen) => (False, "Probed", "it is asked again in shadow; spec.fallback answers"),
+        (Some(Mode::Shadow), _) => (True, "Shadow", "its answers are compared and do not count"),
+        (Some(Mode::Enforce), _) => (True, "Enforced", "its answers count"),
+    };
+    Condition::new(ANSWERING, status, reason, message, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::policy::PolicyId;
+    use bulkhead_plugin::LoadStage;
+
+    use super::*;
+
+    fn fate(mode: Option<Mode>, breaker: BreakerState, refused: Option<LoadStage>) -> Fate {
+        let refused = refused.map(|stage| Refused {
+            stage,
+            origin: "Plugin p spec.lua".to_owned(),
+            message: "no end".to_owned(),
+        });
+        Fate {
+            name: "p".to_owned(),
+            generation: Some(2),
+            stage: refused.as_ref().map_or(LoadStage::Active, |refused| refused.stage),
+            active: mode.map(|_| PolicyId::builtin("p")),
+            digest: None,
+            mode,
+            breaker,
+            counts: Default::default(),
+            remarks: Vec::new(),
+            refused,
+        }
+    }
+
+    fn told(status: &PluginStatus) -> Vec<String> {
+        let told =
+            |condition: &Condition| format!("{}={} {}", condition.type_, condition.status.as_str(), condition.reason);
+        status.conditions.iter().map(told).collect()
+    }
+
+    #[test]
+    fn conditions_tell_what_became_of_a_plugin() {
+        let check = |fate: Fate, expected: [&str; 2]| {
+            let status = status(&Plugin::default(), fate, Time::from_millis(0));
+            assert_eq!((status.observed_generation, told(&status)), (2, expected.map(str::to_owned).to_vec()));
+        };
+        let (on, closed) = (Some(Mode::Enforce), BreakerState::Closed);
+        check(fate(on, closed, None), ["Loaded=True Active", "Answering=True Enforced"]);
+        check(fate(Some(Mode::Shadow), closed, None), ["Loaded=True Active", "Answering=True Shadow"]);
+        check(fate(Some(Mode::Off), closed, None), ["Loaded=True Active", "Answering=False SwitchedOff"]);
+        check(fate(on, BreakerState::Open, None), ["Loaded=True Active", "Answering=False Quarantined"]);
+        check(fate(on, BreakerState::HalfOpen, None), ["Loaded=True Active", "Answering=False Probed"]);
+        let bad = Some(LoadStage::Compiled);
+        check(fate(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
+        check(fate(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
+    }
+
+    #[test]
+    fn events_are_for_what_changed() {
+        let status =
+            |mode, breaker, refused| status(&Plugin::default(), fate(mode, breaker, refused), Time::from_millis(0));
+        let check = |before: &[Condition], after: PluginStatus, expected: &[&str]| {
+            let news = news(before, &after.conditions);
+            assert_eq!(news.iter().map(reason).collect::<Vec<_>>(), expected);
+        };
+        let on = Some(Mode::Enforce);
+        let sound = || status(on, BreakerState::Closed, None);
+        check(&[], sound(), &["PluginLoaded"]);
+        check(&sound().conditions, sound(), &[]);
+        check(&sound().conditions, status(on, BreakerState::Open, None), &["PluginSilent"]);
+        check(&status(on, BreakerState::Open, None).conditions, sound(), &["PluginAnswers"]);
+        check(&sound().conditions, status(on, BreakerState::Closed, Some(LoadStage::Compiled)), &["PluginRefused"]);
+    }
+}
