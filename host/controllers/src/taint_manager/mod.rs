@@ -42,8 +42,9 @@ use crate::queue::WorkQueue;
 use crate::store::Key;
 
 const NAME: &str = "taint-manager";
-/// Evictions that are being written at the same time. How many changes how long a storm takes, not its rate.
-const WRITES_MAX: usize = 8;
+/// Evictions that are being written at the same time. How many changes how long a storm takes, not its rate. Two of the
+/// writes that a client may have under way are left to what follows from them, so that no one waits for the last.
+const WRITES_MAX: usize = 14;
 /// From how long a write on it is not known when it takes effect, so that no other may set out meanwhile: all of them
 /// would take effect together.
 const SLOW: Duration = Duration::from_secs(1);
