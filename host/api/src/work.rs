@@ -3,7 +3,7 @@
 use bulkhead_core::model::{Condition, Health};
 use kube::core::NamespaceResourceScope;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::object::api_object;
@@ -45,7 +45,39 @@ pub struct WorkSpec {
 pub struct WorkloadTemplate {
     /// Whole objects; Karmada writes exactly one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub manifests: Vec<Value>,
+    #[schemars(with = "Vec<Value>")]
+    pub manifests: Vec<Manifest>,
+}
+
+/// An object of a [`Work`]. It is kept as text in canonical form: a control plane knows very many of them and looks at a
+/// few at a time, and a tree takes several times as much memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest(Box<str>);
+
+impl Manifest {
+    /// The object.
+    pub fn value(&self) -> Value {
+        // It was made from one.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Value> for Manifest {
+    fn from(object: &Value) -> Self {
+        Self(object.to_string().into())
+    }
+}
+
+impl Serialize for Manifest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Manifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|object| Self::from(&object))
+    }
 }
 
 /// `status` of a [`Work`].

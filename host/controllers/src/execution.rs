@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_api::Work;
-use bulkhead_api::work::{APPLIED, DISPATCHING};
+use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
 use bulkhead_core::journal::{Decision, Subject};
@@ -127,11 +127,11 @@ impl Execution {
     async fn remove(&self, work: &Work, cluster: &bulkhead_core::model::Cluster) -> Result<Action, Error> {
         let key = Key::of(work);
         if cluster.is_ready() {
-            for manifest in &work.spec.workload.manifests {
+            for manifest in work.spec.workload.manifests.iter().map(Manifest::value) {
                 if work.spec.preserve_resources_on_deletion == Some(true) {
-                    self.release_object(work, &cluster.name, manifest).await?;
+                    self.release_object(work, &cluster.name, &manifest).await?;
                 } else {
-                    self.delete_object(work, &cluster.name, manifest).await?;
+                    self.delete_object(work, &cluster.name, &manifest).await?;
                 }
             }
         } else if !cluster.is_terminating() {
@@ -221,8 +221,8 @@ impl Execution {
 
     async fn apply_all(&self, work: &Work, cluster: &str) -> Result<Action, Error> {
         let (mut errors, total) = (Vec::new(), work.spec.workload.manifests.len());
-        for manifest in &work.spec.workload.manifests {
-            if let Err(error) = self.apply(work, cluster, manifest).await {
+        for manifest in work.spec.workload.manifests.iter().map(Manifest::value) {
+            if let Err(error) = self.apply(work, cluster, &manifest).await {
                 errors.push((error.describe(), error));
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_api::work::{WorkSpec, WorkloadTemplate};
+use bulkhead_api::work::{Manifest, WorkSpec, WorkloadTemplate};
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_core::model::TargetCluster;
 use bulkhead_core::names::{self, keys};
@@ -78,7 +78,7 @@ pub(crate) fn work<B: AnyBinding>(
         finalizers.push(keys::EXECUTION_FINALIZER.to_owned());
     }
     work.spec = WorkSpec {
-        workload: WorkloadTemplate { manifests: vec![manifest] },
+        workload: WorkloadTemplate { manifests: vec![Manifest::from(&manifest)] },
         suspend_dispatching: Some(spec.dispatching_suspended(&target.name)),
         preserve_resources_on_deletion: Some(spec.preserve_resources_on_deletion.unwrap_or(false)),
     };
@@ -153,7 +153,7 @@ mod tests {
             work(&source, Value::clone(&template), &target, existing).unwrap()
         };
         let check = |work: &Work, resume: &str, job: Option<&str>| {
-            let manifest = &work.spec.workload.manifests[0];
+            let manifest = work.spec.workload.manifests[0].value();
             let label = |key: &str| manifest.pointer("/metadata/labels").and_then(|all| all.get(key)?.as_str());
             assert_eq!((label("resume"), label("job-id"), label("app")), (Some(resume), job, Some("job")));
             let noted =

@@ -102,7 +102,7 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     };
     let looked_at = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
-    let (kind, object) = identify(manifest);
+    let (kind, object) = identify(&manifest.value());
     let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &observed));
     let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
