@@ -45,11 +45,15 @@ pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     let written = Writes::settled(&client, FEDERATED, QUIET, LIMIT).await?.total(FEDERATED);
     println!("writes until all {bindings} bindings rest: {:.1} for each", written / bindings as f64);
     let usage = |federation: &mut Federation<'_>| federation.processes()[0].usage();
-    let (before, (spent_before, _)) = (Writes::of(&client).await?, usage(&mut federation)?);
+    let (before, first) = (Writes::of(&client).await?, usage(&mut federation)?);
     tokio::time::sleep(TIME).await;
-    let (writes, (spent, resident)) = (Writes::of(&client).await?.since(&before), usage(&mut federation)?);
-    let share = 100.0 * spent.saturating_sub(spent_before).as_secs_f64() / TIME.as_secs_f64();
-    println!("idle with {bindings} bindings: {share:.2} % of a core, {:.0} MB resident", resident as f64 / 1e6);
+    let (writes, last) = (Writes::of(&client).await?.since(&before), usage(&mut federation)?);
+    let share = 100.0 * last.spent.saturating_sub(first.spent).as_secs_f64() / TIME.as_secs_f64();
+    let (resident, program) = (last.resident as f64 / 1e6, last.program as f64 / 1e6);
+    println!(
+        "idle with {bindings} bindings: {share:.2} % of a core, {resident:.0} MB resident, {program:.0} of them the \
+         program itself"
+    );
     println!("write requests to the hub in {} s, by whomever:", TIME.as_secs());
     for (resource, count) in writes.by_resource() {
         println!("  {resource}: {count:.0}");

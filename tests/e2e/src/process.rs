@@ -59,8 +59,8 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// The time that it has spent on a core, and the memory that it has resident, in bytes.
-    pub(crate) fn usage(&self) -> anyhow::Result<(Duration, u64)> {
+    /// What it takes.
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
         let read = |file: &str| std::fs::read_to_string(folder.join(file)).context("reading what the process used");
         let stat = read("stat")?;
@@ -68,15 +68,30 @@ impl Process {
         let fields = stat.rsplit_once(')').context("stat has no name")?.1.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
         let status = read("status")?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("status has no VmRSS")?;
-        let kib: u64 = resident.trim().trim_end_matches(" kB").parse().context("VmRSS is a number")?;
-        Ok((Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND), kib * 1024))
+        let bytes = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let value = value.with_context(|| format!("status has no {name}"))?;
+            let kib: u64 = value.trim().trim_end_matches(" kB").parse().with_context(|| format!("{name}: {value}"))?;
+            anyhow::Ok(kib * 1024)
+        };
+        let spent = Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
+        Ok(Usage { spent, resident: bytes("VmRSS")?, program: bytes("RssFile")? })
     }
 
     /// Whether it ended by itself.
     pub(crate) fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
+}
+
+/// What a process takes.
+pub(crate) struct Usage {
+    /// The time that it has spent on a core.
+    pub(crate) spent: Duration,
+    /// The memory that it has resident, in bytes.
+    pub(crate) resident: u64,
+    /// How much of that are pages of the program's own file, in bytes.
+    pub(crate) program: u64,
 }
 
 fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> anyhow::Result<Child> {
