@@ -256,6 +256,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plugin_has_the_fields_of_a_list_and_no_defaults() {
+        let schema = schema("Plugin");
+        let spec = &schema["properties"]["spec"];
+        let fields = spec["properties"].as_object().unwrap();
+        for field in ["breaker", "budget", "config", "fallback", "kinds", "lua", "mode", "scores", "sha256", "wasm"] {
+            assert!(fields.contains_key(field), "{field}: {:?}", fields.keys());
+        }
+        assert!(!fields.contains_key("name") && !spec.to_string().contains("\"default\""), "{spec:#}");
+    }
+
+    #[test]
     fn both_spellings_of_a_purge_mode_are_accepted_and_each_is_named_once() {
         let schema = schema("PropagationPolicy");
         let modes = &schema.pointer("/properties/spec/properties/failover/properties/cluster/properties/purgeMode");

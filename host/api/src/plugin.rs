@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use bulkhead_core::model::Condition;
-use bulkhead_core::model::set_condition;
+use bulkhead_core::model::{Condition, set_condition};
 use bulkhead_plugin::{PluginManifest, PluginObject};
 use kube::ResourceExt;
 use kube::core::ClusterResourceScope;

@@ -3,7 +3,8 @@
 //! Every process loads them, a standby too, before it decides anything: a plugin that holds evictions must not be
 //! missing for the first of them. Only the one that leads writes what became of them, by a controller of its own.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{Plugin, PluginStatus};
@@ -11,14 +12,15 @@ use bulkhead_core::composition::Mode;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refused};
-use kube::Api;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 
 use crate::context::{Context, about};
-use crate::controller::{self, Action, Error};
+use crate::controller::{self, Action, Error, is_not_found};
 use crate::events::EventType;
 use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::store::Key;
 use crate::write::Writer;
 
 const NAME: &str = "plugin-status-controller";
@@ -26,6 +28,8 @@ const NAME: &str = "plugin-status-controller";
 const REFRESH: Duration = Duration::from_secs(5);
 /// When to look again whether a plugin is loaded.
 const LOADING: Duration = Duration::from_millis(200);
+/// How often to ask whether there is such a kind, while no list of it arrives.
+const LISTING: Duration = Duration::from_secs(2);
 /// The condition that says whether the newest version is in force.
 const LOADED: &str = "Loaded";
 /// The condition that says whether a version is asked and its answers are taken.
@@ -49,16 +53,34 @@ impl PluginObjects {
         Self { plugins, objects, changed: Box::new(changed), known: watch::Sender::new(false) }
     }
 
-    /// Waits until the objects that were there at the beginning are loaded, or refused.
+    /// Whether the objects that were there at the beginning are loaded, or refused.
+    pub fn is_known(&self) -> bool {
+        *self.known.borrow()
+    }
+
+    /// Waits until they are.
     pub async fn known(&self) {
         // The sender lives as long as this does.
         let _ = self.known.subscribe().wait_for(|known| *known).await;
     }
 
+    /// What became of all plugins. To look waits for what is being compiled.
+    async fn fates(&self) -> Result<Vec<Fate>, Error> {
+        let plugins = Arc::clone(&self.plugins);
+        let fates = tokio::task::spawn_blocking(move || plugins.status()).await;
+        fates.map_err(|error| Error::Undecided(format!("looking at the plugins: {error}")))
+    }
+
     /// Keeps the objects of the store in force, for ever.
     pub(crate) async fn keep(self: Arc<Self>, context: Context) {
         let store = &context.stores.plugins;
-        store.listed().await;
+        tokio::select! {
+            () = store.listed() => {}
+            () = unserved(&context) => {
+                self.known.send_replace(true);
+                store.listed().await;
+            }
+        }
         let queue: Arc<WorkQueue<()>> = Arc::default();
         queue.add(());
         let changed = Arc::clone(&queue);
@@ -83,6 +105,18 @@ impl PluginObjects {
     }
 }
 
+/// Waits until the control plane says that it has no such kind, so that there are no such objects.
+async fn unserved(context: &Context) {
+    let api = Api::<Plugin>::all(context.hub.clone());
+    loop {
+        tokio::time::sleep(LISTING).await;
+        let listed = api.list_metadata(&ListParams::default().limit(1)).await;
+        if listed.is_err_and(|error| is_not_found(&error)) {
+            return;
+        }
+    }
+}
+
 /// Runs the controller that writes the status, for ever.
 pub(crate) async fn run(context: Context) {
     let Some(objects) = context.plugins.clone() else { return std::future::pending().await };
@@ -90,29 +124,39 @@ pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
     let _plugins = context.stores.plugins.subscribe(move |change| {
-        if !matches!(change, Change::Deleted(_)) {
+        // Whoever else writes a status gets no answer.
+        if change.is_generation_change() {
             plugins.add(Key::of(change.object()));
         }
     });
+    let told = Arc::<Told>::default();
     let reconcile = {
         let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&objects), key)
+        move |key| reconcile(context.clone(), Arc::clone(&objects), Arc::clone(&told), key)
     };
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;
 }
 
-async fn reconcile(context: Context, objects: Arc<PluginObjects>, key: Key) -> Result<Action, Error> {
-    let Some(plugin) = context.stores.plugins.get(&key) else { return Ok(Action::Wait) };
-    let now = context.clock.now().truncated();
-    let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
-    let status = match fate.filter(|fate| fate.generation == plugin.metadata.generation) {
-        Some(fate) => status(&plugin, fate, now),
-        None => match objects.plugins.list_error() {
-            Some(error) => unread(&plugin, &error, now),
-            // It is being loaded.
-            None => return Ok(Action::After(LOADING)),
-        },
+/// What this process said of each plugin. Where two lead, as modes of their own, breakers and files may differ, and each
+/// says once what it sees instead of contradicting the other for ever.
+type Told = Mutex<BTreeMap<Key, (Option<String>, PluginStatus)>>;
+
+async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told>, key: Key) -> Result<Action, Error> {
+    let said = || told.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(plugin) = context.stores.plugins.get(&key) else {
+        said().remove(&key);
+        return Ok(Action::Wait);
     };
+    let fate = objects.fates().await?.into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
+    let Some(fate) = fate.filter(|fate| fate.generation == plugin.metadata.generation) else {
+        // It is being loaded.
+        return Ok(Action::After(LOADING));
+    };
+    let seen = (plugin.uid(), status(&Plugin::default(), fate.clone(), Time::from_millis(0)));
+    if said().get(&key) == Some(&seen) {
+        return Ok(Action::After(REFRESH));
+    }
+    let status = status(&plugin, fate, context.clock.now().truncated());
     let news = news(&plugin.status.conditions, &status.conditions);
     let changed = |plugin: &mut Plugin| {
         let changed = plugin.status != status;
@@ -121,6 +165,7 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, key: Key) -> R
     };
     let writer = Writer { store: &context.stores.plugins, api: Api::all(context.hub.clone()) };
     writer.update_status(&plugin, changed).await?;
+    said().insert(key, seen);
     for condition in news {
         let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
         context.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
@@ -162,15 +207,6 @@ fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
     status
 }
 
-/// The files of the plugin directory are part of the same set, and nobody knows which they are.
-fn unread(plugin: &Plugin, error: &str, now: Time) -> PluginStatus {
-    let mut status = plugin.status.clone();
-    status.observed_generation = plugin.metadata.generation.unwrap_or_default();
-    let message = format!("every plugin stays as it is until the plugin directory can be read: {error}");
-    status.set(Condition::new(LOADED, ConditionStatus::False, "NotRead", message, now));
-    status
-}
-
 fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
     match refused {
         None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is in force"), now),
@@ -186,6 +222,9 @@ fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition 
     let (status, reason, message) = match (mode, breaker) {
         (None, _) => (False, "NoVersion", "no version of it has been in force in this process"),
         (Some(Mode::Off), _) => (False, "SwitchedOff", "spec.mode is off"),
+        (Some(Mode::Shadow), BreakerState::Open | BreakerState::HalfOpen) => {
+            (False, "Quarantined", "it failed too often; its answers would not count anyway")
+        }
         (_, BreakerState::Open) => (False, "Quarantined", "it failed too often; spec.fallback answers"),
         (_, BreakerState::HalfOpen) => (False, "Probed", "it is asked again in shadow; spec.fallback answers"),
         (Some(Mode::Shadow), _) => (True, "Shadow", "its answers are compared and do not count"),

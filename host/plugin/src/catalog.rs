@@ -68,16 +68,18 @@ impl FileMark {
 }
 
 /// What a catalog holds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Listing {
     /// The rules by which answers become one.
     pub composition: Composition,
     /// The plugins, in order.
     pub plugins: Vec<Listed>,
+    /// Why part of it is as it was the time before; none if all of it was read.
+    pub stale: Option<CatalogError>,
 }
 
 /// One plugin of a catalog.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Listed {
     /// Its name, unique in the listing.
     pub name: String,
@@ -88,7 +90,7 @@ pub struct Listed {
 }
 
 /// The list as a whole cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct CatalogError {
     /// The file or the object.
@@ -247,7 +249,7 @@ fn listing(
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
         Listed { name, generation: None, found: found(&at, LIST, manifest, &fetch) }
     };
-    Listing { composition, plugins: manifests.map(listed).collect() }
+    Listing { composition, plugins: manifests.map(listed).collect(), stale: None }
 }
 
 /// A plugin with its code. Messages begin with `at`; a manifest that names no code is of `origin`.

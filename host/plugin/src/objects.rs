@@ -1,7 +1,7 @@
 //! Plugins that come as objects of kind `Plugin`, with their code in themselves.
 
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -111,16 +111,40 @@ impl Catalog for Objects {
             found: object.find(),
             name: object.name,
         };
-        Ok(Listing { composition: Composition::default(), plugins: objects.into_iter().map(listed).collect() })
+        let plugins = objects.into_iter().map(listed).collect();
+        Ok(Listing { composition: Composition::default(), plugins, stale: None })
     }
 }
 
 /// Files, and after them objects. The rules by which answers become one are those of the list of files.
+///
+/// Files that cannot be read stay as they were, and objects go on changing: who deletes one that holds everything is not
+/// kept from it by a mistake in a file.
 pub struct Together {
-    /// The files, if there are any.
-    pub files: Option<Box<dyn Catalog>>,
-    /// The objects.
-    pub objects: Arc<Objects>,
+    files: Option<Box<dyn Catalog>>,
+    objects: Arc<Objects>,
+    /// The files when they could be read.
+    before: Mutex<Option<Listing>>,
+}
+
+impl Together {
+    /// Files, if there are any, and objects.
+    pub fn new(files: Option<Box<dyn Catalog>>, objects: Arc<Objects>) -> Self {
+        Self { files, objects, before: Mutex::default() }
+    }
+
+    fn files(&self) -> Result<Option<Listing>, CatalogError> {
+        let Some(files) = &self.files else { return Ok(None) };
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        match files.read() {
+            Ok(listing) => *before = Some(listing),
+            Err(error) => {
+                let Some(before) = &mut *before else { return Err(error) };
+                before.stale = Some(error);
+            }
+        }
+        Ok(before.clone())
+    }
 }
 
 impl Catalog for Together {
@@ -130,12 +154,9 @@ impl Catalog for Together {
     }
 
     fn read(&self) -> Result<Listing, CatalogError> {
-        let mut listing = self.objects.read()?;
-        if let Some(files) = &self.files {
-            let Listing { composition, mut plugins } = files.read()?;
-            plugins.append(&mut listing.plugins);
-            listing = Listing { composition, plugins };
-        }
+        let mut objects = self.objects.read()?;
+        let Some(mut listing) = self.files()? else { return Ok(objects) };
+        listing.plugins.append(&mut objects.plugins);
         Ok(listing)
     }
 }
@@ -196,7 +217,8 @@ mod tests {
                     plugins: [{name: z, lua: z.lua}]\n";
         let files = [(LIST, list), ("z.lua", "")].map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
         let files = Data::new("ConfigMap plugins", BTreeMap::from(files));
-        let both = Together { files: Some(Box::new(files)), objects: Arc::default() };
+        let files = Arc::new(files);
+        let both = Together::new(Some(Box::new(Arc::clone(&files))), Arc::default());
         let before = both.fingerprint();
         let objects = || vec![object("b", json!({"lua": "x"})), object("a", json!({"lua": "x"}))];
         both.objects.set(objects());
@@ -208,5 +230,11 @@ mod tests {
         let names: Vec<_> = listing.plugins.iter().map(|listed| (listed.name.as_str(), listed.generation)).collect();
         assert_eq!(names, [("z", None), ("a", Some(3)), ("b", Some(3))]);
         assert_ne!(listing.composition, Composition::default());
+        // A mistake in the files leaves them as they were and keeps no object from going.
+        files.set(BTreeMap::from([(LIST.to_owned(), b"plugins: 3".to_vec())]));
+        both.objects.set(Vec::new());
+        let listing = both.read().unwrap();
+        assert_eq!(listing.plugins.iter().map(|listed| listed.name.as_str()).collect::<Vec<_>>(), ["z"]);
+        assert!(listing.stale.is_some_and(|error| error.to_string().starts_with("ConfigMap plugins plugins.yaml")));
     }
 }

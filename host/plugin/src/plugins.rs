@@ -85,7 +85,7 @@ impl Plugins {
         match self.catalog.read() {
             Err(error) => state.list_error = Some(error.to_string()),
             Ok(listing) => {
-                state.list_error = None;
+                state.list_error = listing.stale.map(|error| error.to_string());
                 state.composition = listing.composition;
                 self.take(&mut state, listing.plugins);
                 let active = state.order.iter().filter(|entry| entry.is_active);

@@ -303,7 +303,7 @@ fn a_name_belongs_to_the_first_who_has_it() {
     fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
     let objects = Arc::<Objects>::default();
     let files = Some(Box::new(Directory::new(folder.path())) as Box<dyn Catalog>);
-    let plugins = Plugins::new(registry(), Box::new(Together { files, objects: Arc::clone(&objects) }), None);
+    let plugins = Plugins::new(registry(), Box::new(Together::new(files, Arc::clone(&objects))), None);
     let object = |name: &str, code: &str| {
         let serde_json::Value::Object(spec) = json!({"wasm": code}) else { panic!("a spec is a map") };
         PluginObject { name: name.to_owned(), generation: 7, spec }

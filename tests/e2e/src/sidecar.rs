@@ -36,7 +36,8 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         federation.kubectl(&["delete", ours, "-n", "karmada-system", "--ignore-not-found"])?;
     }
     federation.kubectl(&["delete", "mutatingwebhookconfiguration", "bulkhead", "--ignore-not-found"])?;
-    federation.kubectl(&["delete", "crd", "evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev"])?;
+    let ours = ["evictionpauses.bulkhead.dev", "clusterdrains.bulkhead.dev", "plugins.bulkhead.dev"];
+    federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
     let folder = federation.logs().join("clone");
     fs::create_dir_all(folder.join("bin"))?;
     std::os::unix::fs::symlink(site.root.join("host"), folder.join("host"))?;

@@ -82,8 +82,11 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
     let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
+    // That the member is alive is true whatever the plugins say, and who does not hear it evicts.
+    running.run(&["lease", "clusterStatus"]);
     let started = async {
-        running.run_all().await;
+        running.plugins_known().await;
+        running.run_all();
         std::future::pending::<()>().await;
     };
     let stopped = tokio::select! {

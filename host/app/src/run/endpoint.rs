@@ -121,6 +121,9 @@ impl State {
         if !lacking.is_empty() {
             return Some(format!("starting: {}", lacking.join("; ")));
         }
+        if context.plugins.as_ref().is_some_and(|plugins| !plugins.is_known()) {
+            return Some("starting: plugins are being loaded".to_owned());
+        }
         let lost = &self.told().lacking;
         (!lost.is_empty()).then(|| lost.join("; "))
     }

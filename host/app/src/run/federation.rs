@@ -130,20 +130,24 @@ impl Federation {
 }
 
 impl Running {
-    /// Starts these controllers, once it is known which plugins there are: one that holds must not be missed.
-    pub(super) async fn run(&self, wanted: &[&str]) {
+    /// Waits until it is known which plugins there are. Who decides anything before may miss one that holds.
+    pub(super) async fn plugins_known(&self) {
         if let Some(plugins) = &self.plugins {
             plugins.known().await;
         }
+    }
+
+    /// Starts these controllers.
+    pub(super) fn run(&self, wanted: &[&str]) {
         for name in wanted {
             self.manager.start_controller(name);
         }
     }
 
     /// Starts every controller there is.
-    pub(super) async fn run_all(&self) {
+    pub(super) fn run_all(&self) {
         let names: Vec<_> = self.manager.names().collect();
-        self.run(&names).await;
+        self.run(&names);
     }
 
     /// Waits until one of them panics, and says which one and why.
@@ -174,7 +178,7 @@ fn system_roots() -> rustls::RootCertStore {
 /// Why the list of plugins could not be read. One that does not load is left out, and its status says why.
 pub(crate) fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
     let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
-    let catalog = Together { files, objects: Arc::clone(objects) };
+    let catalog = Together::new(files, Arc::clone(objects));
     let plugins = Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)));
     plugins.refresh();
     match plugins.list_error() {

@@ -224,6 +224,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
             }
         };
         let worked = async {
+            // Before it may lead: somebody else may know them already.
+            running.plugins_known().await;
             if elects {
                 state.tell(|told| told.leads = Some(false));
                 let before = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
@@ -237,10 +239,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
                     "no controller runs; start the list of --controllers with * to have all but those that it takes out",
                 );
             }
-            let started = async {
-                running.run(&wanted).await;
-                std::future::pending().await
-            };
+            running.run(&wanted);
             let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
             let registered = async {
                 match &webhook {
@@ -257,7 +256,6 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
             tokio::select! {
                 why = attended => why,
                 why = lost => why,
-                why = started => why,
                 () = registered => std::future::pending().await,
             }
         };

@@ -156,3 +156,20 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("two.yaml has to hold one customization"), "{told}");
 }
+
+#[test]
+fn a_plugin_becomes_an_object_that_says_the_same() {
+    let folder = folder("object");
+    succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
+    let text = succeeds(&folder, &["object", "mine", "--name", "vital", "--config", "{}"]);
+    let object: bulkhead_api::Plugin = serde_saphyr::from_str(&text).unwrap();
+    let found = object.to_object().find().unwrap();
+    let mut files = fs::read_dir(folder.join("mine")).unwrap().map(|entry| entry.unwrap().path());
+    let script = files.find(|path| path.extension().is_some_and(|extension| extension == "lua")).unwrap();
+    assert_eq!((found.source.name.as_str(), &found.source.modules[0].code), ("vital", &fs::read(script).unwrap()));
+    assert_eq!(found.source.config, serde_json::json!({}));
+    fs::write(folder.join("broken.lua"), "function Score(").unwrap();
+    let (code, told) = plugin(&folder, &["object", "broken.lua"]);
+    assert!(code != Some(0) && told.contains("broken.lua") && told.contains("failed to compile"), "{told}");
+    assert!(!told.contains("kind: Plugin"), "{told}");
+}

@@ -48,6 +48,16 @@ fn a_manifest_of_an_unknown_kind_is_refused_unless_it_may_be_skipped() {
     assert_eq!(skipped.warnings.len(), 1, "{:?}", skipped.warnings);
 }
 
+/// As an object it would be in force at another moment than the scenario says.
+#[test]
+fn a_plugin_object_is_told_where_scenarios_have_their_plugins() {
+    let plugin = "apiVersion: bulkhead.dev/v1alpha1\nkind: Plugin\nmetadata: {name: vital}\nspec: {lua: x}\n";
+    let scenario = format!("name: object\nduration: 1m\n{CLUSTERS}manifests: [plugin.yaml]\n");
+    let folder = Folder::new("plugin-object", &[("scenario.yaml", &scenario), ("plugin.yaml", plugin)]);
+    let error = folder.load().err().unwrap_or_default();
+    assert!(error.contains("plugin.yaml") && error.contains("Plugin vital: a scenario names its plugins"), "{error}");
+}
+
 #[test]
 fn a_plugin_that_does_not_load_is_refused_with_its_stage() {
     let scenario = format!("name: plugin\nduration: 1m\n{CLUSTERS}plugins: [{{name: broken, wasm: broken.wasm}}]\n");

@@ -236,3 +236,23 @@ fn customizations_do_not_conflict_and_have_scripts_that_compile() {
     let mistake = "spec.customizations.retention.luaScript: Lua script error: 1:1: no end";
     check("new", "StatefulSet", json!({"retention": "other"}), Some(mistake));
 }
+
+#[test]
+fn plugins_that_make_no_sense_are_refused_with_the_field() {
+    let check = |spec: Value, expected: &str| {
+        let object = json!({"metadata": {"name": "p"}, "spec": spec});
+        let told = run(&create("bulkhead.dev", "Plugin"), object, AdmissionOptions::default()).err();
+        let told = told.unwrap_or_default();
+        assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{told}\n{expected}");
+    };
+    check(json!({"lua": "x", "mode": "shadow", "fallback": {"builtin": "ResourceHealth"}}), "");
+    check(json!({"wasm": "AGFzbQ=="}), "");
+    check(json!({}), "spec: Invalid value: needs exactly one of wasm and lua");
+    check(json!({"wasm": "?"}), "spec: Invalid value: failed to fetch Plugin p spec.wasm: it is not base64");
+    check(json!({"lua": "x", "mode": "of"}), "spec.mode: Invalid value: unknown variant `of`");
+    check(
+        json!({"lua": "x", "breaker": {"fault": 3}}),
+        "spec.breaker: Invalid value: unknown field `fault`, expected one of `faults`",
+    );
+    check(json!({"lua": "x", "sha256": "00"}), "spec: Invalid value: sha256 must have 64 hexadecimal digits");
+}
