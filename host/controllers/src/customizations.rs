@@ -8,7 +8,7 @@ use bulkhead_core::combine::Because;
 use bulkhead_core::journal::Decision;
 use bulkhead_plugin::{Customization, EntryPoint, Layer, LoadedCustomizations, Registry, load_customizations};
 use kube::ResourceExt;
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 use crate::context::{Context, Record, Scope, about, input, subject};
 use crate::controller::{self, Action};
@@ -22,7 +22,7 @@ const NAME: &str = "interpreter-customization-controller";
 #[derive(Default)]
 pub struct InterpretersLoaded {
     expected: AtomicBool,
-    loaded: watch::Sender<bool>,
+    loaded: SetOnce<()>,
 }
 
 impl InterpretersLoaded {
@@ -32,14 +32,14 @@ impl InterpretersLoaded {
     }
 
     fn done(&self) {
-        self.loaded.send_replace(true);
+        // They are loaded again with each change.
+        let _ = self.loaded.set(());
     }
 
     /// Waits until they are, unless nobody is going to load them.
     async fn wait(&self) {
         if self.expected.load(Ordering::SeqCst) {
-            // The sender lives as long as this does.
-            let _ = self.loaded.subscribe().wait_for(|loaded| *loaded).await;
+            self.loaded.wait().await;
         }
     }
 }

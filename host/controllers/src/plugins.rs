@@ -14,7 +14,7 @@ use bulkhead_core::time::Time;
 use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refused};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 use crate::context::{Context, about};
 use crate::controller::{self, Action, Error, is_not_found};
@@ -40,7 +40,7 @@ pub struct PluginObjects {
     plugins: Arc<Plugins>,
     objects: Arc<Objects>,
     changed: Box<dyn Fn(&Plugins) + Send + Sync>,
-    known: watch::Sender<bool>,
+    known: SetOnce<()>,
 }
 
 impl PluginObjects {
@@ -50,18 +50,17 @@ impl PluginObjects {
         objects: Arc<Objects>,
         changed: impl Fn(&Plugins) + Send + Sync + 'static,
     ) -> Self {
-        Self { plugins, objects, changed: Box::new(changed), known: watch::Sender::new(false) }
+        Self { plugins, objects, changed: Box::new(changed), known: SetOnce::new() }
     }
 
     /// Whether the objects that were there at the beginning are loaded, or refused.
     pub fn is_known(&self) -> bool {
-        *self.known.borrow()
+        self.known.initialized()
     }
 
     /// Waits until they are.
     pub async fn known(&self) {
-        // The sender lives as long as this does.
-        let _ = self.known.subscribe().wait_for(|known| *known).await;
+        self.known.wait().await;
     }
 
     /// What became of all plugins. To look waits for what is being compiled.
@@ -77,7 +76,7 @@ impl PluginObjects {
         tokio::select! {
             () = store.listed() => {}
             () = unserved(&context) => {
-                self.known.send_replace(true);
+                let _ = self.known.set(());
                 store.listed().await;
             }
         }
@@ -99,7 +98,8 @@ impl PluginObjects {
             {
                 std::panic::resume_unwind(error.into_panic());
             }
-            self.known.send_replace(true);
+            // They are loaded again with each change.
+            let _ = self.known.set(());
             queue.done(&(), false);
         }
     }

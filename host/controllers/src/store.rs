@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use kube::{Resource, ResourceExt};
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
 use self::informer::Listing;
@@ -89,7 +89,8 @@ pub struct Store<K> {
     /// Held from a change until everybody is told, so that nobody hears of a version after a newer one.
     order: Mutex<()>,
     listing: Mutex<Option<Listing>>,
-    listed: watch::Sender<bool>,
+    /// Wakes who waits in the order they came, so that a simulation is the same each time.
+    listed: SetOnce<()>,
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
     turns: Turns,
@@ -141,12 +142,11 @@ impl<K: Resource + 'static> Store<K> {
 
     fn build(index_by: Option<IndexBy<K>>) -> Arc<Self> {
         let objects = Objects { by_key: BTreeMap::new(), index: BTreeMap::new() };
-        let listed = watch::Sender::new(false);
         Arc::new(Self {
             objects: RwLock::new(objects),
             order: Mutex::new(()),
             listing: Mutex::new(None),
-            listed,
+            listed: SetOnce::new(),
             handlers: Handlers::default(),
             index_by,
             turns: Turns::default(),
@@ -161,7 +161,7 @@ impl<K: Resource + 'static> Store<K> {
 
     /// Whether everything that was there when the informer started is known, so that what is not known is not there.
     pub fn is_listed(&self) -> bool {
-        *self.listed.borrow()
+        self.listed.initialized()
     }
 
     /// How its informer is doing.
@@ -186,8 +186,7 @@ impl<K: Resource + 'static> Store<K> {
 
     /// Waits until [`Store::is_listed`].
     pub async fn listed(&self) {
-        // The sender lives as long as the store, so this ends only with the answer.
-        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+        self.listed.wait().await;
     }
 
     /// One object.

@@ -119,7 +119,8 @@ where
                 for key in keys.iter().filter(|key| !found.contains(*key)) {
                     self.delete(key);
                 }
-                self.listed.send_replace(true);
+                // A list that is read again changes nothing about that.
+                let _ = self.listed.set(());
             }
             watcher::Event::Apply(object) => {
                 self.insert(object, |known, new| !known.is_some_and(|known| is_newer(new, known)));
