@@ -57,7 +57,6 @@ pub(crate) async fn run(context: Context) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     // What people stopped is not to leave before that is known.
-    context.stores.clusters.listed().await;
     context.stores.eviction_pauses.listed().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }

@@ -11,6 +11,7 @@ use bulkhead_core::journal::Decision;
 use bulkhead_core::model::{Condition, ConditionStatus, SyncMode, set_condition};
 use bulkhead_core::names::{self, keys};
 use bulkhead_core::time::Time;
+use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
@@ -92,6 +93,10 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
 async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
     let name = cluster.name_any();
     let namespace = names::execution_namespace(&name);
+    // It is not to go before it is known what is left on it.
+    if context.stores.known(&context.scope).now_or_never().is_none() {
+        return Err(Error::NotYet(format!("what is left on Cluster {name} is not known yet")));
+    }
     if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
         for work in context.stores.works.list_namespace(&namespace) {
             release_work(context, &work).await?;

@@ -201,6 +201,19 @@ impl Stores {
         all
     }
 
+    /// Waits until everything is known that was there when the informers started, of the kinds that controllers share.
+    /// What only some of them read, such as pauses, they wait for.
+    pub(crate) async fn known(&self, scope: &Scope) {
+        self.clusters.listed().await;
+        self.works.listed().await;
+        if *scope == Scope::Push {
+            self.policies.listed().await;
+            self.cluster_policies.listed().await;
+            self.bindings.listed().await;
+            self.cluster_bindings.listed().await;
+        }
+    }
+
     /// One cluster.
     pub fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
         self.clusters.get(&Key::new("", name))

@@ -61,8 +61,6 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    // A cluster that is not known yet would count as one that is gone.
-    context.stores.clusters.listed().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 

@@ -21,47 +21,57 @@ use crate::{
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a controller has to know before it starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Knows {
+    /// What it waits for by itself: it looks at clusters one by one, and must not be held up by what it does not look at.
+    Little,
+    /// Every object of the kinds that controllers share. Before that, what is not known yet looks like what is not there:
+    /// no cluster fits, no policy matches, nothing is left on a cluster.
+    All,
+}
+
 /// The controller that loads interpreters, which others wait for.
 const INTERPRETERS: &str = "interpreterCustomization";
 
 /// The controllers of the control plane, by the names that Karmada's `--controllers` uses where it has one.
-const CONTROLLERS: &[(&str, Run)] = &[
-    (INTERPRETERS, |context| Box::pin(customizations::run(context))),
-    ("detector", |context| Box::pin(detector::run(context))),
-    ("scheduler", |context| Box::pin(scheduler::run(context))),
-    ("binding", |context| Box::pin(binding::run(context))),
-    ("execution", |context| Box::pin(execution::run(context))),
-    ("workStatus", |context| Box::pin(work_status::run(context))),
-    ("bindingStatus", |context| Box::pin(binding_status::run(context))),
-    ("clusterStatus", |context| Box::pin(cluster_status::run(context))),
-    ("cluster", |context| Box::pin(cluster::run(context))),
-    ("clustertaintpolicy", |context| Box::pin(cluster_taints::run(context))),
-    ("taintManager", |context| Box::pin(taint_manager::run(context))),
-    ("clusterDrain", |context| Box::pin(drain::run(context))),
-    ("gracefulEviction", |context| Box::pin(graceful_eviction::run(context))),
-    ("dependenciesDistributor", |context| Box::pin(dependencies::run(context))),
-    ("applicationFailover", |context| Box::pin(application_failover::run(context))),
-    ("pluginStatus", |context| Box::pin(plugins::run(context))),
+const CONTROLLERS: &[(&str, Knows, Run)] = &[
+    (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
+    ("detector", Knows::All, |context| Box::pin(detector::run(context))),
+    ("scheduler", Knows::All, |context| Box::pin(scheduler::run(context))),
+    ("binding", Knows::All, |context| Box::pin(binding::run(context))),
+    ("execution", Knows::All, |context| Box::pin(execution::run(context))),
+    ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
+    ("bindingStatus", Knows::All, |context| Box::pin(binding_status::run(context))),
+    ("clusterStatus", Knows::Little, |context| Box::pin(cluster_status::run(context))),
+    ("cluster", Knows::Little, |context| Box::pin(cluster::run(context))),
+    ("clustertaintpolicy", Knows::Little, |context| Box::pin(cluster_taints::run(context))),
+    ("taintManager", Knows::All, |context| Box::pin(taint_manager::run(context))),
+    ("clusterDrain", Knows::All, |context| Box::pin(drain::run(context))),
+    ("gracefulEviction", Knows::All, |context| Box::pin(graceful_eviction::run(context))),
+    ("dependenciesDistributor", Knows::All, |context| Box::pin(dependencies::run(context))),
+    ("applicationFailover", Knows::All, |context| Box::pin(application_failover::run(context))),
+    ("pluginStatus", Knows::Little, |context| Box::pin(plugins::run(context))),
 ];
 
 /// The controllers of an agent in a Pull cluster.
-const AGENT_CONTROLLERS: &[(&str, Run)] = &[
-    (INTERPRETERS, |context| Box::pin(customizations::run(context))),
-    ("execution", |context| Box::pin(execution::run(context))),
-    ("workStatus", |context| Box::pin(work_status::run(context))),
-    ("clusterStatus", |context| Box::pin(cluster_status::run(context))),
-    ("lease", |context| Box::pin(agent::run(context))),
+const AGENT_CONTROLLERS: &[(&str, Knows, Run)] = &[
+    (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
+    ("execution", Knows::All, |context| Box::pin(execution::run(context))),
+    ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
+    ("clusterStatus", Knows::Little, |context| Box::pin(cluster_status::run(context))),
+    ("lease", Knows::Little, |context| Box::pin(agent::run(context))),
 ];
 
 /// Names of the controllers that can be stopped and started.
 pub fn controller_names() -> impl Iterator<Item = &'static str> {
-    CONTROLLERS.iter().map(|(name, _)| *name)
+    CONTROLLERS.iter().map(|(name, ..)| *name)
 }
 
 /// Running controllers. They all stop when this is dropped.
 pub struct Manager {
     context: Context,
-    controllers: &'static [(&'static str, Run)],
+    controllers: &'static [(&'static str, Knows, Run)],
     running: Mutex<BTreeMap<&'static str, AbortHandle>>,
     tasks: Mutex<JoinSet<()>>,
     informers: Tasks,
@@ -92,19 +102,27 @@ impl Manager {
 
     /// Names of the controllers that the context's scope calls for.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.controllers.iter().map(|(name, _)| *name)
+        self.controllers.iter().map(|(name, ..)| *name)
     }
 
     /// Starts a controller unless it runs. Returns whether there is one of that name.
     pub fn start_controller(&self, name: &str) -> bool {
-        let Some((name, run)) = self.controllers.iter().find(|(known, _)| *known == name) else { return false };
+        let controller = self.controllers.iter().find(|(known, ..)| *known == name);
+        let Some(&(name, knows, run)) = controller else { return false };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
-            if *name == INTERPRETERS {
+            if name == INTERPRETERS {
                 self.context.interpreters_loaded.expect();
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            let controller = self.panics.watch(format!("controller {name}"), run(self.context.clone()));
+            let context = self.context.clone();
+            let controller = async move {
+                if knows == Knows::All {
+                    context.stores.known(&context.scope).await;
+                }
+                run(context).await;
+            };
+            let controller = self.panics.watch(format!("controller {name}"), controller);
             running.insert(name, tasks.spawn(controller));
         }
         true

@@ -20,6 +20,8 @@ pub enum Fault {
     LoseReply,
     /// The request is carried out, and after that time answered with 504.
     TimeOut(Duration),
+    /// The request is carried out at that moment, not before.
+    HoldUntil(Instant),
 }
 
 type Predicate = Box<dyn Fn(&ResourceRequest) -> bool + Send + Sync>;

@@ -282,17 +282,23 @@ impl ApiServer {
                 tokio::time::sleep(after).await;
                 Ok(refusal(&StatusError::injected(504)))
             }
+            Some(Fault::HoldUntil(moment)) => {
+                tokio::time::sleep_until(moment).await;
+                Ok(self.answer(link, &call))
+            }
             Some(Fault::LoseReply) => {
                 // Only the effect matters; the answer is what gets lost.
                 let _ = self.dispatch(link, &call);
                 Err(ConnectionError::Reset { server })
             }
-            None => {
-                let response = self.dispatch(link, &call).unwrap_or_else(|error| refusal(&error));
-                self.shared.answers.note(&call.resource, response.status().as_u16());
-                Ok(response)
-            }
+            None => Ok(self.answer(link, &call)),
         }
+    }
+
+    fn answer(&self, link: &Link, call: &Call) -> Response<ApiBody> {
+        let response = self.dispatch(link, call).unwrap_or_else(|error| refusal(&error));
+        self.shared.answers.note(&call.resource, response.status().as_u16());
+        response
     }
 
     fn describe(&self, information: &Route, headers: &HeaderMap) -> Response<ApiBody> {

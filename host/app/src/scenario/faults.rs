@@ -6,13 +6,28 @@ use serde::{Deserialize, Serialize};
 /// Kinds whose objects the controllers of a failover share, by their plural.
 pub const RESOURCES: [&str; 4] = ["resourcebindings", "clusterresourcebindings", "clusters", "works"];
 
+/// What controllers list as they start, by its plural.
+const LISTED: [&str; 11] = [
+    "resourcebindings",
+    "clusterresourcebindings",
+    "clusters",
+    "works",
+    "propagationpolicies",
+    "clusterpropagationpolicies",
+    "clustertaintpolicies",
+    "evictionpauses",
+    "clusterdrains",
+    "resourceinterpretercustomizations",
+    "resourceinterpreterwebhookconfigurations",
+];
+
 /// Something that goes wrong, once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultSpec {
     /// What goes wrong.
     pub kind: FaultKind,
-    /// Which objects it is about, by the plural of their kind; absent is any of those that controllers share.
+    /// Which objects it is about, by the plural of their kind; absent is any of [`FaultKind::resources`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// HTTP status of a request that is answered with an error, 400 to 599.
@@ -61,6 +76,8 @@ pub enum FaultKind {
     CrashAfterWrite,
     /// Another process takes over: controllers and caches start from nothing.
     LeaderChange,
+    /// Another process takes over, and lists are answered only after a time, so that what they tell is not known yet.
+    LateLists,
     /// The control plane reaches no object of a member cluster for a time, whose health it still sees.
     Partition,
     /// Two member clusters cannot reach each other for a time: what spans both stops being ready on the second.
@@ -79,7 +96,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Respond,
         Self::Refuse,
         Self::LoseReply,
@@ -91,6 +108,7 @@ impl FaultKind {
         Self::CrashBeforeWrite,
         Self::CrashAfterWrite,
         Self::LeaderChange,
+        Self::LateLists,
         Self::Partition,
         Self::PeerPartition,
         Self::ClockAhead,
@@ -114,6 +132,7 @@ impl FaultKind {
             Self::CrashBeforeWrite => "crash-before-write",
             Self::CrashAfterWrite => "crash-after-write",
             Self::LeaderChange => "leader-change",
+            Self::LateLists => "late-lists",
             Self::Partition => "partition",
             Self::PeerPartition => "peer-partition",
             Self::ClockAhead => "clock-ahead",
@@ -135,6 +154,7 @@ impl FaultKind {
             | Self::RepeatWatches
             | Self::CrashBeforeWrite
             | Self::CrashAfterWrite
+            | Self::LateLists
             | Self::Partition
             | Self::PeerPartition
             | Self::ClockAhead
@@ -158,10 +178,14 @@ impl FaultKind {
         strikes.contains(&self)
     }
 
-    /// Whether it is about objects of one kind.
-    pub fn has_resource(self) -> bool {
+    /// Of which kinds of objects it can be about one, by their plurals; none if it is about no objects.
+    pub fn resources(self) -> &'static [&'static str] {
         let watches = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact];
-        self.strikes_a_write() || watches.contains(&self)
+        match self {
+            Self::LateLists => &LISTED,
+            _ if self.strikes_a_write() || watches.contains(&self) => &RESOURCES,
+            _ => &[],
+        }
     }
 
     /// Whether it is about a member cluster.
@@ -208,10 +232,11 @@ impl FaultSpec {
         if self.peer.is_some() && self.peer == self.cluster {
             return Some("cluster and peer must be two clusters".to_owned());
         }
+        let resources = self.kind.resources();
         match &self.resource {
-            Some(_) if !self.kind.has_resource() => Some(format!("kind {kind} has no resource")),
-            Some(resource) if !RESOURCES.contains(&resource.as_str()) => {
-                Some(format!("there is no resource {resource:?}; there are {}", RESOURCES.join(", ")))
+            Some(_) if resources.is_empty() => Some(format!("kind {kind} has no resource")),
+            Some(resource) if !resources.contains(&resource.as_str()) => {
+                Some(format!("kind {kind} has no resource {resource:?}; there are {}", resources.join(", ")))
             }
             _ => None,
         }
@@ -254,7 +279,12 @@ mod tests {
         check("{kind: leader-change, resource: works}", Some("kind leader-change has no resource"));
         check(
             "{kind: time-out, for: 5s, resource: pods}",
-            Some("there is no resource \"pods\"; there are resourcebindings, clusterresourcebindings, clusters, works"),
+            Some(
+                "kind time-out has no resource \"pods\"; there are resourcebindings, clusterresourcebindings, clusters, \
+                 works",
+            ),
         );
+        check("{kind: late-lists, for: 5s, resource: propagationpolicies}", None);
+        check("{kind: late-lists}", Some("kind late-lists needs for"));
     }
 }

@@ -9,6 +9,7 @@ use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason
 use bulkhead_core::model::{Taint, TaintEffect};
 use bulkhead_core::policy::{Capability, Fault as PolicyFault, FaultKind as PolicyFaultKind, Policy, PolicyId};
 use bulkhead_plugin::Layer;
+use tokio::time::Instant;
 
 use super::federation::Federation;
 use crate::scenario::faults::{FaultKind, FaultSpec, RESOURCES};
@@ -79,6 +80,11 @@ impl Injector {
             FaultKind::CrashBeforeWrite => self.crash(federation, fault, Fault::Refuse, lasts),
             FaultKind::CrashAfterWrite => self.crash(federation, fault, Fault::LoseReply, lasts),
             FaultKind::LeaderChange => federation.change_leader(),
+            FaultKind::LateLists => {
+                let (resource, until) = (fault.resource.clone(), Fault::HoldUntil(Instant::now() + lasts.0));
+                federation.hub().inject_for(lasts.0, until, move |request| is_list_of(request, resource.as_deref()));
+                federation.change_leader();
+            }
             FaultKind::Partition => federation.partition(fault.cluster.as_deref().unwrap_or_default(), lasts.0),
             FaultKind::PeerPartition => federation.set_peerless(fault.peer.as_deref().unwrap_or_default(), true),
             FaultKind::ClockAhead => federation.skew_clock(by_ms, lasts.0),
@@ -140,6 +146,12 @@ fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn
         }
         passes == 0
     });
+}
+
+/// Whether it lists the resource, or with none anything that is listed by who starts.
+fn is_list_of(request: &ResourceRequest, resource: Option<&str>) -> bool {
+    let known = || FaultKind::LateLists.resources().contains(&request.plural.as_str());
+    request.verb == Verb::List && resource.map_or_else(known, |resource| resource == request.plural)
 }
 
 /// Whether it writes what controllers share.

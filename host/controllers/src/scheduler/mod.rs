@@ -85,10 +85,6 @@ pub(crate) async fn run(context: Context) {
             enqueue_affected::<ClusterResourceBinding>(&bindings, &affected, &clusters);
         }
     });
-    // Without a cluster nothing fits, and what fits nowhere is taken from where it is.
-    context.stores.clusters.listed().await;
-    context.stores.bindings.listed().await;
-    context.stores.cluster_bindings.listed().await;
     let budget = Arc::clone(&context.scheduler_budget);
     let unwritten = Arc::default();
     let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget, unwritten });

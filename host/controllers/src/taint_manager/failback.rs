@@ -99,8 +99,6 @@ impl TaintManager {
         };
         let keeping = controller::run(queue, 1, keep, self.context.failed(NAME));
         let scanning = async {
-            stores.bindings.listed().await;
-            stores.cluster_bindings.listed().await;
             loop {
                 self.scan_homes(settings).await;
                 tokio::time::sleep(RESCAN).await;

@@ -141,16 +141,8 @@ pub(crate) async fn run(context: Context) {
         let manager = Arc::clone(&manager);
         move |key: Key| std::future::ready(Ok(manager.scan(&key.name)))
     };
-    let scanning = async {
-        // A scan before that would find nothing, and the next one comes only with the next change.
-        context.stores.bindings.listed().await;
-        context.stores.cluster_bindings.listed().await;
-        controller::run(scans, 1, scan, context.failed(NAME)).await;
-    };
+    let scanning = controller::run(scans, 1, scan, context.failed(NAME));
     let pumping = async {
-        context.stores.bindings.listed().await;
-        context.stores.cluster_bindings.listed().await;
-        context.stores.clusters.listed().await;
         // What people stopped, or slowed down, is not to leave before that is known.
         context.stores.eviction_pauses.listed().await;
         context.stores.cluster_drains.listed().await;

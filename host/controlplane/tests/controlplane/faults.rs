@@ -5,7 +5,7 @@ use std::time::Duration;
 use bulkhead_controlplane::{Fault, Link, LinkState, ReadyState, Verb};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, PostParams, WatchParams};
+use kube::api::{Api, ListParams, PostParams, WatchParams};
 
 use crate::support::*;
 
@@ -58,6 +58,28 @@ async fn an_injected_fault_strikes_once() {
     server.inject(Fault::Refuse, |request| request.plural == "configmaps");
     assert!(api.get("a").await.is_err());
     assert_eq!(server.faults_pending_total(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_held_is_carried_out_at_its_moment() {
+    let server = server();
+    let (api, started) = (configmaps(&server), tokio::time::Instant::now());
+    let seconds = Duration::from_secs;
+    let hold = Fault::HoldUntil(started + seconds(5));
+    server.inject_for(seconds(5), hold, |request| request.verb == Verb::List);
+    let lists = async {
+        tokio::time::sleep(seconds(2)).await;
+        let found = api.list(&ListParams::default()).await.unwrap();
+        (found.items.len(), started.elapsed())
+    };
+    let creates = async {
+        tokio::time::sleep(seconds(4)).await;
+        api.create(&PostParams::default(), &configmap("a", "1")).await.unwrap();
+        started.elapsed()
+    };
+    assert_eq!(futures::join!(lists, creates), ((1, seconds(5)), seconds(4)));
+    assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    assert_eq!((started.elapsed(), server.faults_pending_total()), (seconds(5), 0));
 }
 
 #[tokio::test(start_paused = true)]

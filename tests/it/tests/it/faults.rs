@@ -99,6 +99,37 @@ fn a_killed_controller_comes_back_and_finishes_the_job() {
 }
 
 #[test]
+fn what_is_not_known_yet_is_not_taken_for_what_is_not_there() {
+    let folder = root().join("examples/nginx-divided");
+    let folder = folder.display();
+    let late = ["clusters", "resourcebindings", "works", "propagationpolicies", "clusterpropagationpolicies"];
+    for resource in late.into_iter().map(Some).chain([None]) {
+        let what = resource.map(|resource| format!(", resource: {resource}")).unwrap_or_default();
+        // The other policy would have it in one place, if the one in charge were not there.
+        let scenario = format!(
+            "name: late\nduration: 3m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
+             manifests: [{folder}/nginx.yaml, {folder}/policy.yaml, everywhere.yaml]\nevents:\n\
+             - {{at: 60s, fault: {{kind: late-lists, for: 20s{what}}}}}\nexpect:\n\
+             - {{from: 40s, binding: default/nginx-deployment, clusters: {{member1: 1, member2: 2}}, \
+             worksIn: [member1, member2]}}\n\
+             - {{from: 40s, workload: Deployment default/nginx, readyReplicas: {{member1: 1, member2: 2}}}}\n"
+        );
+        let everywhere = "apiVersion: policy.karmada.io/v1alpha1\nkind: ClusterPropagationPolicy\n\
+             metadata: {name: everywhere}\nspec:\n  placement: {clusterAffinity: {clusterNames: [member2]}}\n  \
+             resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n";
+        let files = [("scenario.yaml", scenario.as_str()), ("everywhere.yaml", everywhere)];
+        let name = format!("late-{}", resource.unwrap_or("lists"));
+        let report = run(&Folder::new(&name, &files).load().unwrap(), None);
+        assert_held(&report);
+        // The version of the template is noted, which its status raised meanwhile.
+        let expected = ["goes wrong", "bound by a policy"];
+        let later = report.timeline.iter().filter(|entry| entry.at_ms > 60_000);
+        let decided: Vec<_> = later.filter(|entry| !expected.contains(&entry.what.as_str())).collect();
+        assert!(decided.is_empty(), "{resource:?}: {decided:#?}");
+    }
+}
+
+#[test]
 fn a_pull_cluster_whose_agent_is_silent_becomes_unknown_and_is_left() {
     let folder = root().join("examples/nginx-divided");
     let folder = folder.display();

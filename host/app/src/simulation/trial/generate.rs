@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::draft::Timing;
 use super::{Sort, Trouble};
-use crate::scenario::faults::{FaultKind, FaultSpec, RESOURCES};
+use crate::scenario::faults::{FaultKind, FaultSpec};
 
 /// Fewest and most troubles of a seed.
 const TROUBLES: (u64, u64) = (2, 9);
@@ -72,13 +72,14 @@ fn trouble(dice: &mut Dice, sorts: &[Sort], targets: &Targets<'_>, timing: &Timi
 
 fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timing) -> Option<FaultSpec> {
     let codes = [409, 410, 429, 500, 504];
-    let narrow = kind.has_resource() && dice.chance(66);
+    let resources = kind.resources();
+    let narrow = !resources.is_empty() && dice.chance(66);
     let after = if kind.strikes_a_write() { dice.between(0, WRITES_MAX) } else { 0 };
     let cluster = if kind.has_cluster() { Some(dice.one_of(targets.clusters)?.clone()) } else { None };
     let peers: Vec<_> = targets.clusters.iter().filter(|name| Some(*name) != cluster.as_ref()).collect();
     let peer = if kind == FaultKind::PeerPartition { Some((*dice.one_of(&peers)?).clone()) } else { None };
     Some(FaultSpec {
-        resource: if narrow { dice.one_of(&RESOURCES).map(|resource| (*resource).to_owned()) } else { None },
+        resource: if narrow { dice.one_of(resources).map(|resource| (*resource).to_owned()) } else { None },
         code: if kind == FaultKind::Respond { dice.one_of(&codes).copied() } else { None },
         after: (after > 0).then_some(after),
         cluster,
