@@ -96,7 +96,11 @@ impl Known {
         let mut assumptions = lock(&self.assumptions);
         match change {
             Change::Deleted(_) => assumptions.forget(&key.to_string()),
-            _ => assumptions.settle(&key.to_string(), &binding.status.aggregated_status),
+            Change::Updated { old, new } => {
+                let (before, reports) = (&old.status.aggregated_status, &new.status.aggregated_status);
+                assumptions.settle(&key.to_string(), before, reports);
+            }
+            Change::Added(_) => {}
         }
     }
 

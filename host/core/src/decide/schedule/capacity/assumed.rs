@@ -123,10 +123,14 @@ impl Assumptions {
         self.by_binding.remove(binding_key);
     }
 
-    /// Drops what was noted of a binding on the clusters that report it healthy: their summaries count it by now.
-    pub fn settle(&mut self, binding_key: &str, reports: &[AggregatedStatusItem]) {
+    /// Drops what was noted of a binding on the clusters that report it healthy and did not `before`: their summaries
+    /// count it by now. One that goes on reporting it may speak of fewer replicas than it was given, and a lost one
+    /// speaks of old times (Karmada: `event_handler.go:newlyHealthyClusters`).
+    pub fn settle(&mut self, binding_key: &str, before: &[AggregatedStatusItem], reports: &[AggregatedStatusItem]) {
         let Some(assumed) = self.by_binding.get_mut(binding_key) else { return };
-        for report in reports.iter().filter(|report| report.health == Some(Health::Healthy)) {
+        let healthy = |report: &&AggregatedStatusItem| report.health == Some(Health::Healthy);
+        let was_healthy = |name: &str| before.iter().filter(healthy).any(|report| report.cluster_name == name);
+        for report in reports.iter().filter(healthy).filter(|report| !was_healthy(&report.cluster_name)) {
             assumed.by_cluster.remove(&report.cluster_name);
         }
     }
@@ -146,5 +150,41 @@ impl Assumptions {
             }
         }
         clusters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn who_turns_healthy_is_counted_by_its_cluster_and_who_was_healthy_with_less_is_not() {
+        let read = |value: Value| serde_json::from_value::<Binding>(value).unwrap();
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "app"});
+        let binding = read(json!({
+            "namespace": "default", "name": "app-deployment", "spec": {"resource": resource, "replicas": 3},
+        }));
+        let target = |name: &str| TargetCluster { name: name.to_owned(), replicas: 3, ..TargetCluster::default() };
+        let report = |name: &str, health: &str| {
+            let item = json!({"clusterName": name, "health": health});
+            serde_json::from_value::<AggregatedStatusItem>(item).unwrap()
+        };
+        let now = Time::from_millis(0);
+        let mut assumptions = Assumptions::default();
+        assumptions.assume(&binding, &[target("grown"), target("new")], now);
+        let left = |assumptions: &Assumptions| assumptions.by_cluster(now).into_keys().collect::<Vec<_>>();
+        let before = [report("grown", "Healthy"), report("new", "Unknown")];
+        assumptions.settle(&binding.key(), &before, &before);
+        assert_eq!(left(&assumptions), ["grown", "new"]);
+        let after = [report("grown", "Healthy"), report("new", "Healthy")];
+        assumptions.settle(&binding.key(), &before, &after);
+        assert_eq!(left(&assumptions), ["grown"]);
+        let shrunk = [report("grown", "Unhealthy"), report("new", "Healthy")];
+        assumptions.settle(&binding.key(), &after, &shrunk);
+        assert_eq!(left(&assumptions), ["grown"]);
+        assumptions.settle(&binding.key(), &shrunk, &after);
+        assert_eq!(left(&assumptions), Vec::<String>::new());
     }
 }
