@@ -1,6 +1,7 @@
 //! Policy → binding: which policy claims a resource template, and the binding that follows
 //! (Karmada: `pkg/detector`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
@@ -29,8 +30,21 @@ use crate::store::{Change, Key};
 const NAME: &str = "detector";
 const WORKERS: usize = 5;
 
-/// A resource template.
+/// Where a resource template is.
 type TemplateKey = (ObjectKind, Key);
+
+/// A resource template that policies are compared with.
+struct Template<'a> {
+    kind: &'a ObjectKind,
+    object: &'a KeptObject,
+    labels: BTreeMap<String, String>,
+}
+
+impl<'a> Template<'a> {
+    fn new(kind: &'a ObjectKind, object: &'a KeptObject) -> Self {
+        Self { kind, object, labels: object.labels() }
+    }
+}
 
 /// A policy that matches a template.
 struct Claim {
@@ -103,9 +117,11 @@ fn policy_changed<P>(
             }
             continue;
         }
-        for template in store.list() {
-            if specificity(selector, &kind, &template).is_some() {
-                queue.add((kind.clone(), Key::of(&*template)));
+        let ours = &selector.namespace;
+        let templates = if ours.is_empty() { store.list() } else { store.list_namespace(ours) };
+        for object in templates {
+            if specificity(selector, &Template::new(&kind, &object)).is_some() {
+                queue.add((kind.clone(), Key::of(&*object)));
             }
         }
     }
@@ -137,12 +153,13 @@ async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action,
 /// The policy in charge: the one that claimed the template already, as long as it still matches; otherwise the
 /// best match, of the namespace first, then of the whole control plane.
 fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
-    let namespaced = context.stores.policies.list_namespace(&template.namespace().unwrap_or_default());
+    let template = Template::new(kind, template);
+    let namespaced = context.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
     let candidates = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
-    best(candidates, keys::PROPAGATION_POLICY_ID, kind, template).or_else(|| {
+    best(candidates, keys::PROPAGATION_POLICY_ID, &template).or_else(|| {
         let cluster_wide = context.stores.cluster_policies.list();
         let candidates = cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec));
-        best(candidates, keys::CLUSTER_PROPAGATION_POLICY_ID, kind, template)
+        best(candidates, keys::CLUSTER_PROPAGATION_POLICY_ID, &template)
     })
 }
 
@@ -151,13 +168,12 @@ fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<
 fn best<'a>(
     candidates: impl Iterator<Item = (&'a ObjectMeta, &'a PropagationSpec)>,
     id_label: &str,
-    kind: &ObjectKind,
-    template: &KeptObject,
+    template: &Template<'_>,
 ) -> Option<Claim> {
-    let claimed = template.labels().get(id_label);
+    let claimed = template.labels.get(id_label);
     let mut best: Option<((bool, i32, Specificity), _, _, _)> = None;
     for (meta, spec) in candidates {
-        let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, kind, template));
+        let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, template));
         // Without an id nothing could be found again by it, so such a policy claims nothing.
         let id = meta.labels.as_ref().and_then(|labels| labels.get(id_label)).filter(|id| !id.is_empty());
         let (Some(specificity), Some(id)) = (matching.max(), id) else { continue };
@@ -191,18 +207,19 @@ impl Specificity {
     }
 }
 
-fn specificity(selector: &ResourceSelector, kind: &ObjectKind, template: &KeptObject) -> Option<Specificity> {
-    let namespace = template.metadata.namespace.as_deref().unwrap_or_default();
+fn specificity(selector: &ResourceSelector, template: &Template<'_>) -> Option<Specificity> {
+    let (kind, metadata) = (template.kind, &template.object.metadata);
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
     if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
         return None;
     }
     if !selector.name.is_empty() {
-        return (template.metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
+        return (metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
     }
     match &selector.label_selector {
         None => Some(Specificity::Kind),
-        Some(labels) => labels.matches(template.labels()).then_some(Specificity::Labels),
+        Some(labels) => labels.matches(&template.labels).then_some(Specificity::Labels),
     }
 }
 
@@ -228,14 +245,14 @@ async fn claim_template(
     claim: &Claim,
 ) -> Result<Option<KeptObject>, Error> {
     let (labels, annotations) = claim_metadata(claim);
-    let has = |wanted: &Value, there: &std::collections::BTreeMap<String, String>| {
+    let has = |wanted: &Value, there: &BTreeMap<String, String>| {
         wanted
             .as_object()
             .into_iter()
             .flatten()
             .all(|(key, value)| there.get(key).map(String::as_str) == value.as_str())
     };
-    if has(&labels, template.labels()) && has(&annotations, template.annotations()) {
+    if has(&labels, &template.labels()) && has(&annotations, &template.annotations()) {
         return Ok(None);
     }
     let known = context.kinds.resolve(kind).await?;
@@ -386,7 +403,7 @@ fn ensure_metadata<B: Binding>(meta: &mut ObjectMeta, kind: &ObjectKind, templat
     }]);
 }
 
-fn merge(into: &mut std::collections::BTreeMap<String, String>, from: &Value) {
+fn merge(into: &mut BTreeMap<String, String>, from: &Value) {
     for (key, value) in from.as_object().into_iter().flatten() {
         into.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
     }

@@ -9,7 +9,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher;
 use kube::{Client, Resource};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -30,15 +30,28 @@ impl Tasks {
     }
 }
 
-/// An object of any kind as informers keep it. Its metadata is at hand; the rest is text until somebody wants to know,
-/// because a tree of it takes several times as much memory, and most objects are never looked at twice.
+/// An object of any kind as informers keep it. What it is called and which version it is of is at hand; the rest is text
+/// until somebody wants to know, because a tree of it takes several times as much memory, and most objects are never
+/// looked at twice.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptObject {
+    /// Metadata but labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] tell.
     pub(crate) metadata: ObjectMeta,
+    /// [`Marks`], in canonical form; empty if there are none.
+    marks: Box<str>,
     /// Everything but metadata and status, in canonical form.
     content: Box<str>,
     /// The status, in canonical form; empty if there is none.
     status: Box<str>,
+}
+
+/// Labels and annotations of an object.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Marks {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl From<DynamicObject> for KeptObject {
@@ -48,10 +61,28 @@ impl From<DynamicObject> for KeptObject {
 }
 
 impl KeptObject {
-    fn new(metadata: ObjectMeta, mut data: Value) -> Self {
+    fn new(mut metadata: ObjectMeta, mut data: Value) -> Self {
         let status = data.as_object_mut().and_then(|data| data.remove("status"));
         let status = status.map(|status| status.to_string()).unwrap_or_default();
-        Self { metadata, content: data.to_string().into(), status: status.into() }
+        let marks = Marks { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
+        // Maps of strings can be written as text.
+        let marks = if marks == Marks::default() { None } else { serde_json::to_string(&marks).ok() };
+        let (marks, content) = (marks.unwrap_or_default(), data.to_string());
+        Self { metadata, marks: marks.into(), content: content.into(), status: status.into() }
+    }
+
+    fn marks(&self) -> Marks {
+        serde_json::from_str(&self.marks).unwrap_or_default()
+    }
+
+    /// Its labels.
+    pub(crate) fn labels(&self) -> BTreeMap<String, String> {
+        self.marks().labels.unwrap_or_default()
+    }
+
+    /// Its annotations.
+    pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
+        self.marks().annotations.unwrap_or_default()
     }
 }
 
@@ -239,11 +270,10 @@ fn forward(
 /// A template matters again when anything but its status, or bookkeeping of the API server, changes.
 pub(crate) fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
     let Change::Updated { old, new } = change else { return true };
-    let metadata = |object: &KeptObject| {
-        let meta = &object.metadata;
-        (meta.labels.clone(), meta.annotations.clone(), meta.deletion_timestamp.clone(), meta.uid.clone())
-    };
-    metadata(old) != metadata(new) || old.content != new.content
+    let is_same_object = old.metadata.uid == new.metadata.uid;
+    let is_going = |object: &KeptObject| object.metadata.deletion_timestamp.is_some();
+    let is_same = old.marks == new.marks && old.content == new.content;
+    !is_same_object || !is_same || is_going(old) != is_going(new)
 }
 
 /// An object of the control plane: what its informer knows or, where that does not know it, what the API server says.
@@ -267,7 +297,8 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     if let Some(status) = parsed(&object.status) {
         value["status"] = status;
     }
-    identified(kind, value, &object.metadata)
+    let Marks { labels, annotations } = object.marks();
+    identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 
 /// The same of an object that was just read.
@@ -294,12 +325,16 @@ mod tests {
     #[test]
     fn what_is_kept_as_text_is_what_was_read() {
         let kind = ObjectKind::new("apps/v1", "Deployment");
+        let metadata = json!({"name": "a", "labels": {"b": "c"}, "annotations": {}});
         let mut object = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "labels": {"b": "c"}},
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
             "spec": {"replicas": 3, "ratio": 0.5, "z": null, "template": {"spec": {"containers": []}}},
             "status": {"readyReplicas": 2},
         });
         assert_eq!(to_value(&kind, &kept(&object)), object);
+        let told = |map: BTreeMap<String, String>| json!(map);
+        let (labels, annotations) = (told(kept(&object).labels()), told(kept(&object).annotations()));
+        assert_eq!((labels, annotations), (json!({"b": "c"}), json!({})));
         object.as_object_mut().unwrap().remove("status");
         assert_eq!(to_value(&kind, &kept(&object)), object);
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});

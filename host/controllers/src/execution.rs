@@ -87,7 +87,8 @@ pub(crate) async fn run(context: Context) {
 
 /// The Work that a managed object in a member cluster came from.
 pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
-    let annotation = |key| object.annotations().get(key).cloned();
+    let mut annotations = object.annotations();
+    let mut annotation = |key| annotations.remove(key);
     Some(Key::new(annotation(keys::WORK_NAMESPACE)?, annotation(keys::WORK_NAME)?))
 }
 

@@ -88,7 +88,7 @@ fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
 
 fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    depend::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), object.labels())
+    depend::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), &object.labels())
 }
 
 fn is_marked(binding: &ResourceBinding) -> bool {

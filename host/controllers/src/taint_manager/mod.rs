@@ -230,7 +230,7 @@ impl TaintManager {
         let template = || {
             let kind = ObjectKind::new(&spec.resource.api_version, &spec.resource.kind);
             let key = Key::new(&spec.resource.namespace, &spec.resource.name);
-            labelled(self.context.templates.get(HUB, &kind, &key)?.labels())
+            labelled(&self.context.templates.get(HUB, &kind, &key)?.labels())
         };
         let class = labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority());
         Priority { score: self.eviction_score(binding, cluster), class }
