@@ -283,6 +283,12 @@ async fn bind<B: Binding>(
     merge(desired.labels_mut(), &labels);
     merge(desired.annotations_mut(), &annotations);
     ensure_metadata::<B>(desired.meta_mut(), kind, template);
+    let digest = template.digest().to_string();
+    let before = desired.annotations_mut().insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());
+    if let Some(existing) = existing.as_deref().filter(|_| before == Some(digest)) {
+        // Only its status was written since, and to note that would make everybody look at the binding again.
+        desired.spec_mut().resource.resource_version.clone_from(&existing.spec().resource.resource_version);
+    }
     if existing.as_deref() == Some(&desired) {
         return Ok(Action::Wait);
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_plugin::Digest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::DynamicResourceScope;
@@ -73,6 +74,11 @@ impl KeptObject {
 
     fn marks(&self) -> Marks {
         serde_json::from_str(&self.marks).unwrap_or_default()
+    }
+
+    /// Tells it from what it was before, but for status and bookkeeping of the API server.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of([&self.marks, &self.content].into_iter().map(|text| text.as_bytes()))
     }
 
     /// Its labels.

@@ -122,6 +122,8 @@ pub mod keys {
     pub const EVICTION_PRIORITY: &str = "bulkhead.dev/eviction-priority";
     /// Annotation of objects and events: id of the decision in the journal that the last change came from.
     pub const DECISION: &str = "bulkhead.dev/decision";
+    /// Annotation on a binding: digest of the template that it was made from, without what changes by itself.
+    pub const TEMPLATE_DIGEST: &str = "bulkhead.dev/template-digest";
     /// Taint key for a cluster whose Ready condition is False.
     pub const NOT_READY_TAINT: &str = "cluster.karmada.io/not-ready";
     /// Taint key for a cluster whose Ready condition is Unknown.
