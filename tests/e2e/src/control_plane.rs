@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -167,7 +168,7 @@ impl ControlPlane {
         let certificate = self.directory.join("certificates/apiserver.crt");
         wait::until(&what, START_MAX, async || {
             if server.ended() {
-                return Err(format!("it ended; see {}", server.log().display()));
+                return Ok(());
             }
             if !certificate.exists() {
                 return Err("it has no certificate yet".to_owned());
@@ -179,6 +180,9 @@ impl ControlPlane {
             answer.map_err(|_| "no answer".to_owned())?.map(drop).map_err(|error| error.to_string())
         })
         .await?;
+        if server.ended() {
+            anyhow::bail!("{what}: it ended and said last: {}; see {}", server.last_words(), server.log().display());
+        }
         self.server = Some(server);
         Ok(())
     }
@@ -314,13 +318,22 @@ fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
     Ok(http::Request::get(path).body(Vec::new())?)
 }
 
-/// Ports that were free a moment ago.
+/// Ports that nobody listens at, below those that connections get: one of the hundreds that API servers open to etcd would
+/// take a port from a server that listens a second later, and a client that tries a port again and again may end up
+/// connected to itself.
 fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
-    let mut listeners = Vec::new();
-    for _ in 0..N {
-        listeners.push(TcpListener::bind(("127.0.0.1", 0))?);
+    const RANGE: std::ops::Range<u16> = 20_000..32_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Another run at the same time begins elsewhere.
+    let begin = std::process::id().wrapping_mul(97);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let candidates = RANGE.map(|_| {
+            let offset = begin.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed)) % RANGE.len() as u32;
+            RANGE.start + offset as u16
+        });
+        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        *port = candidates.into_iter().find(is_free).context("there are not enough ports")?;
     }
-    let ports: Result<Vec<_>, _> = listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect();
-    let ports: Result<Vec<u16>, std::io::Error> = ports;
-    ports?.try_into().map_err(|_| anyhow::anyhow!("there are not enough ports"))
+    Ok(ports)
 }

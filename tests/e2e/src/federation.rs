@@ -88,7 +88,7 @@ impl<'s> Federation<'s> {
         let Plan { members, settings, first, pull } = plan;
         let directory = site.logs().join(name);
         if directory.exists() {
-            fs::remove_dir_all(&directory)?;
+            set_aside(&directory, &site.logs().join(format!("{name}-before")))?;
         }
         let hub = ControlPlane::start(&site.servers, &directory, "hub", Role::Hub);
         let start_member = async |number: usize| {
@@ -443,4 +443,18 @@ fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
         bail!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Keeps the folder of an earlier run, of which somebody may ask what went wrong, but for the data of etcd, which is large.
+fn set_aside(directory: &Path, before: &Path) -> anyhow::Result<()> {
+    if before.exists() {
+        fs::remove_dir_all(before)?;
+    }
+    for plane in fs::read_dir(directory)? {
+        let data = plane?.path().join("etcd");
+        if data.exists() {
+            fs::remove_dir_all(data)?;
+        }
+    }
+    Ok(fs::rename(directory, before)?)
 }

@@ -78,6 +78,12 @@ impl Process {
         Ok(Usage { spent, resident: bytes("VmRSS")?, program: bytes("RssFile")? })
     }
 
+    /// The last line of its log that tells something.
+    pub(crate) fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned()
+    }
+
     /// Whether it ended by itself.
     pub(crate) fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
