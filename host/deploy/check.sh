@@ -102,6 +102,8 @@ if there "$helm"; then
     check "the chart wants one source of plugins" refuses "/plugins" --set $secret \
         --set plugins.configMap=a --set plugins.volume.emptyDir.medium=Memory
     check "mode interpret wants the webhook" refuses "webhook.enabled" --set $secret --set mode=interpret
+    check "mode interpret takes no client certificates" refuses "webhook.clientCASecret" --set $secret \
+        --set mode=interpret --set webhook.enabled=true --set webhook.clientCASecret=clients
     check "the chart knows its values" refuses "not allowed" --set $secret --set replica=3
     check "the chart knows the modes" refuses "/mode" --set $secret --set mode=finish\\,all\\,some
     check "mode report goes with no other" refuses "only reports" --set $secret --set mode=report\\,finish

@@ -22,6 +22,8 @@ pub(crate) struct Uses<'a> {
     pub(crate) modes: &'a [Mode],
     /// The controllers that run.
     pub(crate) controllers: &'a [&'static str],
+    /// No argument names the modes.
+    pub(crate) default_mode: bool,
     /// Whether there is an election.
     pub(crate) elects: bool,
     /// Namespace of the Lease.
@@ -114,6 +116,7 @@ impl Uses<'_> {
     fn takes(&self, duty: &str) -> bool {
         match duty {
             "leader election" => self.elects,
+            "default mode" => self.default_mode,
             "admission" | "interpreter webhook" => self.webhook,
             "webhook certificate" => self.webhook && self.own_certificate,
             name if controller_names().any(|known| known == name) => self.controllers.contains(&name),
@@ -180,6 +183,7 @@ mod tests {
     const ALONE: Uses<'static> = Uses {
         modes: &[Mode::Finish],
         controllers: &["gracefulEviction"],
+        default_mode: false,
         elects: true,
         lease_namespace: "failover",
         lease_name: "second",
@@ -219,5 +223,7 @@ mod tests {
             assert!(named.contains(&need.to_owned()), "{need}: {named:?}");
         }
         assert!(!named.iter().any(|need| need.contains("in karmada-system")), "estimators are not asked");
+        let of_karmada = "get leases.coordination.k8s.io/karmada-scheduler in failover".to_owned();
+        assert!(!named.contains(&of_karmada) && texts(&Uses { default_mode: true, ..uses }).contains(&of_karmada));
     }
 }

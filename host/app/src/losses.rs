@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bulkhead::render;
 use bulkhead::what_if::{self, Answer, Export, Question};
 use bulkhead_controllers::WritePermit;
@@ -28,8 +28,8 @@ const SHOWN_MAX: usize = 50;
 ///
 /// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in
 /// virtual time, and writes nothing. A workload counts as placed when it is scheduled. Ends with exit code 0 if
-/// everything that leaves finds a place, with 1 if not or if the control plane cannot be used, and with 2 if the export
-/// or an argument is bad.
+/// everything that leaves finds a place, with 1 if not, if no ready cluster is left or if the control plane cannot be used,
+/// and with 2 if the export or an argument is bad.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Directory of exported objects, as `kubectl get clusters,resourcebindings -A -o json` prints them.
@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     hub: HubArguments,
 
-    /// Clusters that are lost.
-    #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "CLUSTER")]
+    /// Clusters that are lost, separated by commas; may be given several times.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "CLUSTER")]
     down: Vec<String>,
 
     /// For how long they are lost; for good if it is left out.
@@ -94,7 +94,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         flags.validate().map_err(|error| anyhow::anyhow!("--rate: {error}"))?;
     }
     let export = match &arguments.export {
-        Some(directory) => what_if::load(directory)?,
+        Some(directory) => exported(directory, &arguments.down)?,
         None => live(&arguments.hub)?,
     };
     for note in export.notes.iter().cloned().chain(off(&flags)) {
@@ -112,7 +112,19 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&data(&answer))?)?,
     }
     out.flush()?;
-    Ok(answer.nowhere.is_empty())
+    Ok(answer.nowhere.is_empty() && !answer.no_cluster_left)
+}
+
+/// Reads an export.
+fn exported(directory: &Path, down: &[String]) -> anyhow::Result<Export> {
+    if directory.is_dir() {
+        return what_if::load(directory);
+    }
+    let name = directory.display();
+    bail!(
+        "cannot read the export {name}: no such directory; to lose the cluster {name} too, write --down {},{name}",
+        down.join(",")
+    )
 }
 
 /// Reads a control plane through a connection that lets no write pass.
@@ -120,7 +132,7 @@ fn live(hub: &HubArguments) -> anyhow::Result<Export> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
         let hub = Hub::connect(hub, &WritePermit::report_only()).await?;
-        what_if::load_live(&hub.client, &hub.address).await
+        what_if::load_live(&hub.reader(), &hub.address).await
     })
 }
 
@@ -137,6 +149,9 @@ fn data(answer: &Answer) -> Value {
 
 fn text(answer: &Answer) -> String {
     let mut out = String::new();
+    if answer.no_cluster_left {
+        let _ = writeln!(out, "EVERY CLUSTER IS LOST OR NOT READY: no workload can move\n");
+    }
     let time = |ms: u64| render::duration(i64::try_from(ms).unwrap_or(i64::MAX));
     let _ = writeln!(out, "TAINTS");
     for taint in &answer.taints {

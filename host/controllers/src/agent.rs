@@ -1,10 +1,9 @@
 //! The heartbeat of a Pull cluster's agent (Karmada: `cluster_status_controller.go:initLeaseController`).
 
-use bulkhead_api::Cluster;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
 use kube::api::PostParams;
-use kube::{Api, Resource};
 
 use crate::cluster::LEASE_NAMESPACE;
 use crate::context::{Context, Scope};
@@ -28,11 +27,16 @@ pub(crate) async fn run(context: Context) {
     }
 }
 
+/// Writes the time into the Lease. `bulkhead join` makes it, or the cluster controller where it is missing: an agent may
+/// not create one, since a role cannot bind that to a name.
 async fn renew(context: &Context, name: &str) -> Result<(), Error> {
-    let Some(cluster) = context.stores.cluster(name) else { return Ok(()) };
+    if context.stores.cluster(name).is_none() {
+        return Ok(());
+    }
     let api: Api<Lease> = Api::namespaced(context.hub.clone(), LEASE_NAMESPACE);
-    let existing = api.get_opt(name).await.map_err(operation(name))?;
-    let mut lease = existing.clone().unwrap_or_else(|| new_lease(name, &cluster));
+    let Some(mut lease) = api.get_opt(name).await.map_err(operation(name))? else {
+        return Err(Error::NotYet(format!("lease {LEASE_NAMESPACE}/{name} does not exist yet")));
+    };
     let duration_s = i32::try_from(context.flags.cluster_lease_duration.as_secs()).unwrap_or(i32::MAX);
     lease.spec = Some(LeaseSpec {
         holder_identity: Some(name.to_owned()),
@@ -40,11 +44,7 @@ async fn renew(context: &Context, name: &str) -> Result<(), Error> {
         renew_time: Some(MicroTime(context.clock.now().timestamp())),
         ..lease.spec.unwrap_or_default()
     });
-    let written = match existing {
-        None => api.create(&PostParams::default(), &lease).await,
-        Some(_) => api.replace(name, &PostParams::default(), &lease).await,
-    };
-    match written {
+    match api.replace(name, &PostParams::default(), &lease).await {
         Err(error) if !is_not_found(&error) => Err(operation(name)(error)),
         _ => Ok(()),
     }
@@ -52,14 +52,4 @@ async fn renew(context: &Context, name: &str) -> Result<(), Error> {
 
 fn operation(name: &str) -> impl FnOnce(kube::Error) -> Error {
     Error::api(format!("renewing lease {LEASE_NAMESPACE}/{name}"))
-}
-
-fn new_lease(name: &str, cluster: &Cluster) -> Lease {
-    let metadata = ObjectMeta {
-        name: Some(name.to_owned()),
-        namespace: Some(LEASE_NAMESPACE.to_owned()),
-        owner_references: cluster.owner_ref(&()).map(|owner| vec![owner]),
-        ..ObjectMeta::default()
-    };
-    Lease { metadata, spec: None }
 }

@@ -131,8 +131,10 @@ impl Reconcile for ApplicationFailover {
         if let Some(mut patch) = patch(&plan) {
             let mut records = self.record(&*binding, &plan, case.as_ref());
             let evictions = records.clone();
-            let spec = plan.spec.as_ref();
-            let ahead = spec.and_then(|spec| context.scheduler.put_place(&*binding, spec, &mut patch, &mut records));
+            let ahead = match &plan.spec {
+                Some(spec) => context.scheduler.put_place(&*binding, spec, &mut patch, &mut records).await,
+                None => None,
+            };
             context.sign(&mut patch, &records);
             let operation = Error::api(format!("writing the failover of {} {key}", B::kind(&())));
             let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;

@@ -1,23 +1,24 @@
 //! Binding → Works (Karmada: `pkg/controllers/binding`).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Work;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::dispatch;
+use bulkhead_core::decide::dispatch::{self, Purge};
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::binding_kind::{self, Binding, Reconcile};
+use crate::binding_owner::{self, Contested};
 use crate::context::{Context, Record, about, input, subject};
-use crate::controller::{self, Action, Error, is_not_found};
+use crate::controller::{self, Action, Error, is_conflict, is_not_found};
 use crate::dynamic;
 use crate::events::EventType;
 use crate::flags::FeatureGate;
@@ -31,7 +32,13 @@ const WORKERS: usize = 5;
 /// How long to wait for Works that must be gone first (Karmada: `requeueIntervalForDirectlyPurge`).
 const DIRECT_PURGE_RECHECK: Duration = Duration::from_secs(5);
 
-struct BindingController(Context);
+struct BindingController {
+    context: Context,
+    /// Clusters that are not ready and hold back a replacement, by binding, as they were recorded.
+    blocked: Mutex<BTreeMap<Key, BTreeSet<String>>>,
+    /// Bindings whose Work's name another binding has.
+    refused: Contested<Key>,
+}
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
@@ -43,13 +50,20 @@ pub(crate) async fn run(context: Context) {
         |change| change.is_generation_change(),
     );
     // A Work that turns up late may be an orphan already, and one that vanished may still be needed.
-    let owners = Arc::clone(&queue);
+    let controller = Arc::new(BindingController {
+        context: context.clone(),
+        blocked: Mutex::default(),
+        refused: Contested::default(),
+    });
+    let (owners, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _works = context.stores.works.subscribe(move |change| {
         if let Change::Added(work) | Change::Deleted(work) = change {
             owners.add(binding_of(work));
         }
+        if let Change::Deleted(work) = change {
+            waiting.refused.take(&Key::of(&***work)).into_iter().for_each(|binding| owners.add(binding));
+        }
     });
-    let controller = Arc::new(BindingController(context.clone()));
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
@@ -75,8 +89,11 @@ pub(crate) fn cluster_of(work: &Work) -> String {
 
 impl Reconcile for BindingController {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.0;
-        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let context = &self.context;
+        let Some(binding) = B::store(&context.stores).get(&key) else {
+            self.blocked().remove(&key);
+            return Ok(Action::Wait);
+        };
         // An empty id would select other bindings' Works, so nothing happens without one.
         let Some(id) = binding.permanent_id().map(str::to_owned) else {
             return Err(Error::NotYet(format!("{} {key} has no label {}", B::kind(&()), B::ID_LABEL)));
@@ -94,9 +111,11 @@ impl Reconcile for BindingController {
             self.is_current(&*binding).await?;
         }
         self.withdraw(&*binding, &orphans, "no target and no eviction task holds it any more").await?;
-        if works.iter().any(|work| dispatch.purged_first.contains(&cluster_of(work))) {
-            return Ok(Action::After(DIRECT_PURGE_RECHECK));
-        }
+        let unpurged = works.iter().map(|work| cluster_of(work)).filter(|name| dispatch.purged_first.contains(name));
+        let given_up = match self.purged(&key, &*binding, unpurged.collect()) {
+            Purged::Yes { given_up } => given_up,
+            Purged::NotYet { after } => return Ok(Action::After(after)),
+        };
         let Some(template) = self.template(&*binding).await? else { return Ok(Action::Wait) };
         let mut first_error = None;
         let mut written = 0;
@@ -104,8 +123,12 @@ impl Reconcile for BindingController {
         let injects = context.flags.gate(FeatureGate::StatefulFailoverInjection);
         let preserved_labels = if injects { &dispatch.preserved_labels } else { &none };
         let source = Source { binding: &*binding, permanent_id: &id, template: &template, preserved_labels };
+        let because = match &given_up {
+            None => Because::rule("Target", "the cluster is in the scheduling result"),
+            Some(why) => Because::rule("PurgeGivenUp", format!("the cluster is in the scheduling result; {why}")),
+        };
         for target in &dispatch.rendered {
-            match self.ensure_work(&source, target).await {
+            match self.ensure_work(&source, target, &because).await {
                 Ok(wrote) => written += usize::from(wrote),
                 // One cluster must not stop the others.
                 Err(error) => drop(first_error.get_or_insert(error)),
@@ -127,11 +150,78 @@ impl Reconcile for BindingController {
     }
 }
 
+/// State of the old copies that must be gone before the replacement starts.
+enum Purged {
+    /// None is left that the replacement waits for.
+    Yes {
+        /// Why one that is left is not waited for.
+        given_up: Option<String>,
+    },
+    /// At least one is left.
+    NotYet {
+        /// When to look again.
+        after: Duration,
+    },
+}
+
 impl BindingController {
+    fn blocked(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the clusters whose old copies purge first and are not gone. A cluster that is not ready holds back the
+    /// replacement for a limited time, and that is recorded once.
+    fn purged<B: Binding>(&self, key: &Key, binding: &B, unpurged: BTreeSet<String>) -> Purged {
+        let (context, now) = (&self.context, self.context.clock.now());
+        let timeout_s = context.flags.graceful_eviction_timeout.as_secs();
+        let (mut blocked, mut given_up, mut after) = (BTreeSet::new(), Vec::new(), None);
+        for name in unpurged {
+            let is_ready = context.stores.cluster(&name).is_some_and(|cluster| cluster.to_model().is_ready());
+            match dispatch::purge(binding.spec(), &name, is_ready, timeout_s, now) {
+                Purge::UnderWay => after = Some(DIRECT_PURGE_RECHECK),
+                Purge::Blocked { limit_s, .. } => {
+                    after = Some(DIRECT_PURGE_RECHECK);
+                    if !self.blocked().get(key).is_some_and(|known| known.contains(&name)) {
+                        self.record_blocked(binding, &name, limit_s);
+                    }
+                    blocked.insert(name);
+                }
+                Purge::GivenUp { limit_s } => {
+                    given_up.push(format!("{name} is not ready and was not purged within {limit_s} s"));
+                }
+            }
+        }
+        if blocked.is_empty() {
+            self.blocked().remove(key);
+        } else {
+            self.blocked().insert(key.clone(), blocked);
+        }
+        match after {
+            Some(after) => Purged::NotYet { after },
+            None => Purged::Yes { given_up: (!given_up.is_empty()).then(|| given_up.join(", ")) },
+        }
+    }
+
+    fn record_blocked<B: Binding>(&self, binding: &B, cluster: &str, limit_s: i64) {
+        let message = format!(
+            "purge mode Directly removes the old copy first, and {cluster} is not ready; the replacement waits until the \
+             copy is gone, for {limit_s} s after the eviction at most"
+        );
+        self.context.record(Record {
+            controller: NAME,
+            subject: subject(binding),
+            cluster: Some(cluster.to_owned()),
+            decision: Decision::RemovalWaits,
+            because: Because::rule("ReplacementWaitsForPurge", message),
+            effect: "the replacement is not started yet".to_owned(),
+            inputs: vec![input(binding)],
+        });
+    }
+
     /// Whether what is known of a binding still holds: a watch that is behind must not cost a workload its place.
     async fn is_current<B: Binding>(&self, binding: &B) -> Result<(), Error> {
         let (name, kind) = (binding.name_any(), B::kind(&()));
-        let api = B::api(self.0.hub.clone(), &binding.namespace().unwrap_or_default());
+        let api = B::api(self.context.hub.clone(), &binding.namespace().unwrap_or_default());
         let live = api.get_metadata_opt(&name).await.map_err(Error::api(format!("reading {kind} {name}")))?;
         let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
         if live.is_some_and(|live| version(&live.metadata) != version(binding.meta())) {
@@ -142,14 +232,14 @@ impl BindingController {
 
     /// The Works of a binding, as the API server has them.
     async fn works<B: Binding>(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
-        let api: Api<Work> = Api::all(self.0.hub.clone());
+        let api: Api<Work> = Api::all(self.context.hub.clone());
         let found = api.list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL))).await;
         let found = found.map_err(Error::api(format!("listing the Works of {id}")))?;
         Ok(found.items.into_iter().map(Arc::new).collect())
     }
 
     async fn withdraw<B: Binding>(&self, binding: &B, works: &[Arc<Work>], why: &str) -> Result<(), Error> {
-        let context = &self.0;
+        let context = &self.context;
         for work in works.iter().filter(|work| work.metadata.deletion_timestamp.is_none()) {
             let cluster = cluster_of(work);
             let record = context.record(Record {
@@ -161,15 +251,15 @@ impl BindingController {
                 effect: format!("Work {} is deleted", Key::of(&**work)),
                 inputs: vec![input(binding), input(&**work)],
             });
-            let api: Api<Work> = Api::namespaced(context.hub.clone(), &work.namespace().unwrap_or_default());
-            let deleted = api.delete(&work.name_any(), &DeleteParams::background()).await;
-            let deleted = match deleted {
-                Err(error) if !is_not_found(&error) => {
-                    let message = format!("Failed to delete the Work of cluster {cluster}: {error}");
-                    context.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
+            let deleted = match context.work_writer(&work.namespace().unwrap_or_default()).delete(work).await {
+                Err(error) => {
+                    if !is_conflict(&error) {
+                        let message = format!("Failed to delete the Work of cluster {cluster}: {error}");
+                        context.events.emit(NAME, about(binding), EventType::Warning, "CleanupWorkFailed", message);
+                    }
                     Err(Error::api(format!("deleting Work {}", Key::of(&**work)))(error))
                 }
-                _ => Ok(()),
+                Ok(()) => Ok(()),
             };
             context.settle(&[record], deleted)?;
         }
@@ -182,7 +272,7 @@ impl BindingController {
             return Ok(Action::Wait);
         }
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        match B::writer(&self.0, binding).patch_despite_status(binding, patch).await {
+        match B::writer(&self.context, binding).patch_despite_status(binding, patch).await {
             Err(error) if !is_not_found(&error) => {
                 Err(Error::api(format!("releasing {} {}", B::kind(&()), binding.name_any()))(error))
             }
@@ -193,7 +283,8 @@ impl BindingController {
     async fn template<B: Binding>(&self, binding: &B) -> Result<Option<Arc<Value>>, Error> {
         let resource = &binding.spec().resource;
         let kind = ObjectKind::new(&resource.api_version, &resource.kind);
-        let template = dynamic::hub_object(&self.0, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
+        let template =
+            dynamic::hub_object(&self.context, &kind, &Key::new(&resource.namespace, &resource.name)).await?;
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
@@ -208,7 +299,7 @@ impl BindingController {
             return Ok(Value::clone(template));
         }
         let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
-        match self.0.interpret(NAME, &subject(binding), revise).await {
+        match self.context.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => Ok(revised),
             Ok(_) => Ok(Value::clone(template)),
             Err(fault) => Err(Error::Undecided(format!("replicas of {}: {}", binding.spec().resource, fault.reason()))),
@@ -220,17 +311,35 @@ impl BindingController {
         &self,
         source: &Source<'_, B>,
         target: &bulkhead_core::model::TargetCluster,
+        because: &Because,
     ) -> Result<bool, Error> {
-        let context = &self.0;
+        let context = &self.context;
         let binding = source.binding;
         let resource = &binding.spec().resource;
         let namespace = names::execution_namespace(&target.name);
         let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
         let existing = context.stores.works.get(&Key::new(&namespace, &name));
+        if let Some(work) = &existing
+            && let Err(refused) = binding_owner::check_work(work, binding)
+        {
+            self.refused.add(Key::of(&**work), Key::of(binding));
+            return Err(refused);
+        }
         if existing.as_ref().is_some_and(|work| work.metadata.deletion_timestamp.is_some()) {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
         let manifest = self.revised(binding, source.template, target).await?;
+        // An interpreter may have taken long, and a new Work has no version that says what it was decided from.
+        let current = B::store(&context.stores).get(&Key::of(binding));
+        let is_wanted = |current: &B| {
+            current.meta().uid == binding.meta().uid
+                && current.meta().deletion_timestamp.is_none()
+                && dispatch::decide(current.spec()).rendered.iter().any(|rendered| rendered.name == target.name)
+        };
+        if existing.is_none() && !current.is_some_and(|current| is_wanted(&current)) {
+            // The change brings the binding here again.
+            return Ok(false);
+        }
         let desired = render::work(source, manifest, target, existing.as_deref())
             .map_err(|error| Error::Undecided(format!("rendering {resource}: {error}")))?;
         if existing.as_deref() == Some(&desired) {
@@ -243,7 +352,7 @@ impl BindingController {
                 subject: subject(binding),
                 cluster: Some(target.name.clone()),
                 decision: Decision::Dispatched,
-                because: Because::rule("Target", "the cluster is in the scheduling result"),
+                because: because.clone(),
                 effect: format!("Work {name} with {} replicas", target.replicas),
                 inputs: vec![input(binding)],
             }));

@@ -122,6 +122,11 @@ impl BindingStatus {
         if aggregated.get("status") == object.get("status") {
             return Ok(());
         }
+        // An interpreter may have taken long, and the patch goes to whatever has that name.
+        let current = context.templates.get(HUB, &kind, &key);
+        if current.is_none_or(|current| current.metadata.uid != template.metadata.uid) {
+            return Ok(());
+        }
         let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &key.namespace);
         // A merge patch only adds; the fields that went have to be named.
         let mut status = json!({});

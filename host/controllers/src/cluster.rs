@@ -14,8 +14,9 @@ use bulkhead_core::time::Time;
 use futures::FutureExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -149,6 +150,7 @@ struct Heartbeat {
 /// Karmada: `cluster_controller.go:monitorClusterHealth`. A Pull cluster whose agent stopped reporting becomes
 /// Unknown.
 async fn monitor(context: Context) {
+    context.contacts.expect_heartbeats();
     let heartbeats = Mutex::new(BTreeMap::<String, Heartbeat>::new());
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
@@ -175,6 +177,9 @@ async fn watch_heartbeat(
     let ready = model.ready().cloned();
     let leases: Api<Lease> = Api::namespaced(context.hub.clone(), LEASE_NAMESPACE);
     let lease = leases.get_opt(&name).await.map_err(Error::api(format!("reading lease {LEASE_NAMESPACE}/{name}")))?;
+    if lease.is_none() {
+        make_lease(&leases, cluster).await?;
+    }
     let renewed = lease.and_then(|lease| lease.spec?.renew_time).map(|renewed| Time::new(renewed.0));
     let grace = if ready.is_some() {
         context.flags.cluster_monitor_grace_period
@@ -195,6 +200,10 @@ async fn watch_heartbeat(
         }
         // Any other time than before is news, earlier or later: the agent's clock may have been set back.
         if renewed.is_some() && renewed != heartbeat.renewed {
+            // A renewal that was there before says nothing about now.
+            if heartbeat.renewed.is_some() {
+                context.contacts.heard(&name);
+            }
             (heartbeat.renewed, heartbeat.seen, heartbeat.silent) = (renewed, Instant::now(), Duration::ZERO);
         }
         heartbeat.seen.elapsed() + heartbeat.silent > grace.0
@@ -209,6 +218,21 @@ async fn watch_heartbeat(
     };
     let condition = Condition::new("Ready", ConditionStatus::Unknown, reason, message, now);
     write_ready(context, NAME, cluster, condition, |_| {}).await
+}
+
+/// Makes the Lease that the agent of a Pull cluster renews. It goes with its Cluster.
+async fn make_lease(leases: &Api<Lease>, cluster: &Cluster) -> Result<(), Error> {
+    let name = cluster.name_any();
+    let metadata = ObjectMeta {
+        name: Some(name.clone()),
+        namespace: Some(LEASE_NAMESPACE.to_owned()),
+        owner_references: cluster.owner_ref(&()).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    };
+    match leases.create(&PostParams::default(), &Lease { metadata, spec: None }).await {
+        Err(error) if !is_conflict(&error) => Err(Error::api(format!("making lease {LEASE_NAMESPACE}/{name}"))(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes the Ready condition, records the change, and lets `also` fill in the rest of the status.

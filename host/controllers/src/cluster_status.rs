@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::cluster::write_ready;
-use crate::context::{Context, MemberError};
+use crate::context::{Context, MemberError, Scope};
 use crate::controller::{self, Action, Error};
 use crate::member_resources;
 use crate::queue::WorkQueue;
@@ -62,6 +62,9 @@ struct Collected {
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
+    if context.scope == Scope::Push {
+        context.contacts.expect_probes();
+    }
     // What was seen and could not be written is old by the time of the next probe.
     let queue = WorkQueue::with_backoff(RETRY_BASE, context.flags.cluster_status_update_frequency.0);
     let queue: Arc<WorkQueue<Key>> = Arc::new(queue);
@@ -131,6 +134,7 @@ impl ClusterStatusController {
         let context = &self.context;
         let Some(cluster) = context.stores.clusters.get(&key) else {
             self.debounce().forget(&key.name);
+            context.contacts.forget(&key.name);
             context.metrics.forget_cluster(&key.name);
             return Ok(Action::Wait);
         };
@@ -151,6 +155,7 @@ impl ClusterStatusController {
             Ok(client) => client,
             Err(MemberError::NotYet(error)) => return Err(Error::NotYet(error)),
             Err(MemberError::Broken(error)) => {
+                context.contacts.probed(&name, false);
                 let message = format!("failed to create a ClusterClient: {error}");
                 let now = context.clock.now();
                 let observed = Condition::new("Ready", ConditionStatus::False, "StatusCollectionFailed", message, now);
@@ -158,6 +163,7 @@ impl ClusterStatusController {
             }
         };
         let probe = probe(&client).await;
+        context.contacts.probed(&name, probe == Probe::Ready);
         if probe != Probe::Ready && self.debounce().was_ready(&name) {
             self.look_around();
         }

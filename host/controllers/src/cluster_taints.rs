@@ -15,7 +15,7 @@ use bulkhead_core::journal::{Case, Decision, Question, plan};
 use bulkhead_core::model;
 use bulkhead_core::model::{ConditionHistory, Taint};
 use bulkhead_core::names::keys;
-use bulkhead_core::policy::{EngineKind, Policy};
+use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Layer;
 use bulkhead_plugins_builtin::{ClusterDrains, ClusterTaintPolicyRule, TaintPolicyOptions};
@@ -95,15 +95,16 @@ fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
 async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let cluster = context.stores.clusters.get(&key).filter(|cluster| cluster.metadata.deletion_timestamp.is_none());
     let Some(cluster) = cluster else { return Ok(Action::Wait) };
-    let model = cluster.to_model();
-    let asking = context.asking(context.policies(), &[CallKind::ClusterTaint]);
+    let model = Arc::new(cluster.to_model());
     let (options, now) = (taint_options(&context), context.clock.now());
-    let plan = taint::decide(&model, asking.policies(), options, now);
+    let deciding = Arc::clone(&model);
+    let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
+    let (asking, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
     let case = || Basis {
         trigger: "the cluster, a policy or a condition of the cluster changed, or its time came",
         now,
         question: Question::Taint { options },
-        clusters: vec![Arc::new(model.clone())],
+        clusters: vec![model],
         plan: plan::taint(&plan),
     };
     let case = if plan.is_empty() { None } else { asking.case(case) };
@@ -116,19 +117,26 @@ async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
+        let (mut ready, mut due) = (Vec::new(), Vec::new());
         for cluster in context.stores.clusters.list() {
-            if needs_a_look(&context, &cluster.to_model()) {
-                queue.add(Key::of(&*cluster));
+            let model = cluster.to_model();
+            if model.is_ready() { ready.push(model) } else { due.push(Key::of(&*cluster)) }
+        }
+        // Plugins may be slow, and clusters that are not ready do not wait for them.
+        for key in due {
+            queue.add(key);
+        }
+        for cluster in ready {
+            let key = Key::new("", &cluster.name);
+            if needs_a_look(&context, cluster).await {
+                queue.add(key);
             }
         }
     }
 }
 
-/// A cluster that is not ready, or whose taints time alone would change.
-fn needs_a_look(context: &Context, cluster: &model::Cluster) -> bool {
-    if !cluster.is_ready() {
-        return true;
-    }
+/// A ready cluster whose taints time alone would change.
+async fn needs_a_look(context: &Context, cluster: model::Cluster) -> bool {
     let policies = context.policies();
     let has_plugins = policies.iter().any(|policy| {
         let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
@@ -136,8 +144,13 @@ fn needs_a_look(context: &Context, cluster: &model::Cluster) -> bool {
     });
     let windowed = || context.stores.taint_policies.list().iter().any(|policy| policy.spec.has_windows());
     let damped = !context.flags.cluster_taint_policy_damping_window.0.is_zero();
-    (has_plugins || damped || windowed())
-        && !taint::decide(cluster, &policies, taint_options(context), context.clock.now()).is_empty()
+    if !(has_plugins || damped || windowed()) {
+        return false;
+    }
+    let (options, now) = (taint_options(context), context.clock.now());
+    let taints = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::ClusterTaint);
+    let decide = move |policies: &PolicySet| taint::decide(&cluster, policies, options, now);
+    !context.ask(NAME, policies, taints, decide).await.is_empty()
 }
 
 fn load_taint_policies(context: &Context) {

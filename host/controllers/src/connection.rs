@@ -13,13 +13,13 @@ use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
-use tokio::time::Instant;
 use tower::timeout::error::Elapsed;
 use tower::util::MapResultLayer;
 use tower::{BoxError, Layer, Service};
 use tower_http::timeout::TimeoutBody;
 
 use crate::backlog::Backlog;
+use crate::boot_clock::BootClock;
 use crate::precedence::{Precedence, is_read};
 use crate::under_way::UnderWay;
 
@@ -35,6 +35,7 @@ const WATCH_PAUSE_MAX: Duration = Duration::from_mins(10);
 #[derive(Clone, Debug)]
 pub struct WritePermit {
     until: Arc<Mutex<Until>>,
+    clock: BootClock,
     /// What was decided is recorded before it is written.
     backlog: Backlog,
     under_way: UnderWay,
@@ -44,7 +45,8 @@ pub struct WritePermit {
 enum Until {
     Never,
     Watching,
-    For(Instant),
+    /// Until then, by the clock of the permit.
+    For(Duration),
     Ever,
     /// Not any more, whatever happens: the process ends.
     Stopped,
@@ -93,7 +95,19 @@ impl WritePermit {
     }
 
     fn new(until: Until) -> Self {
-        Self { until: Arc::new(Mutex::new(until)), backlog: Backlog::default(), under_way: UnderWay::default() }
+        let until = Arc::new(Mutex::new(until));
+        Self { until, clock: BootClock::system(), backlog: Backlog::default(), under_way: UnderWay::default() }
+    }
+
+    /// The same permit by another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: BootClock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The clock that the permit ends by.
+    pub fn clock(&self) -> &BootClock {
+        &self.clock
     }
 
     /// Records that writes wait for.
@@ -101,8 +115,8 @@ impl WritePermit {
         &self.backlog
     }
 
-    /// Writes are allowed until then, and no longer unless the permit is extended.
-    pub fn extend(&self, until: Instant) {
+    /// Writes are allowed until then by the clock of the permit, and no longer unless the permit is extended.
+    pub fn extend(&self, until: Duration) {
         self.set(Until::For(until));
     }
 
@@ -137,7 +151,7 @@ impl WritePermit {
             Until::Watching => Err(WriteRefused::OnlyReports),
             Until::Stopped => Err(WriteRefused::Stopping),
             Until::Ended => Err(WriteRefused::NoJournal),
-            Until::For(until) if Instant::now() < until => Ok(()),
+            Until::For(until) if self.clock.now() < until => Ok(()),
             Until::For(_) => Err(WriteRefused::LeaseRanOut),
         }
     }
@@ -325,6 +339,7 @@ mod tests {
     use http::Method;
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::{Bytes, Frame};
+    use tokio::time::Instant;
     use tower::{ServiceExt, service_fn};
 
     use super::*;
@@ -337,15 +352,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn writes_end_with_the_permit_and_reads_do_not() {
-        let permit = WritePermit::none();
+        let start = Instant::now();
+        let permit = WritePermit::none().with_clock(BootClock::new(move || start.elapsed()));
         assert!(!answered(&permit, Method::PATCH).await);
         assert!(answered(&permit, Method::GET).await);
-        permit.extend(Instant::now() + Duration::from_secs(10));
+        permit.extend(permit.clock().now() + Duration::from_secs(10));
         assert!(answered(&permit, Method::PATCH).await);
         tokio::time::advance(Duration::from_secs(10)).await;
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(!answered(&permit, method).await);
         }
+        assert!(answered(&permit, Method::GET).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_ends_while_the_machine_is_suspended() {
+        let suspended = Arc::new(Mutex::new(Duration::ZERO));
+        let (counted, start) = (Arc::clone(&suspended), Instant::now());
+        let clock = BootClock::new(move || start.elapsed() + *counted.lock().unwrap());
+        let permit = WritePermit::none().with_clock(clock);
+        permit.extend(permit.clock().now() + Duration::from_secs(10));
+        assert!(answered(&permit, Method::PATCH).await);
+        // `Instant` does not move.
+        *suspended.lock().unwrap() = Duration::from_mins(1);
+        assert!(!answered(&permit, Method::PATCH).await);
         assert!(answered(&permit, Method::GET).await);
     }
 
@@ -416,7 +446,7 @@ mod tests {
         assert!(sent.as_mut().now_or_never().is_none());
         let mut stopped = Box::pin(permit.stop());
         assert!(stopped.as_mut().now_or_never().is_none());
-        permit.extend(Instant::now() + Duration::from_secs(10));
+        permit.extend(permit.clock().now() + Duration::from_secs(10));
         let refused = service.oneshot(write()).await.unwrap_err();
         assert_eq!(refused.downcast_ref(), Some(&WriteRefused::Stopping));
         assert!(stopped.as_mut().now_or_never().is_none());

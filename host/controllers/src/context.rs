@@ -24,9 +24,11 @@ use kube::{Api, Client, Resource, ResourceExt};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
+use crate::contact::Contacts;
 use crate::controller::{Error, ErrorClass};
 use crate::customizations::InterpretersLoaded;
 use crate::dynamic::DynamicStores;
+use crate::evaluate::Evaluator;
 use crate::events::Events;
 use crate::flags::Flags;
 use crate::interpreter::UncoveredKinds;
@@ -37,6 +39,7 @@ use crate::observed::Observations;
 use crate::plugins::PluginObjects;
 use crate::scheduler::{RunningScheduler, WriteBudget};
 use crate::store::{InformerState, Key, Store};
+use crate::vital::Vital;
 use crate::webhook::Webhooks;
 use crate::write::Writer;
 
@@ -83,10 +86,14 @@ pub struct Context {
     pub members: Arc<dyn Members>,
     /// Which of them these controllers talk to.
     pub scope: Scope,
+    /// Runtime of leases and probes, if it is not that of all controllers.
+    pub vital: Option<Vital>,
     /// Time.
     pub clock: Clock,
     /// Policies in force.
     pub registry: Arc<Registry>,
+    /// Place where decisions that ask plugins run.
+    pub evaluator: Evaluator,
     /// Plugins that are objects, if they are looked for.
     pub plugins: Option<Arc<PluginObjects>>,
     /// Where decisions are recorded.
@@ -103,6 +110,8 @@ pub struct Context {
     pub scheduler_budget: Arc<WriteBudget>,
     /// The scheduler of this process, for those who take bindings away from where they are.
     pub scheduler: Arc<RunningScheduler>,
+    /// Evidence that member clusters answer and that reports of them are current.
+    pub contacts: Arc<Contacts>,
     /// What the scheduler has still to write about bindings.
     pub observations: Arc<Observations>,
     /// Whether the interpreters that customizations bring are loaded.

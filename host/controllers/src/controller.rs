@@ -180,8 +180,17 @@ impl Error {
     }
 }
 
-/// How long to wait after a conflict, so that the newer version has arrived.
+/// Delay of the first retry after a conflict: the watch may lag behind the write that won.
 pub(crate) const AFTER_CONFLICT: Duration = Duration::from_millis(20);
+/// Longest delay of a retry after a conflict. A change of the object brings the retry forward.
+const AFTER_CONFLICT_MAX: Duration = Duration::from_secs(10);
+
+/// Delay of a retry after this many conflicts in a row, of which the last one counts: it doubles from
+/// [`AFTER_CONFLICT`] to ten seconds.
+pub(crate) fn after_conflict(conflicts: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(conflicts.saturating_sub(1)).unwrap_or(u32::MAX);
+    AFTER_CONFLICT.saturating_mul(doubled).min(AFTER_CONFLICT_MAX)
+}
 
 /// Whether an API error says that the object is not there.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
@@ -247,15 +256,16 @@ pub(crate) async fn run_grouped<K, G, F, Fut>(
 }
 
 fn give_back<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: &Result<Action, Error>) {
-    // Whoever lost a race has only to look again; that is no failure to back off from.
-    let lost_race = outcome.as_ref().is_err_and(Error::is_conflict);
-    let withheld = outcome.as_ref().is_err_and(Error::is_withheld);
-    let lasting = outcome.as_ref().is_err_and(Error::is_lasting);
-    queue.done(&key, outcome.is_err() && !lost_race && !withheld && !lasting);
     match outcome {
-        Ok(Action::After(delay)) => queue.add_after(key, *delay),
-        Err(_) if lost_race => queue.add_after(key, AFTER_CONFLICT),
-        Ok(Action::Wait) | Err(_) => {}
+        // A lost race is no failure, yet one that is lost again and again must not keep an API server busy.
+        Err(error) if error.is_conflict() => queue.lost_race(&key, after_conflict),
+        Err(error) => queue.done(&key, !error.is_withheld() && !error.is_lasting()),
+        Ok(action) => {
+            queue.done(&key, false);
+            if let Action::After(delay) = action {
+                queue.add_after(key, *delay);
+            }
+        }
     }
 }
 
@@ -381,5 +391,35 @@ mod tests {
         };
         assert_eq!(attempts(|| refused(413, "too large")).await, 1);
         assert!(attempts(|| refused(503, "starting")).await > 5);
+    }
+
+    /// Attempts at a key within a minute, each of which loses a race, except for one of them.
+    async fn attempts_with_conflicts(success: Option<usize>) -> (usize, Vec<u128>) {
+        let (queue, times) = (Arc::<WorkQueue<u8>>::default(), Arc::<Mutex<Vec<u128>>>::default());
+        queue.add(1);
+        let (noted, start, again) = (Arc::clone(&times), Instant::now(), Arc::clone(&queue));
+        let reconcile = move |key| {
+            let mut times = noted.lock().unwrap();
+            times.push(start.elapsed().as_millis());
+            let succeeds = Some(times.len()) == success;
+            if succeeds {
+                again.add_after(key, Duration::from_secs(1));
+            }
+            async move { if succeeds { Ok(Action::Wait) } else { Err(refused(409, "AlreadyExists")) } }
+        };
+        let running = run(queue, 1, reconcile, |_, _| {});
+        let _ = tokio::time::timeout(Duration::from_mins(1), running).await;
+        let times = times.lock().unwrap().clone();
+        (times.len(), times)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn conflicts_back_off_to_a_cap_and_a_success_resets_them() {
+        let (count, times) = attempts_with_conflicts(None).await;
+        assert_eq!(count, 14, "{times:?}");
+        assert_eq!(times[..5], [0, 20, 60, 140, 300]);
+        assert_eq!(times[count - 1] - times[count - 2], AFTER_CONFLICT_MAX.as_millis());
+        let (_, times) = attempts_with_conflicts(Some(4)).await;
+        assert_eq!(times[..7], [0, 20, 60, 140, 1_140, 1_160, 1_200]);
     }
 }

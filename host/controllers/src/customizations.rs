@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use tokio::sync::SetOnce;
 
 use crate::context::{Context, Record, Scope, about, input, subject};
-use crate::controller::{self, Action};
+use crate::controller::{self, Action, Error};
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 
@@ -62,9 +62,14 @@ pub(crate) async fn run(context: Context) {
     let reconcile = {
         let context = context.clone();
         move |()| {
-            load(&context);
-            context.interpreters_loaded.done();
-            std::future::ready(Ok(Action::Wait))
+            let context = context.clone();
+            async move {
+                let loading = context.clone();
+                let loaded = context.off_workers(NAME, move || load(&loading)).await;
+                loaded.map_err(|why| Error::Undecided(format!("loading customizations: {why}")))?;
+                context.interpreters_loaded.done();
+                Ok(Action::Wait)
+            }
         }
     };
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::journal::{Case, Decided, Question, Tape};
+use bulkhead_core::journal::{Case, Decided, DecisionId, Question, Tape};
 use bulkhead_core::model::{self, Cluster};
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Policy, PolicySet};
@@ -37,6 +37,16 @@ impl Asking {
         &self.policies
     }
 
+    /// The policies to decide with, for another thread.
+    pub(crate) fn shared(&self) -> Arc<PolicySet> {
+        Arc::clone(&self.policies)
+    }
+
+    /// Policies whose calls the journal does not keep.
+    pub(crate) fn unrecorded(policies: Arc<PolicySet>) -> Self {
+        Self { policies, tape: None }
+    }
+
     /// The case of the decision, if the journal keeps cases. `basis` is asked only then.
     pub(crate) fn case(self, basis: impl FnOnce() -> Basis) -> Option<Arc<Case>> {
         let tape = self.tape?;
@@ -59,7 +69,7 @@ impl Context {
         keeps: impl Fn(&dyn Policy) -> bool,
     ) -> Asking {
         if !self.journal.keeps_cases() {
-            return Asking { policies, tape: None };
+            return Asking::unrecorded(policies);
         }
         let (taped, tape) = Tape::start(&policies, kinds, keeps);
         Asking { policies: Arc::new(taped), tape: Some(tape) }
@@ -83,8 +93,9 @@ impl Context {
         self.events.of(self.lasting(records))
     }
 
-    fn lasting(&self, records: &[u64]) -> Option<u64> {
-        records.last().copied().filter(|_| self.journal.keeps_cases())
+    fn lasting(&self, records: &[u64]) -> Option<DecisionId> {
+        let last = records.last().filter(|_| self.journal.keeps_cases());
+        last.map(|number| self.journal.decision_id(*number))
     }
 }
 

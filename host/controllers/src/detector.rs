@@ -8,7 +8,7 @@ use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::{Because, PolicyFault};
 use bulkhead_core::journal::{Decision, Subject};
-use bulkhead_core::model::{BindingSpec, Component, ObjectReference, ReplicaRequirements};
+use bulkhead_core::model::{BindingSpec, Component, ReplicaRequirements};
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
@@ -16,6 +16,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::binding_kind::Binding;
+use crate::binding_owner::{self, Contested, Owner};
 use crate::context::{Context, HUB, Record, about, input};
 use crate::controller::{self, Action, Error};
 use crate::dynamic::{self, KeptObject};
@@ -25,7 +26,7 @@ use crate::interpreter::NoInterpreter;
 use crate::kinds::ObjectKind;
 use crate::priority;
 use crate::queue::WorkQueue;
-use crate::store::{Change, Key};
+use crate::store::{Change, Key, Store, Subscription};
 
 const NAME: &str = "detector";
 const WORKERS: usize = 5;
@@ -55,9 +56,15 @@ struct Claim {
     because: Because,
 }
 
+/// Templates whose binding's name another object has.
+type Refused = Contested<TemplateKey>;
+
 /// Runs the detector, for ever.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<TemplateKey>> = Arc::default();
+    let refused: Arc<Refused> = Arc::default();
+    let _freed = retry_when_freed(&context.stores.bindings, &refused, &queue);
+    let _cluster_freed = retry_when_freed(&context.stores.cluster_bindings, &refused, &queue);
     let kinds: Arc<WorkQueue<ObjectKind>> = Arc::default();
     let watching = Arc::new((context.clone(), Arc::clone(&queue), Arc::clone(&kinds)));
     let cluster_wide = Arc::clone(&watching);
@@ -81,7 +88,7 @@ pub(crate) async fn run(context: Context) {
     };
     let reconcile = {
         let context = context.clone();
-        move |key| reconcile(context.clone(), key)
+        move |key| reconcile(context.clone(), Arc::clone(&refused), key)
     };
     let watching = controller::run(kinds, 1, watch, context.failed(NAME));
     let binding = async {
@@ -89,6 +96,20 @@ pub(crate) async fn run(context: Context) {
         controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
     };
     futures::join!(watching, binding);
+}
+
+/// Enqueues the templates that were refused because of a binding when that binding is deleted.
+fn retry_when_freed<B: Binding>(
+    bindings: &Arc<Store<B>>,
+    refused: &Arc<Refused>,
+    queue: &Arc<WorkQueue<TemplateKey>>,
+) -> Subscription<B> {
+    let (refused, queue) = (Arc::clone(refused), Arc::clone(queue));
+    bindings.subscribe(move |change| {
+        if let Change::Deleted(binding) = change {
+            refused.take(&Key::of(&***binding)).into_iter().for_each(|template| queue.add(template));
+        }
+    })
 }
 
 /// Looks again at the templates that a policy selects or selected, and starts informers for kinds that nobody
@@ -134,7 +155,7 @@ async fn watch_kind(context: Context, kind: ObjectKind) -> Result<Action, Error>
     Ok(Action::Wait)
 }
 
-async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action, Error> {
+async fn reconcile(context: Context, refused: Arc<Refused>, (kind, key): TemplateKey) -> Result<Action, Error> {
     let Some(template) = context.templates.get(HUB, &kind, &key) else { return Ok(Action::Wait) };
     let ours = template.labels().contains_key(keys::MANAGED) || names::is_reserved_namespace(&key.namespace);
     if template.metadata.deletion_timestamp.is_some() || ours {
@@ -144,9 +165,9 @@ async fn reconcile(context: Context, (kind, key): TemplateKey) -> Result<Action,
     let claimed = claim_template(&context, &kind, &template, &claim).await?;
     let template = claimed.as_ref().unwrap_or(&template);
     if key.namespace.is_empty() {
-        bind::<bulkhead_api::ClusterResourceBinding>(&context, &kind, template, claim).await
+        bind::<bulkhead_api::ClusterResourceBinding>(&context, &refused, &kind, template, claim).await
     } else {
-        bind::<bulkhead_api::ResourceBinding>(&context, &kind, template, claim).await
+        bind::<bulkhead_api::ResourceBinding>(&context, &refused, &kind, template, claim).await
     }
 }
 
@@ -265,6 +286,7 @@ async fn claim_template(
 
 async fn bind<B: Binding>(
     context: &Context,
+    refused: &Refused,
     kind: &ObjectKind,
     template: &KeptObject,
     claim: Claim,
@@ -272,11 +294,23 @@ async fn bind<B: Binding>(
     let namespace = template.namespace().unwrap_or_default();
     let name = names::binding_name(&kind.kind, &template.name_any());
     let existing = B::store(&context.stores).get(&Key::new(&namespace, &name));
-    if existing.as_ref().is_some_and(|binding| binding.meta().deletion_timestamp.is_some()) {
-        return Err(Error::NotYet(format!("binding {name} is still being deleted")));
+    if let Some(existing) = &existing {
+        if existing.meta().deletion_timestamp.is_some() {
+            refused.add(Key::of(&**existing), (kind.clone(), Key::of(template)));
+            return Err(Error::NotYet(format!("binding {name} is still being deleted")));
+        }
+        check_owner(context, refused, &**existing, (kind, template), &claim)?;
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
     describe(context, kind, template, &claim, desired.spec_mut()).await?;
+    // An interpreter may have taken long, and nothing else keeps a binding from being made for a template that is gone.
+    let is_current =
+        |now: &KeptObject| now.metadata.uid == template.metadata.uid && now.metadata.deletion_timestamp.is_none();
+    if !context.templates.get(HUB, kind, &Key::new(&namespace, template.name_any())).is_some_and(|now| is_current(&now))
+    {
+        // The change brings the template here again.
+        return Ok(Action::Wait);
+    }
     desired.meta_mut().name = Some(name.clone());
     desired.meta_mut().namespace = template.namespace();
     let (labels, annotations) = claim_metadata(&claim);
@@ -313,6 +347,33 @@ async fn bind<B: Binding>(
     Ok(Action::Wait)
 }
 
+/// Refuses a binding that belongs to another object, with an event on the template (Karmada: `ApplyPolicyFailed`).
+fn check_owner<B: Binding>(
+    context: &Context,
+    refused: &Refused,
+    existing: &B,
+    (kind, template): (&ObjectKind, &KeptObject),
+    claim: &Claim,
+) -> Result<(), Error> {
+    let (name, wanted) = (format!("{} {}", B::kind(&()), Key::of(existing)), dynamic::reference(kind, template));
+    let error = match Owner::of(existing, &wanted) {
+        Owner::Same => return Ok(()),
+        Owner::Earlier => Error::NotYet(format!(
+            "{name} belongs to an earlier {} (different owner reference UID) and is not garbage collected yet",
+            binding_owner::described(&wanted)
+        )),
+        Owner::Other(owner) => Error::Undecided(format!(
+            "{name} belongs to {owner} (different owner reference UID); rename {} or delete the other object",
+            binding_owner::described(&wanted)
+        )),
+    };
+    refused.add(Key::of(existing), (kind.clone(), Key::of(template)));
+    let message = format!("Apply policy({}) failed: {error}", claim.policy);
+    let about = dynamic::about(kind, template);
+    context.events.emit(NAME, about, EventType::Warning, "ApplyPolicyFailed", message);
+    Err(error)
+}
+
 /// Writes what template and policy say into the binding's spec; what others own stays.
 async fn describe(
     context: &Context,
@@ -334,14 +395,7 @@ async fn describe(
         .map_err(|fault| Error::Undecided(format!("replicas of {}: {}", template.name_any(), fault.reason())))?;
     (spec.replicas, spec.replica_requirements, spec.components) =
         (needs.replicas, needs.requirements, needs.components);
-    spec.resource = ObjectReference {
-        api_version: kind.api_version.clone(),
-        kind: kind.kind.clone(),
-        namespace: template.namespace().unwrap_or_default(),
-        name: template.name_any(),
-        uid: template.uid().unwrap_or_default(),
-        resource_version: template.resource_version().unwrap_or_default(),
-    };
+    spec.resource = dynamic::reference(kind, template);
     let policy = &claim.spec;
     spec.propagate_deps = policy.propagate_deps;
     spec.placement = Some(policy.placement.clone());

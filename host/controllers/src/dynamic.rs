@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_core::model::ObjectReference;
 use bulkhead_plugin::Digest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher;
-use kube::{Client, Resource};
+use kube::{Client, Resource, ResourceExt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::context::{Context, HUB};
@@ -28,6 +30,11 @@ impl Tasks {
     /// Runs a task until it ends or the owner is dropped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(task)
+    }
+
+    /// Runs a task on another runtime for as long as this lives.
+    pub(crate) fn spawn_on(&self, task: impl Future<Output = ()> + Send + 'static, runtime: &Handle) -> AbortHandle {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn_on(task, runtime)
     }
 }
 
@@ -125,6 +132,31 @@ impl Resource for KeptObject {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
+    }
+}
+
+/// Reference of a binding to its object.
+pub(crate) fn reference(kind: &ObjectKind, object: &KeptObject) -> ObjectReference {
+    ObjectReference {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        resource_version: object.resource_version().unwrap_or_default(),
+    }
+}
+
+/// The object as the subject of an event.
+pub(crate) fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api::core::v1::ObjectReference {
+    k8s_openapi::api::core::v1::ObjectReference {
+        api_version: Some(kind.api_version.clone()),
+        kind: Some(kind.kind.clone()),
+        namespace: object.namespace(),
+        name: object.metadata.name.clone(),
+        uid: object.uid(),
+        resource_version: object.resource_version(),
+        ..Default::default()
     }
 }
 

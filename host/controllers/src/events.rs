@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bulkhead_core::journal::DecisionId;
 use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -34,7 +35,7 @@ struct Pending {
     reason: &'static str,
     message: String,
     source: &'static str,
-    decision: Option<u64>,
+    decision: Option<DecisionId>,
 }
 
 /// Hands events to the writer.
@@ -43,7 +44,7 @@ pub struct Events {
     pending: mpsc::Sender<Pending>,
     dropped: Arc<AtomicU64>,
     /// The decision that they are about.
-    decision: Option<u64>,
+    decision: Option<DecisionId>,
 }
 
 /// Writes events; [`Writer::run`] must be running somewhere.
@@ -68,8 +69,8 @@ pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
 }
 
 impl Events {
-    /// The same, for events that come from a decision with that id in the journal.
-    pub(crate) fn of(&self, decision: Option<u64>) -> Self {
+    /// The same, for events that come from the decision with that id.
+    pub(crate) fn of(&self, decision: Option<DecisionId>) -> Self {
         Self { decision, ..self.clone() }
     }
 
@@ -82,7 +83,8 @@ impl Events {
         reason: &'static str,
         message: impl Into<String>,
     ) {
-        let pending = Pending { about, type_, reason, message: message.into(), source, decision: self.decision };
+        let pending =
+            Pending { about, type_, reason, message: message.into(), source, decision: self.decision.clone() };
         if self.pending.try_send(pending).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -7,11 +7,12 @@ use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
+use bulkhead_core::decide::ownership::Ownership;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{Condition, ConditionStatus, set_condition};
 use bulkhead_core::names::{self, keys};
 use bulkhead_plugins_builtin::prune;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -21,11 +22,14 @@ use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic::{self, KeptObject};
 use crate::events::EventType;
 use crate::kinds::{Kinds, ObjectKind};
+use crate::member_owner;
 use crate::members::ReplacedHandler;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "execution-controller";
+/// Attempts at deleting an object that changes meanwhile, before the Work is given back to its queue.
+const DELETE_ATTEMPTS_MAX: usize = 5;
 /// Works of one member that are applied at the same time.
 const WORKERS: usize = 5;
 
@@ -69,7 +73,10 @@ pub(crate) async fn run(context: Context) {
             Change::Deleted(_) => true,
             // Kinds without a status, such as ConfigMap, have no generation.
             Change::Updated { new, .. } if new.metadata.generation.is_none() => dynamic::is_template_change(change),
-            Change::Updated { old, new } => old.metadata.generation != new.metadata.generation,
+            Change::Updated { old, new } => {
+                let work_id = |object: &KeptObject| object.labels().remove(keys::WORK_ID);
+                old.metadata.generation != new.metadata.generation || work_id(old) != work_id(new)
+            }
         };
         if let Some(key) = work_of(change.object()).filter(|_| drift) {
             drifted.add(key);
@@ -152,25 +159,48 @@ impl Execution {
     }
 
     async fn delete_object(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
-        let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
-        if observed.labels().get(keys::MANAGED).map(String::as_str) != Some("true") {
-            return Ok(());
-        }
-        let because = Because::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
-        let record = self.record(work, cluster, Decision::Removed, because, &describe(manifest));
-        let deleted = match api.delete(&observed.name_any(), &DeleteParams::background()).await {
-            Err(error) if !is_not_found(&error) => {
-                Err(Error::api(format!("deleting {} in {cluster}", describe(manifest)))(error))
+        let operation = || Error::api(format!("deleting {} in {cluster}", describe(manifest)));
+        for attempt in 1.. {
+            let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
+            if !self.may_remove(work, cluster, manifest, &observed) {
+                return Ok(());
             }
-            _ => Ok(()),
-        };
-        self.context.settle(&[record], deleted)
+            let because = Because::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
+            let record = self.record(work, cluster, Decision::Removed, because, &describe(manifest));
+            // The object that was looked at, and not one that another process made or took over meanwhile.
+            let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
+            let parameters = DeleteParams::background().preconditions(preconditions);
+            let deleted = match api.delete(&observed.name_any(), &parameters).await {
+                Err(error) if !is_not_found(&error) => Err(operation()(error)),
+                _ => Ok(()),
+            };
+            match self.context.settle(&[record], deleted) {
+                // A running workload writes its status all the time.
+                Err(error) if error.is_conflict() && attempt < DELETE_ATTEMPTS_MAX => {}
+                deleted => return deleted,
+            }
+        }
+        Ok(())
+    }
+
+    /// True if an object came from the Work. One of another Work stays as it is, with an event.
+    fn may_remove(&self, work: &Work, cluster: &str, manifest: &Value, observed: &DynamicObject) -> bool {
+        let marks = member_owner::marks(observed);
+        let owner = member_owner::of(&self.context.stores, work, manifest, &marks);
+        if owner == Ownership::Foreign {
+            let message = format!("{} in {cluster} is left alone: it belongs to {marks}", describe(manifest));
+            self.context.events.emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
+        }
+        owner == Ownership::Ours
     }
 
     /// Leaves the object where it is, but no longer as ours. An object that is gone needs no release: Karmada
     /// fails on it for ever.
     async fn release_object(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
         let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
+        if !self.may_remove(work, cluster, manifest, &observed) {
+            return Ok(());
+        }
         let nulls = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect::<Value>();
         let labels = nulls(&[
             keys::RESOURCE_BINDING_ID,
@@ -193,7 +223,9 @@ impl Execution {
         ]);
         let because = Because::rule("PreserveResourcesOnDeletion", "the policy preserves member objects");
         let record = self.record(work, cluster, Decision::Removed, because, "the object stays, unmanaged");
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels, "annotations": annotations}}));
+        let version = observed.resource_version();
+        let metadata = json!({"labels": labels, "annotations": annotations, "resourceVersion": version});
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
         let operation = Error::api(format!("releasing {} in {cluster}", describe(manifest)));
         let patched = api.patch(&observed.name_any(), &PatchParams::default(), &patch).await.map_err(operation);
         self.context.settle(&[record], patched.map(drop))
@@ -258,16 +290,7 @@ impl Execution {
             let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
             return self.context.settle(&[record], created.map(drop));
         };
-        let managed = observed.labels().get(keys::MANAGED).map(String::as_str) == Some("true");
-        let overwrite = desired.annotations().get(keys::CONFLICT_RESOLUTION).map(String::as_str) == Some("overwrite");
-        if !managed && !overwrite {
-            return Err(Error::Undecided(format!(
-                "resource(kind={}, {key}) already exists in the cluster {cluster} and the \
-                 {} strategy value is empty or abort, Karmada will not manage this resource",
-                kind.kind,
-                keys::CONFLICT_RESOLUTION
-            )));
-        }
+        self.check_owner(work, (cluster, manifest), &desired, &observed)?;
         retain(&mut desired, &observed);
         let desired = self.retained(work, &kind, desired, &observed).await?;
         if same_content(&kind, &desired, &observed) {
@@ -277,6 +300,35 @@ impl Execution {
         let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
         let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
         self.context.settle(&[record], replaced.map(drop))
+    }
+
+    /// Refuses to replace an object that did not come from the Work. `overwrite` takes an object that no control plane
+    /// manages, never one of another control plane.
+    fn check_owner(
+        &self,
+        work: &Work,
+        (cluster, manifest): (&str, &Value),
+        desired: &DynamicObject,
+        observed: &DynamicObject,
+    ) -> Result<(), Error> {
+        let ((kind, key), marks) = (identify(manifest), member_owner::marks(observed));
+        let overwrite = desired.annotations().get(keys::CONFLICT_RESOLUTION).map(String::as_str) == Some("overwrite");
+        match member_owner::of(&self.context.stores, work, manifest, &marks) {
+            Ownership::Ours => Ok(()),
+            Ownership::Unmanaged if overwrite => Ok(()),
+            Ownership::Unmanaged => Err(Error::Undecided(format!(
+                "resource(kind={}, {key}) already exists in the cluster {cluster} and the \
+                 {} strategy value is empty or abort, Karmada will not manage this resource",
+                kind.kind,
+                keys::CONFLICT_RESOLUTION
+            ))),
+            Ownership::Foreign => Err(Error::Undecided(format!(
+                "resource(kind={}, {key}) in the cluster {cluster} belongs to {marks}, of another control plane or of \
+                 this one; to hand it over, remove its label {}",
+                kind.kind,
+                keys::MANAGED
+            ))),
+        }
     }
 
     /// What is to be applied with what the member cluster owns, if somebody knows what that is for this kind. An
@@ -413,3 +465,6 @@ fn same_content(kind: &ObjectKind, desired: &DynamicObject, observed: &DynamicOb
     };
     pruned(desired) == pruned(observed)
 }
+
+#[cfg(test)]
+mod tests;

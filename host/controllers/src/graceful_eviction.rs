@@ -1,14 +1,15 @@
 //! When old copies may go (Karmada: `pkg/controllers/gracefuleviction`).
 
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::finish::{self, FinishOptions, FinishPlan, FinishSnapshot};
+use bulkhead_core::decide::finish::{self, FinishPlan, FinishSnapshot, UnconfirmedTargets};
 use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::policy::PolicySet;
 use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
 use kube::ResourceExt;
 use serde_json::json;
@@ -27,7 +28,14 @@ const WORKERS: usize = 5;
 struct GracefulEviction {
     context: Context,
     /// Why each task was held the last time, so that only news is recorded.
-    held: Mutex<BTreeMap<(Key, String), Because>>,
+    held: Mutex<BTreeMap<(Key, String), Hold>>,
+}
+
+/// A task that is held.
+struct Hold {
+    because: Because,
+    /// Target clusters that were dead.
+    dead: BTreeSet<String>,
 }
 
 /// Runs the controller, for ever.
@@ -44,12 +52,13 @@ pub(crate) async fn run(context: Context) {
     let seen = Arc::clone(&queue);
     let _observations = context.observations.subscribe(move |key| seen.add(key.clone()));
     let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
-    // A cluster that is well again may take back what found no other place.
+    // A cluster that is well again may take back what found no other place, and confirm what it replaces.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
     let _clusters = context.stores.clusters.subscribe(move |change| {
         let name = change.object().name_any();
         let held = holding.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.keys().filter(|(_, cluster)| *cluster == name).for_each(|(key, _)| recovered.add(key.clone()));
+        let concerned = held.iter().filter(|((_, source), hold)| *source == name || hold.dead.contains(&name));
+        concerned.for_each(|((key, _), _)| recovered.add(key.clone()));
     });
     // Another eviction check may decide otherwise.
     let (again, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
@@ -74,7 +83,7 @@ impl Reconcile for GracefulEviction {
             self.forget_all_but(&key, |_| false);
             return Ok(Action::Wait);
         };
-        let model = binding.to_model();
+        let model = Arc::new(binding.to_model());
         self.forget_all_but(&key, |cluster| {
             model.spec.graceful_eviction_tasks.iter().any(|task| task.from_cluster == cluster)
         });
@@ -83,24 +92,36 @@ impl Reconcile for GracefulEviction {
             .filter_map(|task| context.stores.cluster(&task.from_cluster))
             .map(|cluster| cluster.to_model())
             .collect();
-        let options = FinishOptions {
-            timeout_s: context.flags.graceful_eviction_timeout.as_secs(),
-            purge_without_replacement: context.flags.purge_without_replacement,
-            restore_source: context.flags.restore_recovered_source,
-            replacement_health: context.flags.replacement_health,
-        };
+        let sources = Arc::new(sources);
+        let options = context.flags.finish_options();
         let now = context.clock.now();
-        let asking = context.asking(context.policies(), &[CallKind::EvictionCheck]);
-        let snapshot = FinishSnapshot { binding: &model, sources: &sources, options, now };
-        let plan = finish::decide(snapshot, asking.policies());
+        let mut unconfirmed = Arc::new(context.unconfirmed(&model));
+        let decide = |unconfirmed: &Arc<UnconfirmedTargets>| {
+            let (binding, sources, unconfirmed) = (Arc::clone(&model), Arc::clone(&sources), Arc::clone(unconfirmed));
+            let decide = move |policies: &PolicySet| {
+                let (binding, sources, unconfirmed) = (&binding, &sources, &unconfirmed);
+                finish::decide(FinishSnapshot { binding, sources, unconfirmed, options, now }, policies)
+            };
+            context.decide(NAME, context.policies(), &[CallKind::EvictionCheck], decide)
+        };
+        let (mut asking, mut plan) = decide(&unconfirmed).await;
+        if plan.rests_on_targets {
+            let found = context.confirm(&model, &unconfirmed).await;
+            if !found.is_empty() {
+                Arc::make_mut(&mut unconfirmed).extend(found);
+                (asking, plan) = decide(&unconfirmed).await;
+            }
+        }
+        let dead = unconfirmed.iter().filter(|(_, reason)| reason.is_dead()).map(|(name, _)| name.clone());
+        let dead: BTreeSet<_> = dead.collect();
         let basis = || Basis {
             trigger: "the binding, one of its clusters or an eviction check changed, or its time came",
             now,
-            question: Question::Finish { binding: Arc::new(model), options },
-            clusters: sources.into_iter().map(Arc::new).collect(),
+            question: Question::Finish { binding: model, options, unconfirmed: Arc::unwrap_or_clone(unconfirmed) },
+            clusters: sources.iter().cloned().map(Arc::new).collect(),
             plan: plan::finish(&plan),
         };
-        let records = self.record(&key, &*binding, &plan, || asking.case(basis));
+        let records = self.record(&key, &*binding, &plan, &dead, || asking.case(basis));
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
             let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
@@ -152,6 +173,7 @@ impl GracefulEviction {
         key: &Key,
         binding: &B,
         plan: &FinishPlan,
+        dead: &BTreeSet<String>,
         case: impl FnOnce() -> Option<Arc<Case>>,
     ) -> Vec<u64> {
         let case = LazyCell::new(case);
@@ -170,9 +192,13 @@ impl GracefulEviction {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = false;
         for (task, because) in &plan.held {
-            let known = held.insert((key.clone(), task.from_cluster.clone()), because.clone());
-            // Messages carry numbers that move all the time; another reason, or another policy, is news.
-            let same = |known: &Because| known.reason.code == because.reason.code && known.policy == because.policy;
+            let hold = Hold { because: because.clone(), dead: dead.clone() };
+            let known = held.insert((key.clone(), task.from_cluster.clone()), hold);
+            // Messages carry numbers that move all the time; another reason, policy or dead target is news.
+            let same = |hold: &Hold| {
+                let (known, reason) = (&hold.because, &because.reason);
+                known.reason.code == reason.code && known.policy == because.policy && hold.dead == *dead
+            };
             if !known.as_ref().is_some_and(same) {
                 news = true;
                 record(&task.from_cluster, Decision::Held, because, "the old copy stays");

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::deliberation::Basis;
+use crate::evaluate::{DECISION_TIME_MAX, Lane, OwnedOperation};
 use crate::kinds::ObjectKind;
 use crate::webhook;
 
@@ -68,36 +69,54 @@ impl Context {
         subject: &Subject,
         operation: Operation<'_>,
     ) -> Result<Option<Interpretation>, PolicyFault> {
-        let outcome = self.interpretation(operation).await?;
+        let outcome = self.interpretation(controller, operation).await?;
         self.record_remarks(controller, subject, None, &outcome.remarks);
         Ok(outcome.interpretation)
     }
 
     /// What the interpreters say. A hook is asked if nobody before it has a rule.
-    pub(crate) async fn interpretation(&self, operation: Operation<'_>) -> Result<InterpretOutcome, PolicyFault> {
-        let interpret = InterpretCall { operation, now: self.clock.now() };
-        let call = Call::Interpret(interpret.clone());
+    pub(crate) async fn interpretation(
+        &self,
+        controller: &'static str,
+        operation: Operation<'_>,
+    ) -> Result<InterpretOutcome, PolicyFault> {
+        let call = Call::Interpret(InterpretCall { operation, now: self.clock.now() });
         let Some(hook) = webhook::hook_for(&self.stores.webhooks.list(), &call) else {
-            return combine::interpret(&self.policies(), interpret);
+            return self.interpreted_by(self.policies(), controller, &call).await;
         };
-        let before = combine::interpret(&self.registry.policies_before(Layer::Webhooks), interpret.clone())?;
+        let before = Arc::new(self.registry.policies_before(Layer::Webhooks));
+        let before = self.interpreted_by(before, controller, &call).await?;
         if before.interpretation.is_some() {
             return Ok(before);
         }
         let answered = webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await;
-        combine::interpret(&self.with_answer(answered), interpret)
+        self.interpreted_by(Arc::new(self.with_answer(answered)), controller, &call).await
+    }
+
+    async fn interpreted_by(
+        &self,
+        policies: Arc<PolicySet>,
+        controller: &'static str,
+        call: &Call<'_>,
+    ) -> Result<InterpretOutcome, PolicyFault> {
+        let Call::Interpret(InterpretCall { operation, now }) = call else { return Ok(InterpretOutcome::default()) };
+        let (operation, now) = (OwnedOperation::from(operation), *now);
+        let decide = move |policies: &PolicySet| {
+            combine::interpret(policies, InterpretCall { operation: operation.borrow(), now })
+        };
+        self.ask(controller, policies, |policy| covers(policy, call), decide).await
     }
 
     /// How an object in a member cluster is. What is unknown is never healthy by accident: a fault of whoever is to
     /// tell, a hook out of reach among them, makes the health unknown.
-    pub(crate) async fn health(&self, object: &Arc<Value>) -> ObjectHealth {
+    pub(crate) async fn health(&self, controller: &'static str, object: &Arc<Value>) -> ObjectHealth {
         let health = HealthCall { object, now: self.clock.now() };
         let call = Call::Health(health.clone());
         let policies = match webhook::hook_for(&self.stores.webhooks.list(), &call) {
-            Some(hook) if self.hook_counts(&health) => {
-                self.with_answer(webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await)
+            Some(hook) if self.hook_counts(controller, &health).await => {
+                Arc::new(self.with_answer(webhook::ask(&*self.webhooks, hook, &call, &self.request_id()).await))
             }
-            _ => PolicySet::clone(&self.policies()),
+            _ => self.policies(),
         };
         let covered = policies.answering(&call).next().is_some();
         let uncovered = match self.flags.health_without_interpreter {
@@ -105,10 +124,12 @@ impl Context {
             NoInterpreter::Unknown | NoInterpreter::Refuse => Uncovered::Unknown,
         };
         let now = health.now;
-        let asking = self.asking_those(Arc::new(policies), &[CallKind::Health], |policy| {
-            policy.capabilities().iter().any(|capability| capability.answers(&call))
-        });
-        let outcome = health::decide(HealthSnapshot { object, uncovered, now }, asking.policies());
+        let deciding = Arc::clone(object);
+        let decide =
+            move |policies: &PolicySet| health::decide(HealthSnapshot { object: &deciding, uncovered, now }, policies);
+        let lane = Lane::of(controller, &policies, |policy| covers(policy, &call));
+        let make = |policies| self.asking_those(policies, &[CallKind::Health], |policy| covers(policy, &call));
+        let (asking, outcome) = self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
         let case = asking.case(|| Basis {
@@ -129,10 +150,14 @@ impl Context {
     }
 
     /// Whether it matters what a hook says: nobody before it has an opinion, or the worst one counts.
-    fn hook_counts(&self, call: &HealthCall<'_>) -> bool {
-        let before = self.registry.policies_before(Layer::Webhooks);
-        before.composition().health == HealthRule::WorstOpinion
-            || combine::health(&before, call.clone()).because.policy.is_none()
+    async fn hook_counts(&self, controller: &'static str, health: &HealthCall<'_>) -> bool {
+        let before = Arc::new(self.registry.policies_before(Layer::Webhooks));
+        if before.composition().health == HealthRule::WorstOpinion {
+            return true;
+        }
+        let (call, object, now) = (Call::Health(health.clone()), Arc::clone(health.object), health.now);
+        let decide = move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).because;
+        self.ask(controller, before, |policy| covers(policy, &call), decide).await.policy.is_none()
     }
 
     fn with_answer(&self, answered: Arc<dyn Policy>) -> PolicySet {
@@ -146,4 +171,8 @@ impl Context {
             Err(fault) => (Err(()), Remarks { faults: vec![fault], divergences: Vec::new() }),
         }
     }
+}
+
+fn covers(policy: &dyn Policy, call: &Call<'_>) -> bool {
+    policy.capabilities().iter().any(|capability| capability.answers(call))
 }

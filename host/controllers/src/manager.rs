@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::context::{Context, Scope};
@@ -26,8 +27,10 @@ type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 enum Knows {
     /// What it waits for by itself: it looks at clusters one by one, and must not be held up by what it does not look at.
     Little,
-    /// Every object of the kinds that controllers share. Before that, what is not known yet looks like what is not there:
-    /// no cluster fits, no policy matches, nothing is left on a cluster.
+    /// The same, on the runtime of leases and probes. A member whose lease is not renewed is evicted.
+    Vital,
+    /// The plugins, and every object of the kinds that controllers share. Before that, what is not known yet looks like
+    /// what is not there: no cluster fits, no policy matches, no plugin holds, nothing is left on a cluster.
     All,
 }
 
@@ -43,7 +46,7 @@ const CONTROLLERS: &[(&str, Knows, Run)] = &[
     ("execution", Knows::All, |context| Box::pin(execution::run(context))),
     ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
     ("bindingStatus", Knows::All, |context| Box::pin(binding_status::run(context))),
-    ("clusterStatus", Knows::Little, |context| Box::pin(cluster_status::run(context))),
+    ("clusterStatus", Knows::Vital, |context| Box::pin(cluster_status::run(context))),
     ("cluster", Knows::Little, |context| Box::pin(cluster::run(context))),
     ("clustertaintpolicy", Knows::Little, |context| Box::pin(cluster_taints::run(context))),
     ("taintManager", Knows::All, |context| Box::pin(taint_manager::run(context))),
@@ -59,8 +62,8 @@ const AGENT_CONTROLLERS: &[(&str, Knows, Run)] = &[
     (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
     ("execution", Knows::All, |context| Box::pin(execution::run(context))),
     ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
-    ("clusterStatus", Knows::Little, |context| Box::pin(cluster_status::run(context))),
-    ("lease", Knows::Little, |context| Box::pin(agent::run(context))),
+    ("clusterStatus", Knows::Vital, |context| Box::pin(cluster_status::run(context))),
+    ("lease", Knows::Vital, |context| Box::pin(agent::run(context))),
 ];
 
 /// Names of the controllers that can be stopped and started.
@@ -115,15 +118,21 @@ impl Manager {
                 self.context.interpreters_loaded.expect();
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            let context = self.context.clone();
+            let (runtime, context) = match knows {
+                Knows::Vital => self.context.vital(),
+                Knows::Little | Knows::All => (Handle::current(), self.context.clone()),
+            };
             let controller = async move {
                 if knows == Knows::All {
+                    if let Some(plugins) = &context.plugins {
+                        plugins.known().await;
+                    }
                     context.stores.known(&context.scope).await;
                 }
                 run(context).await;
             };
             let controller = self.panics.watch(format!("controller {name}"), controller);
-            running.insert(name, tasks.spawn(controller));
+            running.insert(name, tasks.spawn_on(controller, &runtime));
         }
         true
     }
@@ -144,6 +153,12 @@ impl Manager {
     /// The informers, for tasks that are to live as long as the manager.
     pub fn tasks(&self) -> &Tasks {
         &self.informers
+    }
+
+    /// Runs a task on the runtime of leases and probes for as long as the manager lives.
+    pub fn spawn_vital(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
+        let (runtime, _) = self.context.vital();
+        self.informers.spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
     }
 
     /// Runs a task for as long as the manager lives, and is told by [`Manager::failed`] if it panics.

@@ -17,7 +17,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::clock::ClockState;
 use crate::controller::Error;
+use crate::evaluate::Unanswered;
 use crate::scheduler::SchedulerMetrics;
 
 /// A queue: Karmada has one for each kind of binding.
@@ -29,6 +31,11 @@ pub(crate) struct QueueLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResultLabels {
     pub(crate) name: &'static str,
+    pub(crate) result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OutcomeLabels {
     pub(crate) result: &'static str,
 }
 
@@ -99,6 +106,10 @@ pub struct Metrics {
     pub(crate) cluster_fault_rate: Float,
     /// Ours.
     pub(crate) brake: Family<MemberLabels, Gauge>,
+    /// Difference between the wall clock and the time that decisions use.
+    pub(crate) clock_offset: Float,
+    pub(crate) clock_steps: Counter,
+    pub(crate) plugin_decisions: Family<OutcomeLabels, Counter>,
     /// Karmada's metrics of clusters.
     pub(crate) cluster_ready: Family<MemberLabels, Gauge>,
     pub(crate) cluster_nodes: Family<MemberLabels, Gauge>,
@@ -133,6 +144,9 @@ impl Default for Metrics {
             cluster_fault_num: Gauge::default(),
             cluster_fault_rate: Float::default(),
             brake: Family::default(),
+            clock_offset: Float::default(),
+            clock_steps: Counter::default(),
+            plugin_decisions: Family::default(),
             cluster_ready: Family::default(),
             cluster_nodes: Family::default(),
             cluster_ready_nodes: Family::default(),
@@ -172,6 +186,12 @@ impl Metrics {
         registry.register("cluster_fault_rate", "The same as a share of all", self.cluster_fault_rate.clone());
         let brake = "What the brake does to evictions from a cluster: 0 nothing, 1 slows, 2 stops them";
         registry.register("bulkhead_eviction_brake", brake, self.brake.clone());
+        let offset = "Seconds by which the wall clock is ahead of the time that decisions use";
+        registry.register("bulkhead_wall_clock_offset_seconds", offset, self.clock_offset.clone());
+        let steps = "Steps of the wall clock since the process started";
+        registry.register("bulkhead_wall_clock_steps", steps, self.clock_steps.clone());
+        let decisions = "Decisions that asked plugins, by result; without an answer in time a decision is fail-static";
+        registry.register("bulkhead_plugin_decisions", decisions, self.plugin_decisions.clone());
         registry.register("cluster_ready_state", "1 if the cluster is ready", self.cluster_ready.clone());
         registry.register("cluster_node_number", "Nodes of the cluster", self.cluster_nodes.clone());
         let ready_nodes = "Nodes of the cluster that are ready";
@@ -226,10 +246,27 @@ impl Metrics {
         });
     }
 
+    /// Counts a decision that asked plugins, and why it got no answer.
+    pub(crate) fn evaluated(&self, unanswered: Option<Unanswered>) {
+        let result = match unanswered {
+            None => "answered",
+            Some(Unanswered::Deadline(_)) => "deadline",
+            Some(Unanswered::QueueFull) => "queue_full",
+        };
+        self.plugin_decisions.get_or_create(&OutcomeLabels { result }).inc();
+    }
+
     /// So many clusters are not ready, which is that share of all.
     pub(crate) fn faults(&self, failed: usize, share: f64) {
         self.cluster_fault_num.set(i64::try_from(failed).unwrap_or(i64::MAX));
         self.cluster_fault_rate.set(share);
+    }
+
+    /// The wall clock and the time that decisions use differ.
+    pub fn clock(&self, state: ClockState) {
+        let offset_s = Duration::from_millis(state.offset_ms.unsigned_abs()).as_secs_f64();
+        self.clock_offset.set(if state.offset_ms < 0 { -offset_s } else { offset_s });
+        self.clock_steps.inc_by(state.steps.saturating_sub(self.clock_steps.get()));
     }
 
     /// So many evictions of a queue could be looked at now.

@@ -80,6 +80,7 @@ impl Mode {
         match self {
             Self::All => &[
                 LEADER_ELECTION,
+                DEFAULT_MODE,
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
@@ -166,6 +167,26 @@ const LEADER_ELECTION: Duty = Duty {
         within(
             Place::LeaseNamespace,
             only("bulkhead", rule(LEASES, "leases", &["get", "update"], "take, renew and release the Lease")),
+        ),
+    ],
+};
+
+const DEFAULT_MODE: Duty = Duty {
+    name: "default mode",
+    rules: &[
+        within(
+            Place::LeaseNamespace,
+            only(
+                "karmada-controller-manager",
+                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada's controllers run"),
+            ),
+        ),
+        within(
+            Place::LeaseNamespace,
+            only(
+                "karmada-scheduler",
+                rule(LEASES, "leases", GET, "refuse to run without --mode while Karmada schedules"),
+            ),
         ),
     ],
 };
@@ -316,6 +337,7 @@ const CLUSTER: Duty = Duty {
         rule("", "namespaces", &["get", "create", "delete"], "the execution namespace karmada-es-NAME of a cluster"),
         rule(WORK, "works", PATCH, "let the Works of a removed Pull cluster go"),
         within(MEMBERS, rule(LEASES, "leases", GET, "heartbeats of Pull clusters")),
+        within(MEMBERS, rule(LEASES, "leases", &["create"], "the Lease that an agent renews and may not create")),
     ],
 };
 

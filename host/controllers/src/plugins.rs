@@ -4,14 +4,16 @@
 //! missing for the first of them. Only the one that leads writes what became of them, by a controller of its own.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{Plugin, PluginStatus};
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refused};
+use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refresh, Refused};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::sync::SetOnce;
@@ -26,6 +28,8 @@ use crate::write::Writer;
 const NAME: &str = "plugin-status-controller";
 /// How often a status is brought up to date: breakers tell nobody.
 const REFRESH: Duration = Duration::from_secs(5);
+/// How often changes are looked for that no watch reports: loads that end, and pauses that are over.
+const LOOK: Duration = Duration::from_secs(1);
 /// When to look again whether a plugin is loaded.
 const LOADING: Duration = Duration::from_millis(200);
 /// How often to ask whether there is such a kind, while no list of it arrives.
@@ -53,6 +57,11 @@ impl PluginObjects {
         Self { plugins, objects, changed: Box::new(changed), known: SetOnce::new() }
     }
 
+    /// What became of every listed plugin.
+    pub fn status(&self) -> Vec<Fate> {
+        self.plugins.status()
+    }
+
     /// Whether the objects that were there at the beginning are loaded, or refused.
     pub fn is_known(&self) -> bool {
         self.known.initialized()
@@ -63,16 +72,11 @@ impl PluginObjects {
         self.known.wait().await;
     }
 
-    /// What became of all plugins. To look waits for what is being compiled.
-    async fn fates(&self) -> Result<Vec<Fate>, Error> {
-        let plugins = Arc::clone(&self.plugins);
-        let fates = tokio::task::spawn_blocking(move || plugins.status()).await;
-        fates.map_err(|error| Error::Undecided(format!("looking at the plugins: {error}")))
-    }
-
     /// Keeps the objects of the store in force, for ever.
     pub(crate) async fn keep(self: Arc<Self>, context: Context) {
         let store = &context.stores.plugins;
+        // Files are loaded whether or not the control plane answers.
+        self.refresh().await;
         tokio::select! {
             () = store.listed() => {}
             () = unserved(&context) => {
@@ -82,25 +86,48 @@ impl PluginObjects {
         }
         let queue: Arc<WorkQueue<()>> = Arc::default();
         queue.add(());
-        let changed = Arc::clone(&queue);
-        let _objects = store.subscribe(move |_| changed.add(()));
+        let (changed, is_stale) = (Arc::clone(&queue), Arc::new(AtomicBool::new(true)));
+        let stale = Arc::clone(&is_stale);
+        let _objects = store.subscribe(move |_| {
+            stale.store(true, Ordering::Release);
+            changed.add(());
+        });
         loop {
             queue.next().await;
-            self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
-            let this = Arc::clone(&self);
-            // To compile a component takes a core for a while.
-            let loaded = tokio::task::spawn_blocking(move || {
-                this.plugins.refresh();
-                (this.changed)(&this.plugins);
-            });
-            if let Err(error) = loaded.await
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
+            // The code in them may be large.
+            if is_stale.swap(false, Ordering::AcqRel) {
+                self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
             }
-            // They are loaded again with each change.
-            let _ = self.known.set(());
+            if self.known.initialized() {
+                self.look();
+            } else {
+                self.refresh().await;
+                let _ = self.known.set(());
+            }
             queue.done(&(), false);
+            // What was loaded since is told then, and what ran out of time is tried again.
+            queue.add_after((), LOOK);
+        }
+    }
+
+    /// Begins to load what changed.
+    fn look(&self) {
+        if self.plugins.look() == Refresh::Changed {
+            (self.changed)(&self.plugins);
+        }
+    }
+
+    /// Loads what changed, for as long as a start waits.
+    async fn refresh(self: &Arc<Self>) {
+        let this = Arc::clone(self);
+        let loaded = tokio::task::spawn_blocking(move || {
+            this.plugins.refresh();
+            (this.changed)(&this.plugins);
+        });
+        if let Err(error) = loaded.await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
         }
     }
 }
@@ -147,8 +174,9 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told
         said().remove(&key);
         return Ok(Action::Wait);
     };
-    let fate = objects.fates().await?.into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
-    let Some(fate) = fate.filter(|fate| fate.generation == plugin.metadata.generation) else {
+    let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
+    let is_decided = |fate: &Fate| !fate.is_loading && fate.generation == plugin.metadata.generation;
+    let Some(fate) = fate.filter(is_decided) else {
         // It is being loaded.
         return Ok(Action::After(LOADING));
     };
@@ -194,7 +222,7 @@ fn reason(condition: &Condition) -> &'static str {
 }
 
 fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
-    let Fate { generation, refused, active, digest, mode, breaker, remarks, .. } = fate;
+    let Fate { generation, refused, active, digest, mode, breaker, remarks, held, .. } = fate;
     let mut status = PluginStatus {
         observed_generation: generation.unwrap_or_default(),
         conditions: plugin.status.conditions.clone(),
@@ -203,7 +231,7 @@ fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
         remarks,
     };
     status.set(loaded(refused.as_ref(), &status.version, now));
-    status.set(answering(mode, breaker, now));
+    status.set(if held.is_empty() { answering(mode, breaker, now) } else { holding(&held, now) });
     status
 }
 
@@ -215,6 +243,16 @@ fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
             Condition::new(LOADED, ConditionStatus::False, &reason, refused.to_string(), now)
         }
     }
+}
+
+/// A plugin whose calls are faults because no version of it could be loaded.
+fn holding(held: &[CallKind], now: Time) -> Condition {
+    let kinds: Vec<_> = held.iter().map(|kind| kind.as_str()).collect();
+    let message = format!(
+        "no version could be loaded, so every {} call is a fault: evictions are held, taints stay, health is unknown",
+        kinds.join(", ")
+    );
+    Condition::new(ANSWERING, ConditionStatus::False, "NotLoaded", message, now)
 }
 
 fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition {
@@ -256,6 +294,8 @@ mod tests {
             breaker,
             counts: Default::default(),
             remarks: Vec::new(),
+            is_loading: false,
+            held: Vec::new(),
             refused,
         }
     }
@@ -281,6 +321,8 @@ mod tests {
         let bad = Some(LoadStage::Compiled);
         check(fate(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
         check(fate(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
+        let holding = Fate { held: vec![CallKind::EvictionCheck], ..fate(None, closed, bad) };
+        check(holding, ["Loaded=False NotCompiled", "Answering=False NotLoaded"]);
     }
 
     #[test]

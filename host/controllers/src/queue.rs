@@ -30,6 +30,8 @@ struct State<K> {
     delayed: BTreeMap<(Instant, u64), K>,
     due: BTreeMap<K, (Instant, u64)>,
     failures: BTreeMap<K, u32>,
+    /// Races that were lost in a row.
+    conflicts: BTreeMap<K, u32>,
     sequence: u64,
 }
 
@@ -49,6 +51,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             delayed: BTreeMap::new(),
             due: BTreeMap::new(),
             failures: BTreeMap::new(),
+            conflicts: BTreeMap::new(),
             sequence: 0,
         };
         Self { state: Mutex::new(state), changed: Notify::new(), backoff: (base, max) }
@@ -140,16 +143,31 @@ impl<K: Ord + Clone> WorkQueue<K> {
             Some(delay)
         } else {
             state.failures.remove(key);
+            state.conflicts.remove(key);
             None
         };
-        let again = state.dirty.contains(key);
-        if again {
-            state.ready.push_back(key.clone());
-        }
+        let again = state.give_back(key);
         drop(state);
         if again {
             self.changed.notify_one();
         } else if let Some(delay) = retry {
+            self.add_after(key.clone(), delay);
+        }
+    }
+
+    /// Gives a key back whose write lost a race. Unless it changed meanwhile it is retried after the delay for the number
+    /// of races that it lost since it last succeeded.
+    pub(crate) fn lost_race(&self, key: &K, delay: impl Fn(u32) -> Duration) {
+        let mut state = self.state();
+        state.processing.remove(key);
+        let lost = state.conflicts.entry(key.clone()).or_default();
+        *lost = lost.saturating_add(1);
+        let delay = delay(*lost);
+        let again = state.give_back(key);
+        drop(state);
+        if again {
+            self.changed.notify_one();
+        } else {
             self.add_after(key.clone(), delay);
         }
     }
@@ -161,6 +179,15 @@ impl<K: Ord + Clone> WorkQueue<K> {
 }
 
 impl<K: Ord + Clone> State<K> {
+    /// Makes a key ready that changed while it was processed. Returns true if it did.
+    fn give_back(&mut self, key: &K) -> bool {
+        let again = self.dirty.contains(key);
+        if again {
+            self.ready.push_back(key.clone());
+        }
+        again
+    }
+
     fn push(&mut self, key: K) {
         if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
             self.ready.push_back(key);

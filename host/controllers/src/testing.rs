@@ -1,6 +1,22 @@
 //! What tests of several modules need.
 
-use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind};
+use std::sync::Arc;
+
+use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind, kinds};
+use bulkhead_core::journal::Journal;
+use bulkhead_core::time::Time;
+use bulkhead_plugin::Registry;
+use kube::Client;
+
+use crate::context::{Context, Failures, Scope, Stores};
+use crate::dynamic::DynamicStores;
+use crate::evaluate::Evaluator;
+use crate::events;
+use crate::flags::Flags;
+use crate::kinds::Kinds;
+use crate::members::OneMember;
+use crate::scheduler::WriteBudget;
+use crate::webhook::NoWebhooks;
 
 /// A control plane that knows cluster-scoped bindings and nothing else.
 pub(crate) fn hub_of_cluster_bindings() -> ApiServer {
@@ -12,4 +28,57 @@ pub(crate) fn hub_of_cluster_bindings() -> ApiServer {
     );
     let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
     ApiServer::new(Options { kinds: vec![kind.with_status()], ..Options::new("hub", 1, clock) })
+}
+
+fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
+    let clock = Clock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
+}
+
+/// A control plane that knows Works and Kubernetes' own kinds.
+pub(crate) fn hub_of_works(seed: u64) -> ApiServer {
+    let works = ResourceKind::namespaced("work.karmada.io", "v1alpha1", "Work", "works").with_status();
+    server("hub", seed, kinds::kubernetes().into_iter().chain([works]).collect())
+}
+
+/// A member cluster, in which nothing runs.
+pub(crate) fn member() -> ApiServer {
+    server("m1", 7, kinds::kubernetes())
+}
+
+/// Context of a control plane with one member, `m1`, and no policies. Events are kept, not written.
+pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) {
+    let clock = crate::clock::Clock::new(|| Time::from_millis(0));
+    let flags = Flags::default();
+    let (events, writer) = events::events(hub.clone(), clock.clone());
+    let context = Context {
+        stores: Arc::new(Stores::default()),
+        contacts: Arc::default(),
+        kinds: Arc::new(Kinds::new(hub.clone())),
+        members: Arc::new(OneMember::new("m1".to_owned(), member)),
+        scope: Scope::Push,
+        vital: None,
+        clock,
+        registry: Arc::new(Registry::new(Vec::new())),
+        evaluator: Evaluator::inline(),
+        plugins: None,
+        journal: Arc::new(Journal::new(100)),
+        events,
+        failures: Arc::new(Failures::default()),
+        metrics: Arc::default(),
+        scheduler: Arc::default(),
+        observations: Arc::default(),
+        interpreters_loaded: Arc::default(),
+        scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
+        flags: Arc::new(flags),
+        estimators: None,
+        explain: None,
+        templates: Arc::new(DynamicStores::new(None)),
+        member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+        webhooks: Arc::new(NoWebhooks),
+        uncovered: Arc::default(),
+        requests: Arc::default(),
+        hub,
+    };
+    (context, writer)
 }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use tokio::sync::OwnedMutexGuard;
 
@@ -53,14 +54,19 @@ fn unpoisoned(locks: &Locks) -> MutexGuard<'_, BTreeMap<Key, Arc<tokio::sync::Mu
 }
 
 /// The order of two versions; none if one of them is no number (Kubernetes promises that they are, from 1.35 on).
-fn order<K: Resource>(left: &K, right: &K) -> Option<Ordering> {
-    let version = |object: &K| object.meta().resource_version.as_ref()?.parse::<u64>().ok();
+fn order(left: &ObjectMeta, right: &ObjectMeta) -> Option<Ordering> {
+    let version = |object: &ObjectMeta| object.resource_version.as_ref()?.parse::<u64>().ok();
     Some(version(left)?.cmp(&version(right)?))
 }
 
 /// Whether the second one is a newer version of the same object.
 pub(crate) fn is_newer<K: Resource>(known: &K, other: &K) -> bool {
-    known.meta().uid == other.meta().uid && order(known, other).is_some_and(Ordering::is_lt)
+    is_newer_version(known.meta(), other.meta())
+}
+
+/// The same of their metadata.
+pub(crate) fn is_newer_version(known: &ObjectMeta, other: &ObjectMeta) -> bool {
+    known.uid == other.uid && order(known, other).is_some_and(Ordering::is_lt)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use crate::binding::{binding_of, cluster_of};
-use crate::context::{Context, Record, about, input};
+use crate::context::{Context, Record, Scope, about, input};
 use crate::controller::{self, Action, Error};
 use crate::dynamic;
 use crate::events::EventType;
@@ -35,6 +35,9 @@ const FAULT_RECHECK: Duration = Duration::from_secs(10);
 
 /// Runs the controller, for ever.
 pub(crate) async fn run(context: Context) {
+    if context.scope == Scope::Push {
+        context.contacts.expect_reports();
+    }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let objects = Arc::clone(&queue);
     let _objects = context.member_objects.subscribe(move |_, change| {
@@ -95,7 +98,10 @@ fn is_applied(work: &Work) -> bool {
 }
 
 async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action, Error> {
-    let Some(work) = context.stores.works.get(&key) else { return Ok(Action::Wait) };
+    let Some(work) = context.stores.works.get(&key) else {
+        context.contacts.forget_work(&key);
+        return Ok(Action::Wait);
+    };
     let cluster = cluster_of(&work);
     let Some(known) = context.stores.cluster(&cluster).filter(|known| context.serves(known)) else {
         return Ok(Action::Wait);
@@ -103,8 +109,8 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     let looked_at = is_applied(&work) && work.metadata.deletion_timestamp.is_none() && known.to_model().is_ready();
     let Some(manifest) = work.spec.workload.manifests.first().filter(|_| looked_at) else { return Ok(Action::Wait) };
     let (kind, object) = identify(&manifest.value());
-    let Some(observed) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
-    let observed = Arc::new(dynamic::to_value(&kind, &observed));
+    let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
+    let observed = Arc::new(dynamic::to_value(&kind, &found));
     let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
@@ -112,6 +118,9 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
         && let Some(detail) = Detail::of([(is_healthy(before), is_healthy(Some(&status)))])
         && let Some(wait) = pace.wait(&key, detail)
     {
+        if before.and_then(|before| before.health) == status.health {
+            context.contacts.reported(&key, &found.metadata);
+        }
         return Ok(Action::After(wait));
     }
     if let Some((record, case)) = news {
@@ -122,7 +131,11 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
         work.status.manifest_statuses = vec![status.clone()];
         changed
     };
-    context.work_writer(&key.namespace).update_status(&work, changed).await?;
+    if context.work_writer(&key.namespace).update_status(&work, changed).await?.is_none() {
+        // The Work is gone or was made anew; the present one has no report yet.
+        return Ok(Action::After(FAULT_RECHECK));
+    }
+    context.contacts.reported(&key, &found.metadata);
     pace.done(&key);
     // Nothing tells when an interpreter is well again, and until then the health is unknown.
     Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
@@ -149,7 +162,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         name: object.name.clone(),
     };
     let before = work.status.manifest_statuses.first();
-    let ObjectHealth { outcome, newly_uncovered, case } = context.health(observed).await;
+    let ObjectHealth { outcome, newly_uncovered, case } = context.health(NAME, observed).await;
     if newly_uncovered {
         let message = format!("no interpreter tells the health of {} {}", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
@@ -171,7 +184,10 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         (record, case)
     });
     let mut remarks = outcome.remarks;
-    let (told, more) = Context::told(context.interpretation(Operation::ReflectStatus { object: observed }).await);
+    let (told, more) = {
+        let reflect = Operation::ReflectStatus { object: observed };
+        Context::told(context.interpretation(NAME, reflect).await)
+    };
     remarks.extend(more);
     let status = match told {
         Ok(Some(Interpretation::Status(status))) => status,

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use bulkhead_core::mutation::{self, Mutation};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -14,8 +14,8 @@ use crate::controller::{Error, is_conflict, is_not_found};
 use crate::store::{Key, Store};
 use crate::turn::{Turn, is_newer};
 
-/// Attempts at a status write before the reconcile is given back to its queue.
-const STATUS_ATTEMPTS_MAX: usize = 5;
+/// Attempts at a status write, or at a deletion, before the reconcile is given back to its queue.
+const ATTEMPTS_MAX: usize = 5;
 
 /// Where objects of one kind are written: one writer of this process at a time for each object, and the store learns
 /// of what was written before the watch tells.
@@ -29,7 +29,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + 'static,
 {
     /// Changes the status of an object, starting again from a fresh copy on a conflict. `change` says whether there
-    /// is anything to write. An object that is gone is fine. Returns the object as it is now, if it is.
+    /// is anything to write. Returns the object as it is now; `None` if it is gone, also when another object has its name
+    /// by now: what was observed of the one says nothing about the other.
     pub(crate) async fn update_status(
         &self,
         known: &K,
@@ -50,10 +51,12 @@ where
                     return Ok(Some(written));
                 }
                 Err(error) if is_not_found(&error) => return Ok(None),
-                Err(error) if is_conflict(&error) && attempt + 1 < STATUS_ATTEMPTS_MAX => {
+                Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {
                     let fresh = self.api.get_opt(&known.name_any()).await.map_err(Error::api(operation()))?;
-                    let Some(fresh) = fresh else { return Ok(None) };
-                    object = fresh;
+                    match fresh.filter(|fresh| fresh.meta().uid == known.meta().uid) {
+                        Some(fresh) => object = fresh,
+                        None => return Ok(None),
+                    }
                 }
                 Err(error) => return Err(Error::api(operation())(error)),
             }
@@ -101,6 +104,34 @@ where
         object.meta_mut().resource_version = version;
         let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await;
         self.learn(read, written).await
+    }
+
+    /// Deletes an object on condition that it is still the one that was read and that nothing but its status changed. An
+    /// object that is gone, or whose name another one has, needs no deletion.
+    pub(crate) async fn delete(&self, read: &K) -> Result<(), kube::Error> {
+        let _turn = self.store.turn(&Key::of(read)).await;
+        let mut version = self.version(read, same_but_status)?;
+        for attempt in 0.. {
+            let preconditions = Preconditions { uid: read.meta().uid.clone(), resource_version: version };
+            let parameters = DeleteParams::background().preconditions(preconditions);
+            match self.api.delete(&read.name_any(), &parameters).await {
+                Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {}
+                Err(error) if !is_not_found(&error) => return Err(error),
+                _ => return Ok(()),
+            }
+            let fresh = self.api.get_opt(&read.name_any()).await?;
+            match fresh.filter(|fresh| fresh.meta().uid == read.meta().uid) {
+                None => return Ok(()),
+                Some(fresh) => {
+                    self.store.wrote(&fresh);
+                    if !same_but_status(read, &fresh) {
+                        return Err(lost_race::<K>(&Key::of(read)));
+                    }
+                    version = fresh.resource_version();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Tells the store what came of a write. After a lost race that is what won it: whoever looks again may not have to
@@ -151,8 +182,73 @@ mod tests {
     use super::*;
     use crate::testing::hub_of_cluster_bindings;
 
+    type AsyncChange = fn(Api<ClusterResourceBinding>) -> futures::future::BoxFuture<'static, ()>;
+
     fn task(from_cluster: &str) -> Value {
         json!({"fromCluster": from_cluster, "reason": "TaintUntolerated", "producer": "TaintManager"})
+    }
+
+    fn binding(name: &str) -> ClusterResourceBinding {
+        serde_json::from_value(json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding", "metadata": {"name": name},
+            "spec": {"resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
+        }))
+        .unwrap()
+    }
+
+    /// Creates an object, and returns it as it was read before `change` was made to it.
+    async fn read_before(
+        api: &Api<ClusterResourceBinding>,
+        change: impl AsyncFnOnce(&Api<ClusterResourceBinding>),
+    ) -> ClusterResourceBinding {
+        let read = api.create(&PostParams::default(), &binding("b")).await.unwrap();
+        change(api).await;
+        read
+    }
+
+    async fn recreate(api: &Api<ClusterResourceBinding>) {
+        api.delete("b", &DeleteParams::default()).await.unwrap();
+        api.create(&PostParams::default(), &binding("b")).await.unwrap();
+    }
+
+    async fn report(api: &Api<ClusterResourceBinding>) {
+        let status = Patch::Merge(json!({"status": {"schedulerObservedGeneration": 7}}));
+        api.patch_status("b", &PatchParams::default(), &status).await.unwrap();
+    }
+
+    async fn relabel(api: &Api<ClusterResourceBinding>) {
+        let labels = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+        api.patch("b", &PatchParams::default(), &labels).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_status_of_a_deleted_object_is_not_written_to_its_successor() {
+        let hub = hub_of_cluster_bindings();
+        let api: Api<ClusterResourceBinding> = Api::all(hub.client());
+        let read = read_before(&api, recreate).await;
+        let (writer, mut changes) = (Writer { store: &Store::new(), api: api.clone() }, 0);
+        let written = writer.update_status(&read, |binding| {
+            changes += 1;
+            binding.status.scheduler_observed_generation = 42;
+            true
+        });
+        assert!(written.await.unwrap().is_none());
+        assert_eq!((changes, api.get("b").await.unwrap().status.scheduler_observed_generation), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_deletion_hits_only_the_object_that_was_read() {
+        let check = async |change: AsyncChange, succeeds: bool, remains: bool| {
+            let hub = hub_of_cluster_bindings();
+            let api: Api<ClusterResourceBinding> = Api::all(hub.client());
+            let read = read_before(&api, async |api| change(api.clone()).await).await;
+            let writer = Writer { store: &Store::new(), api: api.clone() };
+            let deleted = writer.delete(&read).await;
+            assert_eq!((deleted.is_ok(), api.get_opt("b").await.unwrap().is_some()), (succeeds, remains));
+        };
+        check(|api| Box::pin(async move { recreate(&api).await }), true, true).await;
+        check(|api| Box::pin(async move { report(&api).await }), true, false).await;
+        check(|api| Box::pin(async move { relabel(&api).await }), false, true).await;
     }
 
     #[tokio::test]

@@ -22,6 +22,8 @@ pub enum Fault {
     TimeOut(Duration),
     /// The request is carried out at that moment, not before.
     HoldUntil(Instant),
+    /// The request is carried out. The predicate, which has seen it, may have done something else to the server first.
+    Pass,
 }
 
 type Predicate = Box<dyn Fn(&ResourceRequest) -> bool + Send + Sync>;

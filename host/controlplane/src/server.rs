@@ -291,7 +291,7 @@ impl ApiServer {
                 let _ = self.dispatch(link, &call);
                 Err(ConnectionError::Reset { server })
             }
-            None => Ok(self.answer(link, &call)),
+            Some(Fault::Pass) | None => Ok(self.answer(link, &call)),
         }
     }
 

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot};
-use bulkhead_core::decide::finish::{self, FinishOptions, FinishSnapshot};
+use bulkhead_core::decide::finish::{self, CONFIRMED, FinishOptions, FinishSnapshot};
 use bulkhead_core::model::Binding;
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::time::Time;
@@ -51,7 +51,13 @@ fn assess(criterion: &mut Criterion) {
     for size in SIZES {
         let binding = binding(size);
         let options = FinishOptions::default();
-        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: Time::from_millis(60_000) };
+        let snapshot = FinishSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: Time::from_millis(60_000),
+        };
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &snapshot, |bencher, snapshot| {
             bencher.iter(|| black_box(finish::decide(black_box(*snapshot), &policies)));

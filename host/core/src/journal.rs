@@ -9,6 +9,7 @@
 mod answer;
 mod canonical;
 pub mod case;
+mod id;
 pub mod plan;
 pub mod redact;
 mod tape;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use self::answer::{Answer, Filtered};
 pub use self::canonical::{Difference, canonical, differences};
 pub use self::case::{Case, Decided, Limits, Question};
+pub use self::id::{DecisionId, NoDecisionId};
 pub use self::tape::{Asked, Seat, Tape};
 use crate::combine::Because;
 use crate::decide::schedule::ScheduleExplanation;
@@ -222,11 +224,21 @@ pub enum Outcome {
 pub struct Record {
     /// Position in the journal, from 1, without gaps.
     pub id: u64,
+    /// Uid of the process that decided; empty for simulations and for records of older programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub process: String,
     /// What became of it.
     pub outcome: Outcome,
     /// The decision.
     #[serde(flatten)]
     pub entry: Entry,
+}
+
+impl Record {
+    /// Id that no record of another process has.
+    pub fn decision_id(&self) -> DecisionId {
+        DecisionId { process: self.process.clone(), number: self.id }
+    }
 }
 
 /// Where records go besides memory.
@@ -261,6 +273,7 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
 /// A journal in memory. When it is full the oldest records go, and [`Journal::dropped`] counts them.
 pub struct Journal {
+    process: String,
     records_max: usize,
     state: Mutex<State>,
     sink: Option<Box<dyn Sink>>,
@@ -282,13 +295,24 @@ struct State {
 impl Journal {
     /// An empty journal that keeps at most `records_max` records in memory; with 0 it only counts.
     pub fn new(records_max: usize) -> Self {
-        Self { records_max, state: Mutex::default(), sink: None }
+        Self { process: String::new(), records_max, state: Mutex::default(), sink: None }
     }
 
     /// The same with a place that outlives it. `last_id` is the id of the last record that is there already, or 0.
     pub fn with_sink(records_max: usize, last_id: u64, sink: Box<dyn Sink>) -> Self {
         let state = State { last_id, ..State::default() };
-        Self { records_max, state: Mutex::new(state), sink: Some(sink) }
+        Self { process: String::new(), records_max, state: Mutex::new(state), sink: Some(sink) }
+    }
+
+    /// The same for a process with that uid.
+    #[must_use]
+    pub fn of_process(self, uid: impl Into<String>) -> Self {
+        Self { process: uid.into(), ..self }
+    }
+
+    /// Id of a record of this journal that no record of another process has.
+    pub fn decision_id(&self, number: u64) -> DecisionId {
+        DecisionId { process: self.process.clone(), number }
     }
 
     /// Whether records go to a place that wants to know what they were decided from.
@@ -306,7 +330,7 @@ impl Journal {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last_id += 1;
         let id = state.last_id;
-        let record = Record { id, outcome: Outcome::Taken, entry };
+        let record = Record { id, process: self.process.clone(), outcome: Outcome::Taken, entry };
         if let Some(sink) = &self.sink {
             sink.keep(&record, case);
         }
@@ -351,6 +375,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::finish::{FinishOptions, UnconfirmedTargets};
 
     fn filled(records_max: usize) -> Journal {
         let journal = Journal::new(records_max);
@@ -368,6 +393,18 @@ mod tests {
             });
         }
         journal
+    }
+
+    #[test]
+    fn a_finish_case_of_an_older_journal_reads_and_confirms_every_target() {
+        let question = Question::Finish {
+            binding: Arc::default(),
+            options: FinishOptions::default(),
+            unconfirmed: UnconfirmedTargets::new(),
+        };
+        let written = serde_json::to_value(&question).unwrap();
+        assert_eq!(written["finish"].get("unconfirmed"), None, "the shape of older journals");
+        assert_eq!(serde_json::from_value::<Question>(written).unwrap(), question);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::finish::{
-    self, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, ReplacementHealth, RestoreSource,
-    ScheduleResult, result,
+    self, CONFIRMED, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, ReplacementHealth,
+    RestoreSource, ScheduleResult, result,
 };
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, Health, TargetCluster};
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
@@ -174,7 +174,7 @@ fn decide(
     options: FinishOptions,
     policies: Vec<Arc<dyn Policy>>,
 ) -> FinishPlan {
-    let snapshot = FinishSnapshot { binding, sources, options, now: at(NOW_S) };
+    let snapshot = FinishSnapshot { binding, sources, unconfirmed: &CONFIRMED, options, now: at(NOW_S) };
     finish::decide(snapshot, &PolicySet::new(policies))
 }
 

@@ -6,9 +6,12 @@
 
 use std::collections::HashSet;
 
+use bulkhead_plugin::one_line;
 use mlua::Table;
 use serde_json::{Map, Number, Value};
 
+/// Longest path that a message repeats, in characters.
+const PATH_CHARS_MAX: usize = 200;
 /// Deepest nesting of a reply.
 const DEPTH_MAX: usize = 100;
 /// What a value counts for besides its text, so that many small ones are bounded too.
@@ -116,17 +119,18 @@ fn enter(path: &mut String, name: &str) -> usize {
     parent
 }
 
-/// Converts one value. An empty table at the root is an empty object. `fill` is called with tables that have a
-/// metatable, which are those of the host's that are not complete.
+/// Converts one value, and returns for how many bytes that counts beside it. An empty table at the root is an empty
+/// object. `fill` is called with tables that have a metatable, which are those of the host's that are not complete.
 pub(crate) fn encode(
     value: &mlua::Value,
     empties: &Empties,
     bytes_max: usize,
     fill: &dyn Fn(&Table) -> mlua::Result<()>,
-) -> Result<Value, NotJson> {
+) -> (Result<Value, NotJson>, usize) {
     let (path, open) = (String::new(), Vec::new());
-    let mut encoder = Encoder { empties, fill, bytes_left: bytes_max, bytes_max, path, open };
-    Ok(encoder.value(value)?.unwrap_or_else(|| Value::Object(Map::new())))
+    let mut encoder = Encoder { empties, fill, bytes_left: bytes_max, bytes_max, path, open, depth: 0 };
+    let encoded = encoder.value(value).map(|value| value.unwrap_or_else(|| Value::Object(Map::new())));
+    (encoded, bytes_max - encoder.bytes_left)
 }
 
 struct Encoder<'a> {
@@ -137,6 +141,8 @@ struct Encoder<'a> {
     path: String,
     /// Tables that are being converted, outermost first.
     open: Vec<*const std::ffi::c_void>,
+    /// How many tables there are around the current value.
+    depth: usize,
 }
 
 /// What a table turns out to be, by its first key.
@@ -168,7 +174,7 @@ impl Encoder<'_> {
     }
 
     fn error(&self, message: String) -> NotJson {
-        let path = self.path.trim_start_matches('\0').replace('\0', ".");
+        let path = one_line(&self.path.trim_start_matches('\0').replace('\0', "."), PATH_CHARS_MAX);
         NotJson(if path.is_empty() { message } else { format!("{path}: {message}") })
     }
 
@@ -191,14 +197,16 @@ impl Encoder<'_> {
         if self.open.contains(&pointer) {
             return Err(self.error("a table contains itself".to_owned()));
         }
-        if self.open.len() >= DEPTH_MAX && self.empties.conversions() == Conversions::Safe {
+        if self.depth >= DEPTH_MAX {
             return Err(NotJson(format!("nested deeper than {DEPTH_MAX}")));
         }
         if table.metatable().is_some() {
             (self.fill)(table).map_err(|error| self.error(error.to_string()))?;
         }
         self.open.push(pointer);
+        self.depth += 1;
         let shape = self.members(table);
+        self.depth -= 1;
         // Karmada never forgets a table that it has seen.
         if self.empties.conversions() == Conversions::Safe {
             self.open.pop();

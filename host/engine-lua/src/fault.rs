@@ -1,6 +1,7 @@
 //! What went wrong in a script, and where.
 
 use bulkhead_core::policy::{Fault, FaultKind};
+use bulkhead_plugin::one_line;
 use mlua::Lua;
 
 use crate::library::LIBRARY_NAME;
@@ -46,7 +47,7 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
         mlua::Error::MemoryError(_) => "used up its memory".to_owned(),
         other => cut(&other.to_string()).to_owned(),
     };
-    Fault::new(kind, message)
+    Fault::new(kind, one_line(&message, MESSAGE_BYTES_MAX))
 }
 
 /// As much of a message as is kept.

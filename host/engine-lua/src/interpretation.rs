@@ -9,6 +9,7 @@ use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::encode::Conversions;
+use crate::kube::QUANTITY_BYTES_MAX;
 use crate::reply::lua_type;
 
 /// The replicas are cut to an integer. Where Karmada's cast depends on the platform, beyond 32 bits, this is an
@@ -44,6 +45,10 @@ fn read_requirements(members: &Map<String, Value>) -> Result<ReplicaRequirements
         needed.resource_request = table(requests, "resourceRequest")?
             .iter()
             .map(|(name, value)| {
+                let bytes = value.as_str().map_or(0, str::len);
+                if bytes > QUANTITY_BYTES_MAX {
+                    return Err(format!("{name} of {bytes} bytes: a quantity has at most {QUANTITY_BYTES_MAX}"));
+                }
                 let quantity = Quantity::from_json(value).map_err(|error| format!("{name} of {value}: {error}"))?;
                 Ok((name.clone(), quantity.to_string()))
             })

@@ -7,19 +7,29 @@
 //!
 //! Each is given the function that fills tables of the host's first, then what the script passes.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
 use bulkhead_core::pod::{self, Detail};
 use bulkhead_core::quantity::Quantity;
-use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table};
+use mlua::{Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table};
 use serde_json::Value;
 
 use crate::decode::decode;
 use crate::encode::{Conversions, Empties, encode};
 use crate::machine::lua_type_name;
+use crate::meter::Meter;
 
 /// Blames the line that calls the function.
 const CALLER: u8 = 2;
 /// Blames nobody.
 const NOBODY: u8 = 0;
+/// Longest quantity, in bytes; Kubernetes writes at most some twenty.
+pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
+/// Longest name of a namespace, in bytes.
+const NAMESPACE_BYTES_MAX: usize = 253;
+/// Most quantities in one sum.
+const QUANTITIES_MAX: usize = 8_192;
 
 type Outcome = Result<Value, (String, u8)>;
 
@@ -32,14 +42,21 @@ struct Arguments {
     bytes_max: usize,
     /// What is told of pods.
     detail: Detail,
+    /// Steps for a table that was read: one for each byte that it counts for.
+    steps: Cell<u64>,
 }
 
 /// The raw functions by name.
-pub(crate) fn functions(lua: &Lua, bytes_max: usize, detail: Detail) -> mlua::Result<Table> {
+pub(crate) fn functions(lua: &Lua, meter: &Arc<Meter>, bytes_max: usize, detail: Detail) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let add = |name: &str, function: fn(&Arguments) -> Outcome| {
+        let meter = Arc::clone(meter);
         let function = lua.create_function(move |lua, (fill, values): (Function, MultiValue)| {
-            match function(&Arguments { values, fill, bytes_max, detail }) {
+            meter.spend(lua, values.len() as u64)?;
+            let arguments = Arguments { values, fill, bytes_max, detail, steps: Cell::new(0) };
+            let outcome = function(&arguments);
+            meter.spend(lua, arguments.steps.get())?;
+            match outcome {
                 Ok(value) => (true, decode(lua, &value)?).into_lua_multi(lua),
                 Err((message, level)) => (false, message, level).into_lua_multi(lua),
             }
@@ -55,6 +72,13 @@ pub(crate) fn functions(lua: &Lua, bytes_max: usize, detail: Detail) -> mlua::Re
 
 /// The sum of quantities; nil adds nothing.
 fn resource_add(arguments: &Arguments) -> Outcome {
+    let count = arguments.values.len();
+    if count > QUANTITIES_MAX {
+        return Err((
+            format!("resourceAdd was given {count} quantities, at most {QUANTITIES_MAX} are allowed"),
+            CALLER,
+        ));
+    }
     let mut sum = Quantity::default();
     for (index, argument) in arguments.values.iter().enumerate() {
         sum = sum.plus(quantity(argument, index + 1, "resourceAdd")?);
@@ -81,7 +105,7 @@ fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
     let template = template(arguments, "getPodDependencies")?;
     let namespace = match arguments.values.get(1) {
         None | Some(mlua::Value::Nil) => "default".to_owned(),
-        Some(mlua::Value::String(text)) => text.to_string_lossy(),
+        Some(mlua::Value::String(text)) => short(text, 2, "getPodDependencies", NAMESPACE_BYTES_MAX, "a namespace")?,
         Some(mlua::Value::Integer(number)) => number.to_string(),
         Some(mlua::Value::Number(number)) => number.to_string(),
         Some(other) => return Err(bad_argument(2, "getPodDependencies", "string", other)),
@@ -105,10 +129,26 @@ fn get_resource_quantity(arguments: &Arguments) -> Outcome {
 fn quantity(argument: &mlua::Value, position: usize, function: &str) -> Result<Quantity, (String, u8)> {
     let text = match argument {
         mlua::Value::Nil => return Ok(Quantity::default()),
-        mlua::Value::String(text) => text.to_string_lossy(),
+        mlua::Value::String(text) => short(text, position, function, QUANTITY_BYTES_MAX, "a quantity")?,
         other => return Err(bad_argument(position, function, "string", other)),
     };
     text.parse().map_err(|error| (format!("cannot parse '{text}': {error}"), NOBODY))
+}
+
+/// A text of an argument, which is copied only if it is not too long.
+fn short(
+    text: &LuaString,
+    position: usize,
+    function: &str,
+    bytes_max: usize,
+    what: &str,
+) -> Result<String, (String, u8)> {
+    let bytes = text.as_bytes().len();
+    if bytes <= bytes_max {
+        return Ok(text.to_string_lossy());
+    }
+    let told = format!("argument #{position} to {function} has {bytes} bytes, {what} has at most {bytes_max}");
+    Err((told, CALLER))
 }
 
 /// Empty tables inside are dropped, there being nothing to tell what they are.
@@ -116,8 +156,9 @@ fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)
     match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {
             let fill = |unfilled: &Table| arguments.fill.call(unfilled);
-            encode(table, &Empties::dropped(Conversions::Safe), arguments.bytes_max, &fill)
-                .map_err(|error| not_a_template(&error))
+            let (value, bytes) = encode(table, &Empties::dropped(Conversions::Safe), arguments.bytes_max, &fill);
+            arguments.steps.set(bytes as u64);
+            value.map_err(|error| not_a_template(&error))
         }
         Some(other) => Err(bad_argument(1, function, "table", other)),
         None => Err((format!("bad argument #1 to {function} (table expected, got nil)"), CALLER)),

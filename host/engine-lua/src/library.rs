@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bulkhead_core::pod::Detail;
 use bulkhead_core::time::Time;
+use bulkhead_plugin::one_line;
 use mlua::chunk::{ChunkMode, Compiler};
-use mlua::{Function, Lua, Table};
+use mlua::{Function, Lua, LuaString, Table};
 
 use crate::fault::{Denied, position};
 use crate::kube;
+use crate::meter::Meter;
 
 /// Name of our own chunk in positions.
 pub(crate) const LIBRARY_NAME: &str = "bulkhead";
@@ -33,6 +35,8 @@ const UNSUPPORTED: [&str; 14] = [
     "newproxy",
 ];
 const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
+/// Longest name of a module that a message repeats, in characters.
+const MODULE_CHARS_MAX: usize = 100;
 
 /// The part of the library that is written in Lua, compiled.
 pub(crate) struct Library {
@@ -57,27 +61,39 @@ impl Library {
 
     /// Puts the library into a new state, for good. `bytes_max` bounds what a table may amount to when it
     /// crosses into `kube`.
-    pub(crate) fn open(&self, lua: &Lua, clock: &Arc<Clock>, bytes_max: usize) -> mlua::Result<Opened> {
+    pub(crate) fn open(
+        &self,
+        lua: &Lua,
+        clock: &Arc<Clock>,
+        meter: &Arc<Meter>,
+        bytes_max: usize,
+    ) -> mlua::Result<Opened> {
         let open = lua.load(self.bytecode.as_slice()).set_mode(ChunkMode::Binary).set_name(format!("={LIBRARY_NAME}"));
         let refused = lua.create_table()?;
-        refused.raw_set("_G", unsupported(lua, &UNSUPPORTED)?)?;
-        refused.raw_set("string", unsupported(lua, &UNSUPPORTED_IN_STRING)?)?;
-        let kube = kube::functions(lua, bytes_max, self.detail)?;
-        let (fresh, incomplete) = open.call((now(lua, Arc::clone(clock))?, require(lua)?, kube, refused))?;
+        refused.raw_set("_G", unsupported(lua, meter, &UNSUPPORTED)?)?;
+        refused.raw_set("string", unsupported(lua, meter, &UNSUPPORTED_IN_STRING)?)?;
+        let kube = kube::functions(lua, meter, bytes_max, self.detail)?;
+        let (now, missing) = (now(lua, Arc::clone(clock), Arc::clone(meter))?, missing(lua, Arc::clone(meter))?);
+        let (fresh, incomplete) = open.call((now, missing, kube, refused, spend(lua, Arc::clone(meter))?))?;
         Ok(Opened { fresh, incomplete })
     }
 }
 
-fn denied(lua: &Lua, message: &str) -> mlua::Error {
-    mlua::Error::external(Denied(format!("{}{message}", position(lua))))
+/// An error that the library raises where the script asks for something that it may not have. An error that is raised
+/// here would bring a trace of the stack along, with names as long as the script likes, in memory that no limit counts.
+fn refusal(lua: &Lua, meter: &Meter, message: &str) -> mlua::Result<mlua::Value> {
+    meter.refuse(lua)?;
+    let denied = Denied(format!("{}{message}", position(lua)));
+    Ok(mlua::Value::Error(Box::new(mlua::Error::external(denied))))
 }
 
-fn unsupported(lua: &Lua, names: &[&'static str]) -> mlua::Result<Table> {
+fn unsupported(lua: &Lua, meter: &Arc<Meter>, names: &[&'static str]) -> mlua::Result<Table> {
     let functions = lua.create_table()?;
     for &name in names {
-        let refuse = lua.create_function(move |lua, _: mlua::MultiValue| -> mlua::Result<()> {
+        let meter = Arc::clone(meter);
+        let refuse = lua.create_function(move |lua, ()| {
             let message = format!("call function {name} is not supported in karmada customized resourceinterpreter.");
-            Err(denied(lua, &message))
+            refusal(lua, &meter, &message)
         })?;
         functions.raw_set(name, refuse)?;
     }
@@ -107,15 +123,26 @@ impl Clock {
     }
 }
 
-fn now(lua: &Lua, clock: Arc<Clock>) -> mlua::Result<Function> {
-    lua.create_function(move |lua, ()| {
-        clock.seconds().ok_or_else(|| denied(lua, "the current time is not available to this function"))
+/// Gives the time, or nil and the refusal to raise.
+fn now(lua: &Lua, clock: Arc<Clock>, meter: Arc<Meter>) -> mlua::Result<Function> {
+    lua.create_function(move |lua, ()| match clock.seconds() {
+        Some(seconds) => Ok((Some(seconds), mlua::Value::Nil)),
+        None => Ok((None, refusal(lua, &meter, "the current time is not available to this function")?)),
     })
 }
 
-/// The end of the search for a module: there are none but those of the library.
-fn require(lua: &Lua) -> mlua::Result<Function> {
-    lua.create_function(|lua, name: String| -> mlua::Result<()> {
-        Err(denied(lua, &format!("module {name} not found, the only module is kube")))
+/// The end of the search for a module, which gives the refusal to raise: there are none but those of the library.
+fn missing(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
+    lua.create_function(move |lua, name: LuaString| {
+        let bytes = name.as_bytes();
+        // A character has at most four bytes.
+        let start = bytes.get(..4 * MODULE_CHARS_MAX).unwrap_or(&bytes);
+        let name = one_line(&String::from_utf8_lossy(start), MODULE_CHARS_MAX);
+        refusal(lua, &meter, &format!("module {name} not found, the only module is kube"))
     })
+}
+
+/// Charges steps for what the machine does without a chance to interrupt it.
+fn spend(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
+    lua.create_function(move |lua, steps: f64| meter.spend(lua, steps as u64))
 }

@@ -91,10 +91,10 @@ impl Machine {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         let clock = Arc::new(Clock::stopped());
-        let library = library.open(&lua, &clock, budget.reply_bytes)?;
+        let meter = Arc::new(Meter::new(budget));
+        let library = library.open(&lua, &clock, &meter, budget.reply_bytes)?;
         let scripts: mlua::Result<Vec<_>> = scripts.iter().map(|script| load(&lua, script)).collect();
         let scripts = scripts?;
-        let meter = Arc::new(Meter::new(budget));
         let stepped = Arc::clone(&meter);
         lua.gc_collect()?;
         lua.gc_stop();
@@ -115,7 +115,8 @@ impl Machine {
         let result = self.lua.scope(|scope| {
             let fill = scope.create_function(|lua, table: Table| lazy.fill(lua, &table))?;
             let globals = self.begin(setting, script, &lazy, fill)?;
-            Ok(run(&Session { machine: self, script, globals, lazy: &lazy }))
+            let result = run(&Session { machine: self, script, globals, lazy: &lazy });
+            Ok(result.and_then(|value| self.meter.in_time().map(|()| value)))
         });
         result.unwrap_or_else(|error| Err(host_bug(&error)))
     }
@@ -246,7 +247,7 @@ impl<'v> Session<'_, 'v> {
 
     /// What a function returned, as JSON.
     pub(crate) fn encode(&self, value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
-        encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table))
+        encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table)).0
     }
 
     /// Only scripts run under the memory limit. What the host does in between is bounded by what it does it with, and
@@ -259,11 +260,11 @@ impl<'v> Session<'_, 'v> {
         result
     }
 
-    /// A script that was stopped has no result, whatever it made of the error.
+    /// A script that was stopped or is late has no result, whatever it made of the error.
     fn settle<T>(&self, result: mlua::Result<T>) -> Result<T, Fault> {
         let meter = &self.machine.meter;
         match (result, meter.stopped()) {
-            (Ok(value), None) => Ok(value),
+            (Ok(value), None) => meter.in_time().map(|()| value),
             (Ok(_), Some(fault)) => Err(fault.clone()),
             (Err(error), _) => Err(fault(&error, meter)),
         }

@@ -13,6 +13,9 @@ use crate::fault::position;
 /// Steps between two looks at the clock and the memory: few, because one step may be a long library call.
 const STEPS_PER_LOOK: u64 = 16;
 
+/// Most refusals of one call: each leaves an error behind, which the script may keep and the memory limit hardly counts.
+const REFUSALS_MAX: u64 = 1_000;
+
 /// Garbage that is left alone, within a call and between calls, in bytes: collecting costs as much for one call as for
 /// a hundred, so it is put off until it is worth it.
 pub(crate) fn garbage_bytes_max(budget: Budget) -> usize {
@@ -35,6 +38,7 @@ pub(crate) struct Meter {
     collect_at_bytes: AtomicUsize,
     /// What the state may use while a script runs, in bytes.
     limit_bytes: AtomicUsize,
+    refusals: AtomicU64,
     stopped: OnceLock<Fault>,
 }
 
@@ -53,6 +57,7 @@ impl Meter {
             deadline_ns: AtomicU64::default(),
             collect_at_bytes: AtomicUsize::default(),
             limit_bytes: AtomicUsize::new(budget.memory_bytes),
+            refusals: AtomicU64::default(),
             stopped: OnceLock::new(),
         };
         meter.rest();
@@ -73,6 +78,19 @@ impl Meter {
         self.limit_bytes.store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
     }
 
+    /// Fails once the deadline is over: a result that comes later does not count, whatever was late.
+    pub(crate) fn in_time(&self) -> Result<(), Fault> {
+        if self.is_late() { Err(Fault::new(FaultKind::Deadline, self.late())) } else { Ok(()) }
+    }
+
+    fn is_late(&self) -> bool {
+        self.origin.elapsed().as_nanos() >= u128::from(self.deadline_ns.load(Ordering::Relaxed))
+    }
+
+    fn late(&self) -> String {
+        format!("took longer than {} ms", self.budget.wall_clock_ms)
+    }
+
     /// What the state may use while a script runs, in bytes.
     pub(crate) fn limit_bytes(&self) -> usize {
         self.limit_bytes.load(Ordering::Relaxed)
@@ -82,6 +100,7 @@ impl Meter {
         self.steps_left.store(steps_left, Ordering::Relaxed);
         self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
         self.collect_at_bytes.store(collect_at_bytes, Ordering::Relaxed);
+        self.refusals.store(0, Ordering::Relaxed);
     }
 
     /// Why the call was stopped, if it was.
@@ -93,15 +112,14 @@ impl Meter {
     pub(crate) fn step(&self, lua: &Lua) -> mlua::Result<VmState> {
         let left = self.steps_left.load(Ordering::Relaxed);
         if left == 0 {
-            return self.stop(lua, FaultKind::OutOfFuel, format!("used up its {} steps", self.budget.steps));
+            return self.stop(lua, FaultKind::OutOfFuel, self.used_up());
         }
         if self.stopped.get().is_some() {
             return Err(mlua::Error::external(UsedUp));
         }
         if left.is_multiple_of(STEPS_PER_LOOK) {
-            if self.origin.elapsed().as_nanos() > u128::from(self.deadline_ns.load(Ordering::Relaxed)) {
-                let message = format!("took longer than {} ms", self.budget.wall_clock_ms);
-                return self.stop(lua, FaultKind::Deadline, message);
+            if self.is_late() {
+                return self.stop(lua, FaultKind::Deadline, self.late());
             }
             if lua.used_memory() > self.collect_at_bytes.load(Ordering::Relaxed) {
                 self.collect(lua)?;
@@ -109,6 +127,33 @@ impl Meter {
         }
         self.steps_left.store(left - 1, Ordering::Relaxed);
         Ok(VmState::Continue)
+    }
+
+    /// Charges the work of a function of the host, and looks at the clock, which that work may have moved.
+    pub(crate) fn spend(&self, lua: &Lua, steps: u64) -> mlua::Result<()> {
+        if self.stopped.get().is_some() {
+            return Err(mlua::Error::external(UsedUp));
+        }
+        let Some(left) = self.steps_left.load(Ordering::Relaxed).checked_sub(steps) else {
+            self.steps_left.store(0, Ordering::Relaxed);
+            return self.stop(lua, FaultKind::OutOfFuel, self.used_up()).map(drop);
+        };
+        self.steps_left.store(left, Ordering::Relaxed);
+        if self.is_late() { self.stop(lua, FaultKind::Deadline, self.late()).map(drop) } else { Ok(()) }
+    }
+
+    /// Counts that the script was refused something.
+    pub(crate) fn refuse(&self, lua: &Lua) -> mlua::Result<()> {
+        let refusals = self.refusals.fetch_add(1, Ordering::Relaxed);
+        if refusals < REFUSALS_MAX {
+            return self.spend(lua, 1);
+        }
+        let message = format!("asked more than {REFUSALS_MAX} times for something that it may not have");
+        self.stop(lua, FaultKind::Denied, message).map(drop)
+    }
+
+    fn used_up(&self) -> String {
+        format!("used up its {} steps", self.budget.steps)
     }
 
     fn stop(&self, lua: &Lua, kind: FaultKind, message: String) -> mlua::Result<VmState> {

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use bulkhead_core::call::{Call, InterpretCall, Operation, Reply};
 use bulkhead_core::policy::{Build, Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource};
+use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,6 +12,9 @@ use crate::engine::{NoItems, Options};
 use crate::machine::{Global, Setting};
 use crate::pool::Pool;
 use crate::{interpretation, reply};
+
+/// Longest message about a reply, in characters.
+const MESSAGE_CHARS_MAX: usize = 1_024;
 
 /// A loaded plugin: scripts and which of their functions answers what.
 pub(crate) struct LuaPolicy {
@@ -93,9 +96,9 @@ impl LuaPolicy {
                     *slot = Value::from(f64::MAX);
                     continue;
                 }
-                *slot = session.encode(result, &question.empties, self.reply_bytes_max).map_err(|error| {
-                    Fault::new(FaultKind::BadReply, format!("{name} returned a bad value: {error}"))
-                })?;
+                *slot = session
+                    .encode(result, &question.empties, self.reply_bytes_max)
+                    .map_err(|error| bad_reply(question.point, &format!("a bad value: {error}")))?;
             }
             Ok(encoded)
         })
@@ -212,8 +215,10 @@ fn question(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Question
     Question { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
 }
 
+/// Text of the script is a part of messages, which are cut therefore.
 fn bad_reply(point: EntryPoint, error: &str) -> Fault {
-    Fault::new(FaultKind::BadReply, format!("{} returned {error}", point.function()))
+    let message = format!("{} returned {error}", point.function());
+    Fault::new(FaultKind::BadReply, one_line(&message, MESSAGE_CHARS_MAX))
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> Result<Value, Fault> {

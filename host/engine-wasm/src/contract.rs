@@ -63,7 +63,7 @@ fn other_version(name: &str) -> bool {
 }
 
 fn shown(name: &str) -> String {
-    crate::log::plain(name, NAME_CHARS_MAX)
+    bulkhead_plugin::plain(name, NAME_CHARS_MAX)
 }
 
 #[cfg(test)]

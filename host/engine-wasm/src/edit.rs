@@ -1,6 +1,12 @@
 //! Changes of a JSON document by pointer, as a guest describes them.
 
+use bulkhead_plugin::plain;
 use serde_json::{Map, Value};
+
+/// Deepest place that an edit may write to, and deepest nesting of what it leaves there, in levels.
+const DEPTH_MAX: usize = 100;
+/// Longest pointer in a message, in characters.
+const POINTER_CHARS_MAX: usize = 100;
 
 /// A change that cannot be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +14,9 @@ pub(crate) enum EditError {
     /// The pointer is not one.
     #[error("{0:?} is no JSON Pointer: it must be empty or begin with /")]
     NoPointer(String),
+    /// A place or a value that is nested too deeply.
+    #[error("{0:?} is deeper than {DEPTH_MAX} levels, or what it leads to is with its value")]
+    TooDeep(String),
     /// There is no such place.
     #[error("{0:?} leads through a value that is neither a list nor a map, or past the end of a list")]
     NoPlace(String),
@@ -15,8 +24,12 @@ pub(crate) enum EditError {
 
 /// Writes a value; missing maps on the way are made, and `-` or the length of a list appends to it.
 pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), EditError> {
+    let segments = segments(pointer)?;
+    if segments.len() + depth(&value) > DEPTH_MAX {
+        return Err(EditError::TooDeep(shown(pointer)));
+    }
     let mut place = document;
-    for segment in segments(pointer)? {
+    for segment in segments {
         if place.is_null() {
             *place = Value::Object(Map::new());
         }
@@ -25,7 +38,7 @@ pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(
             Value::Array(items) => element(items, &segment),
             _ => None,
         };
-        place = next.ok_or_else(|| EditError::NoPlace(pointer.to_owned()))?;
+        place = next.ok_or_else(|| EditError::NoPlace(shown(pointer)))?;
     }
     *place = value;
     Ok(())
@@ -74,8 +87,25 @@ fn segments(pointer: &str) -> Result<Vec<String>, EditError> {
     if pointer.is_empty() {
         return Ok(Vec::new());
     }
-    let rest = pointer.strip_prefix('/').ok_or_else(|| EditError::NoPointer(pointer.to_owned()))?;
+    let rest = pointer.strip_prefix('/').ok_or_else(|| EditError::NoPointer(shown(pointer)))?;
+    if rest.split('/').nth(DEPTH_MAX).is_some() {
+        return Err(EditError::TooDeep(shown(pointer)));
+    }
     Ok(rest.split('/').map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+/// A pointer as a message repeats it.
+pub(crate) fn shown(pointer: &str) -> String {
+    plain(pointer, POINTER_CHARS_MAX)
+}
+
+/// Levels of lists and maps in a value. The parser bounds those of a guest's text.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +129,40 @@ mod tests {
         check("/spec/list/5", Err(EditError::NoPlace("/spec/list/5".to_owned())));
         check("/spec/replicas/deeper", Err(EditError::NoPlace("/spec/replicas/deeper".to_owned())));
         check("spec", Err(EditError::NoPointer("spec".to_owned())));
+    }
+
+    #[test]
+    fn an_edit_nests_no_deeper_than_a_bound() {
+        let check = |segments: usize, levels: usize, fits: bool| {
+            let (pointer, mut document) = ("/a".repeat(segments), json!({}));
+            let value = (0..levels).fold(json!(7), |value, _| json!([value]));
+            let done = set(&mut document, &pointer, value);
+            let expected = if fits { Ok(()) } else { Err(EditError::TooDeep(shown(&pointer))) };
+            assert_eq!(done, expected, "{segments} segments, {levels} levels");
+            assert!(depth(&document) <= DEPTH_MAX);
+            let removed = remove(&mut document, &pointer);
+            assert_eq!(removed.is_ok(), segments <= DEPTH_MAX, "{segments} segments");
+        };
+        check(1, 99, true);
+        check(1, 100, false);
+        check(100, 0, true);
+        check(101, 0, false);
+        check(50, 51, false);
+        check(100_000, 0, false);
+        // Edits that deepen the document step by step meet the same bound.
+        let mut document = json!({});
+        for _ in 0..3 {
+            let _ = set(&mut document, &"/a".repeat(100), json!({}));
+            let _ = set(&mut document, &"/a".repeat(99), json!([1]));
+        }
+        assert_eq!(depth(&document), 100);
+    }
+
+    #[test]
+    fn a_message_repeats_the_start_of_a_pointer() {
+        let mut document = json!({});
+        let error = set(&mut document, &"x".repeat(1 << 20), json!(1)).unwrap_err();
+        assert!(error.to_string().len() < 300, "{error}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use wasmtime::{Config, Engine as Wasmtime};
 use crate::bindings::EveryKind;
 use crate::bindings::bulkhead::policy::types::Metadata;
 use crate::bindings::exports::bulkhead::policy as exports;
+use crate::bound;
 use crate::cache::{Cache, CacheOptions, CacheReport};
 use crate::host::{About, Host};
 use crate::log::LogSink;
@@ -115,6 +116,7 @@ impl WasmEngine {
 
     /// Compiles, and looks at the types of imports and exports.
     fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
+        at.unless(bound::objection(code), LoadStage::Compiled)?;
         let compiled = match &self.cache {
             Some(cache) => cache.component(&self.engine, code),
             None => Component::from_binary(&self.engine, code),
@@ -155,7 +157,7 @@ impl Engine for WasmEngine {
             instances: source.instances,
             slots: Arc::clone(&self.slots),
             plugin: self.slots.plugin(),
-            _ticker: Arc::clone(&self.ticker),
+            ticker: Arc::clone(&self.ticker),
         };
         let described = describe(&code).map_err(|fault| at.error(LoadStage::Described, fault.to_string()))?;
         let object_kinds = described.object_kinds.clone();

@@ -1,13 +1,14 @@
 //! From what wasmtime and the guest say to faults, by type and never by text.
 
 use bulkhead_core::policy::{Fault, FaultKind};
-use bulkhead_plugin::Budget;
+use bulkhead_plugin::{Budget, plain};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap};
 
 use crate::bindings::bulkhead::policy::types::PolicyError;
+use crate::host::allowance::Exceeded;
 use crate::limits::Limits;
-use crate::log::plain;
+use crate::session::HANDLES_MAX;
 use crate::wasi::Refusal;
 
 /// Longest text of a guest's own error, in characters.
@@ -20,6 +21,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         Some(Trap::OutOfFuel) => FaultKind::OutOfFuel,
         Some(Trap::Interrupt) => FaultKind::Deadline,
         Some(Trap::AllocationTooLarge) => FaultKind::Memory,
+        None if let Some(exceeded) = error.downcast_ref::<Exceeded>() => of_exceeded(*exceeded),
         // A guest that is refused memory traps or gives up; the refusal is the cause.
         _ if limits.hit => FaultKind::Memory,
         Some(_) => FaultKind::Trap,
@@ -28,18 +30,45 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
             Refusal::Denied(_) => FaultKind::Denied,
         },
         None if error.is::<PoolConcurrencyLimitError>() => FaultKind::HostBusy,
-        None if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => FaultKind::Memory,
+        None if is_full(error) => FaultKind::Denied,
         // wasmtime checks every handle of a guest, so one that is not in the table is our own mistake.
         None if error.downcast_ref::<ResourceTableError>().is_some() => FaultKind::HostBug,
         None => otherwise,
     };
     let message = match kind {
-        FaultKind::OutOfFuel => format!("used up its {} steps", budget.steps),
-        FaultKind::Deadline => format!("did not answer within {} ms", budget.wall_clock_ms),
+        FaultKind::OutOfFuel => return out_of_fuel(budget),
+        FaultKind::Deadline => return deadline(budget),
         FaultKind::Memory => format!("asked for more than {} bytes of memory", budget.memory_bytes),
+        FaultKind::Denied if is_full(error) => {
+            format!("held {HANDLES_MAX} handles of the host and asked for another; drop those that are done with")
+        }
         _ => plain(&error.root_cause().to_string(), GUEST_ERROR_CHARS_MAX),
     };
     Fault::new(kind, message)
+}
+
+/// True if the guest asked for a handle and there was no room in the table.
+fn is_full(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(ResourceTableError::Full))
+}
+
+fn of_exceeded(exceeded: Exceeded) -> FaultKind {
+    match exceeded {
+        Exceeded::Steps => FaultKind::OutOfFuel,
+        Exceeded::Memory => FaultKind::Memory,
+        Exceeded::Deadline => FaultKind::Deadline,
+        Exceeded::Pointers(_) | Exceeded::PointerBytes(_) => FaultKind::Denied,
+    }
+}
+
+/// The fault of a call that used up its steps.
+pub(crate) fn out_of_fuel(budget: &Budget) -> Fault {
+    Fault::new(FaultKind::OutOfFuel, format!("used up its {} steps", budget.steps))
+}
+
+/// The fault of a call that did not answer in time.
+pub(crate) fn deadline(budget: &Budget) -> Fault {
+    Fault::new(FaultKind::Deadline, format!("did not answer within {} ms", budget.wall_clock_ms))
 }
 
 /// The fault that a guest's own error amounts to.

@@ -12,6 +12,7 @@
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 
 mod bindings;
+mod bound;
 mod cache;
 mod contract;
 mod edit;

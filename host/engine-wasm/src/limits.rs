@@ -1,5 +1,8 @@
 //! What an instance may hold.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use wasmtime::{ResourceLimiter, Result};
 
 /// Most table elements of one plugin, over all its tables; far more than any has functions.
@@ -17,14 +20,16 @@ pub(crate) const TABLES_MAX: usize = 16;
 pub(crate) struct Limits {
     memory_bytes_max: usize,
     memory_bytes: usize,
+    /// Bytes that the host holds for the guest. They count against the same limit.
+    held_bytes: Arc<AtomicUsize>,
     table_elements: usize,
     /// Whether the plugin was refused something.
     pub(crate) hit: bool,
 }
 
 impl Limits {
-    pub(crate) fn new(memory_bytes_max: usize) -> Self {
-        Self { memory_bytes_max, memory_bytes: 0, table_elements: 0, hit: false }
+    pub(crate) fn new(memory_bytes_max: usize, held_bytes: Arc<AtomicUsize>) -> Self {
+        Self { memory_bytes_max, memory_bytes: 0, held_bytes, table_elements: 0, hit: false }
     }
 
     /// What all its memories are now, in bytes. Memories do not shrink.
@@ -40,7 +45,8 @@ fn grown(sum: usize, (current, desired): (usize, usize), max: usize) -> Option<u
 
 impl ResourceLimiter for Limits {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> Result<bool> {
-        let sum = grown(self.memory_bytes, (current, desired), self.memory_bytes_max);
+        let bytes_max = self.memory_bytes_max.saturating_sub(self.held_bytes.load(Ordering::Relaxed));
+        let sum = grown(self.memory_bytes, (current, desired), bytes_max);
         self.memory_bytes = sum.unwrap_or(self.memory_bytes);
         self.hit |= sum.is_none();
         Ok(sum.is_some())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_core::policy::PolicyId;
+use bulkhead_plugin::plain;
 
 /// Most lines of one call; the rest is counted.
 const LINES_MAX: usize = 64;
@@ -50,9 +51,4 @@ impl Lines {
             sink(id, Level::Warn, &format!("{dropped} more lines were dropped"));
         }
     }
-}
-
-/// Text of a guest without control characters, cut to size.
-pub(crate) fn plain(text: &str, chars_max: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }

@@ -2,11 +2,10 @@
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, EngineKind, PolicyId};
-use bulkhead_plugin::{Description, PluginSource};
+use bulkhead_plugin::{Description, PluginSource, plain};
 
 use crate::bindings::bulkhead::policy::types::{Metadata, ObjectKind};
 use crate::contract;
-use crate::log::plain;
 use crate::outline::Outline;
 use crate::session::Exports;
 

@@ -32,7 +32,8 @@ pub(crate) struct Meter {
 
 impl Meter {
     fn note(&self, session: &Session<'_>) {
-        let bytes = session.store.data().limits.memory_bytes();
+        let host = session.store.data();
+        let bytes = host.limits.memory_bytes().max(host.allowance.bytes_max());
         self.steps.fetch_add(session.steps(), Ordering::Relaxed);
         self.memory_bytes_max.fetch_max(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -50,7 +51,7 @@ impl Policy for WasmPolicy {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let about = About { now_ms: call.now().as_millis(), seed: seed(call), plugin_name: self.id.name.clone() };
         let mut session = Session::new(&self.code, about)?;
-        let outcome = answer(&mut session, call);
+        let outcome = answer(&mut session, call).and_then(|reply| session.in_time().map(|()| reply));
         session.store.data_mut().flush(self.log.as_ref(), &self.id);
         self.meter.note(&session);
         if outcome.as_ref().err().is_none_or(|fault| fault.kind == FaultKind::Unsupported) {

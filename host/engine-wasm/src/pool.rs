@@ -66,7 +66,9 @@ fn slots(instances_max: u32) -> PoolingAllocationConfig {
         .max_unused_warm_slots(instances_max)
         .linear_memory_keep_resident(MEMORY_RESIDENT_BYTES)
         .table_keep_resident(TABLE_RESIDENT_BYTES)
-        // Only what was written is reset, where the kernel can tell.
-        .pagemap_scan(Enabled::Auto);
+        // The scan overlooks pages that were written and then swapped out: the next instance in the slot, perhaps of
+        // another plugin, would read them (wasmtime pull request 14357). Without it the bytes above are reset and the
+        // rest is given back, on every kernel.
+        .pagemap_scan(Enabled::No);
     pool
 }

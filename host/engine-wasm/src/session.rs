@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::{Budget, Instances};
-use wasmtime::component::{Instance, InstancePre, Resource, ResourceTable};
+use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Engine, Result as Outcome, Store};
 
 use crate::bindings::bulkhead::policy::types::PolicyError;
 use crate::bindings::exports::bulkhead::policy as exports;
 use crate::fault;
+use crate::host::allowance::Deadline;
 use crate::host::{About, Host};
 use crate::slots::{Crowded, Idle, PluginKey, Slot, Slots};
 use crate::ticker::{Ticker, ticks_in_ms};
@@ -19,7 +20,7 @@ const REUSED_CALLS_MAX: u32 = 1_000;
 /// Most bytes that an instance may have grown by and still be reused.
 const REUSED_GROWTH_BYTES_MAX: usize = 1 << 20;
 /// Most handles that a guest holds at a time. What is behind a handle is memory of the host, which no other limit counts.
-const HANDLES_MAX: usize = 1_024;
+pub(crate) const HANDLES_MAX: usize = 1_024;
 
 /// Where the functions of a component are.
 pub(crate) struct Exports {
@@ -46,7 +47,7 @@ pub(crate) struct Code {
     pub(crate) slots: Arc<Slots>,
     pub(crate) plugin: PluginKey,
     /// Keeps the epoch moving for as long as there is code that relies on it.
-    pub(crate) _ticker: Arc<Ticker>,
+    pub(crate) ticker: Arc<Ticker>,
 }
 
 impl Drop for Code {
@@ -63,6 +64,7 @@ pub(crate) struct Session<'a> {
     instance: Option<Configured>,
     /// How many inputs are in the table.
     lent: usize,
+    deadline: Deadline,
     /// Given back last, when the store is gone.
     slot: Slot,
 }
@@ -86,7 +88,8 @@ impl<'a> Session<'a> {
             }
             None => (Store::new(&code.engine, Host::new(code.budget.memory_bytes, about)), None),
         };
-        let mut session = Self { code, store, instance, lent: 0, slot: taken.slot };
+        let deadline = Deadline::after(&code.ticker, 0);
+        let mut session = Self { code, store, instance, lent: 0, deadline, slot: taken.slot };
         session.grant(ticks_max.saturating_sub(taken.waited_ticks))?;
         Ok(session)
     }
@@ -99,7 +102,11 @@ impl<'a> Session<'a> {
         store.set_fuel(budget.steps).map_err(unmetered)?;
         // The epoch is about to move at any moment, so one tick more is the least that grants the whole time. The
         // deadline is relative, and the epoch wraps around to before it if it is all but unlimited.
-        store.set_epoch_deadline(ticks.min(u64::MAX / 4) + 1);
+        let ticks = ticks.min(u64::MAX / 4) + 1;
+        store.set_epoch_deadline(ticks);
+        self.deadline = Deadline::after(&self.code.ticker, ticks);
+        let (steps, deadline) = (budget.steps, self.deadline.clone());
+        store.data_mut().allowance.grant(steps, budget.memory_bytes, deadline);
         // Bounds what crosses from the guest at once: a reply, a log line, a pointer.
         store.set_hostcall_fuel(budget.reply_bytes);
         store.data_mut().table.set_max_capacity(HANDLES_MAX);
@@ -132,13 +139,29 @@ impl<'a> Session<'a> {
         self.or(FaultKind::MissingExport, guest)
     }
 
-    /// What the guest replied.
-    pub(crate) fn returned<T>(&self, reply: Outcome<T>) -> Result<T, Fault> {
-        self.or(FaultKind::BadReply, reply)
+    /// What the guest replied, if it is in time and within its steps.
+    pub(crate) fn returned<T>(&mut self, reply: Outcome<T>) -> Result<T, Fault> {
+        let settled = self.settle();
+        let reply = self.or(FaultKind::BadReply, reply)?;
+        settled.and_then(|()| self.in_time()).map(|()| reply)
+    }
+
+    /// Deducts from the fuel what functions of the host spent while the guest ran.
+    fn settle(&mut self) -> Result<(), Fault> {
+        let fuel = self.store.get_fuel().unwrap_or(0);
+        let left = self.store.data_mut().allowance.settle(fuel);
+        let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
+        self.store.set_fuel(left.unwrap_or(0)).map_err(unmetered)?;
+        left.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
+    }
+
+    /// Fails once the deadline is over: a reply that comes later does not count, whatever was late.
+    pub(crate) fn in_time(&self) -> Result<(), Fault> {
+        if self.deadline.is_over() { Err(fault::deadline(&self.code.budget)) } else { Ok(()) }
     }
 
     /// What the guest replied, unless that is an error of its own.
-    pub(crate) fn answered<T>(&self, reply: Outcome<Result<T, PolicyError>>) -> Result<T, Fault> {
+    pub(crate) fn answered<T>(&mut self, reply: Outcome<Result<T, PolicyError>>) -> Result<T, Fault> {
         self.returned(reply)?.map_err(fault::of_guest)
     }
 
@@ -166,7 +189,7 @@ impl<'a> Session<'a> {
         let fit = calls < REUSED_CALLS_MAX && grown <= REUSED_GROWTH_BYTES_MAX && !keeps_handles;
         if self.code.instances == Instances::Reused && fit {
             // The inputs go now, not when the instance is next asked.
-            host.table = ResourceTable::new();
+            host.clear();
             let idle = Idle { store: self.store, instance, calls, configured_bytes: bytes };
             self.slot.keep(self.code.plugin, idle);
         }

@@ -85,7 +85,7 @@ fn record(id: u64) -> Record {
         inputs: Vec::new(),
         explanation: None,
     };
-    Record { id, outcome: Outcome::Taken, entry }
+    Record { id, process: String::new(), outcome: Outcome::Taken, entry }
 }
 
 /// Keeps nothing.

@@ -16,6 +16,14 @@ pub enum JournalError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The disk is full, and no older segment is left to drop.
+    #[error("writing {}: the disk is full, and the journal has no older segment to drop; make room, or lower the bound of the journal", path.display())]
+    Full {
+        /// The segment.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
     /// Another process writes it.
     #[error("{}: another process writes this journal; give each process a directory of its own", .0.display())]
     InUse(PathBuf),

@@ -10,6 +10,8 @@
 //! checksum of a frame is the first half of the chain after it: SHA-256 over the chain before it, its sort and its
 //! payload.
 
+use std::io::{self, Read};
+
 use sha2::{Digest, Sha256};
 
 /// What every segment begins with.
@@ -23,6 +25,10 @@ pub const FRAME_BYTES: usize = 4 + 4 + 1 + CHECKSUM_BYTES;
 /// Longest payload. A record of 5,000 clusters is far below it.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 const CHECKSUM_BYTES: usize = 16;
+/// Bytes of a frame before its payload.
+const START_BYTES: usize = FRAME_BYTES - CHECKSUM_BYTES;
+/// Smallest unit that a disk writes.
+const SECTOR_BYTES: u64 = 512;
 
 /// Everything before some point of a journal, in 32 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,52 +158,165 @@ pub fn append(out: &mut Vec<u8>, chain: Chain, sort: Sort, payload: &[u8]) -> Ch
     after
 }
 
-/// What stands at some place of a segment.
+/// Content at the position of a reader of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// A frame.
+    /// A complete frame.
     Frame {
-        /// What it holds; absent for a sort that this program does not know.
+        /// Sort of the frame; absent for a sort that this program does not know.
         sort: Option<Sort>,
-        /// Its content.
+        /// Content of the frame.
         payload: &'a [u8],
-        /// The chain after it.
-        chain: Chain,
-        /// Its length with everything.
-        bytes: usize,
     },
-    /// The end.
+    /// The end of the segment.
     End,
-    /// The beginning of a frame, and no more.
-    Torn,
-    /// Something that was never written.
+    /// The beginning of a frame whose rest never reached the disk.
+    Torn {
+        /// Bytes from the beginning of the frame to the end of the segment.
+        bytes: u64,
+    },
+    /// Content that no writer wrote.
     Changed,
 }
 
-/// Reads the frame that `bytes` begin with; `chain` is that before it.
-pub fn next(bytes: &[u8], chain: Chain) -> Found<'_> {
-    if bytes.is_empty() {
-        return Found::End;
+/// A reader of frames. It holds one frame at a time.
+pub struct Frames<R> {
+    source: R,
+    at: u64,
+    chain: Chain,
+    payload: Vec<u8>,
+}
+
+impl<R: Read> Frames<R> {
+    /// Reads frames from `source`, which is at byte `at` of its segment; `chain` is the chain before that byte.
+    pub fn new(source: R, at: u64, chain: Chain) -> Self {
+        Self { source, at, chain, payload: Vec::new() }
     }
-    // Some file systems leave zeros where a write was under way.
-    let incomplete = if bytes.iter().all(|byte| *byte == 0) { Found::Torn } else { Found::Changed };
-    let (Some(length), Some(inverse)) = (array(bytes, 0), array(bytes, 4)) else { return Found::Torn };
-    let (length, inverse) = (u32::from_le_bytes(length), u32::from_le_bytes(inverse));
-    let payload_bytes = usize::try_from(length).unwrap_or(usize::MAX);
-    if length != !inverse || payload_bytes > PAYLOAD_BYTES_MAX {
-        return incomplete;
+
+    /// Position in the segment, after all frames so far.
+    pub fn position(&self) -> u64 {
+        self.at
     }
-    let frame_bytes = payload_bytes + FRAME_BYTES;
-    let Some(frame) = bytes.get(..frame_bytes) else { return Found::Torn };
-    let (head, checksum) = frame.split_at(frame_bytes - CHECKSUM_BYTES);
-    let (sort, payload) = (head[8], &head[9..]);
-    let after = chain.after(sort, payload);
-    if after.checksum() != checksum {
-        // The end of what was written last may not have reached the disk.
-        let unwritten = bytes[frame_bytes - CHECKSUM_BYTES..].iter().all(|byte| *byte == 0);
-        return if unwritten { Found::Torn } else { Found::Changed };
+
+    /// Chain after all frames so far.
+    pub fn chain(&self) -> Chain {
+        self.chain
     }
-    Found::Frame { sort: Sort::of(sort), payload, chain: after, bytes: frame_bytes }
+
+    /// Reads the next frame. Anything but a frame is the last answer.
+    ///
+    /// # Errors
+    ///
+    /// The source cannot be read.
+    pub fn advance(&mut self) -> io::Result<Found<'_>> {
+        let mut start = Vec::with_capacity(START_BYTES);
+        self.source.by_ref().take(bytes_of(START_BYTES)).read_to_end(&mut start)?;
+        if start.is_empty() {
+            return Ok(Found::End);
+        }
+        let (Some(length), Some(inverse)) = (array(&start, 0), array(&start, 4)) else { return Ok(torn(&start)) };
+        let (length, inverse) = (u32::from_le_bytes(length), u32::from_le_bytes(inverse));
+        let payload_bytes = usize::try_from(length).unwrap_or(usize::MAX);
+        if length != !inverse || payload_bytes > PAYLOAD_BYTES_MAX {
+            return self.damaged(&[&start]);
+        }
+        let Some(&sort) = start.get(START_BYTES - 1) else { return Ok(torn(&start)) };
+        self.payload.clear();
+        let rest = payload_bytes + CHECKSUM_BYTES;
+        // The buffer grows with what is there, so that a length that was changed allocates nothing.
+        self.source.by_ref().take(bytes_of(rest)).read_to_end(&mut self.payload)?;
+        if self.payload.len() < rest {
+            return Ok(Found::Torn { bytes: bytes_of(start.len() + self.payload.len()) });
+        }
+        let (payload, checksum) = self.payload.split_at(payload_bytes);
+        let after = self.chain.after(sort, payload);
+        if after.checksum() != checksum {
+            let frame = std::mem::take(&mut self.payload);
+            return self.damaged(&[&start, &frame]);
+        }
+        (self.at, self.chain) = (self.at + bytes_of(START_BYTES + rest), after);
+        Ok(Found::Frame { sort: Sort::of(sort), payload: &self.payload[..payload_bytes] })
+    }
+
+    /// Distinguishes a write that was cut short by a power loss from a change. `read` is all that was read of the frame.
+    fn damaged(&mut self, read: &[&[u8]]) -> io::Result<Found<'static>> {
+        let mut tail = Tail::new(self.at);
+        for bytes in read {
+            tail.add(bytes);
+        }
+        tail.add_all(&mut self.source)?;
+        Ok(if tail.is_unwritten() { Found::Torn { bytes: tail.bytes } } else { Found::Changed })
+    }
+}
+
+fn torn(start: &[u8]) -> Found<'static> {
+    Found::Torn { bytes: bytes_of(start.len()) }
+}
+
+/// Search for bytes that never reached the disk: some file systems leave zeros in their place.
+///
+/// A segment holds JSON and checksums, so it has neither a sector of zeros nor many zeros at its end.
+#[derive(Debug, Default)]
+pub struct Tail {
+    at: u64,
+    bytes: u64,
+    zeros: u64,
+    has_empty_sector: bool,
+}
+
+impl Tail {
+    /// The tail of a segment from byte `at` on.
+    pub fn new(at: u64) -> Self {
+        Self { at, ..Self::default() }
+    }
+
+    /// Adds bytes of the tail, in order.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.zeros = if *byte == 0 { self.zeros + 1 } else { 0 };
+            self.bytes += 1;
+            let ends_sector = (self.at + self.bytes).is_multiple_of(SECTOR_BYTES);
+            self.has_empty_sector |= ends_sector && self.zeros >= SECTOR_BYTES;
+        }
+    }
+
+    /// Adds everything that is left of a file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn add_all(&mut self, mut rest: impl Read) -> io::Result<()> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match rest.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.add(&buffer[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Bytes of the tail.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True if all bytes are zero.
+    pub fn is_empty(&self) -> bool {
+        self.zeros == self.bytes
+    }
+
+    /// True if a part of the tail never reached the disk.
+    pub fn is_unwritten(&self) -> bool {
+        let last_sector = (self.at + self.bytes) % SECTOR_BYTES;
+        let ends_empty = last_sector > 0 && self.zeros >= last_sector;
+        self.is_empty() || self.has_empty_sector || ends_empty || self.zeros >= bytes_of(CHECKSUM_BYTES)
+    }
+}
+
+fn bytes_of(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -217,14 +336,15 @@ mod tests {
         (bytes, start)
     }
 
-    /// How many frames are read, and what ends them.
-    fn read(bytes: &[u8], mut chain: Chain) -> (usize, bool, bool) {
-        let (mut at, mut count) = (HEADER_BYTES, 0);
+    /// Number of frames before the end, and the end: torn or changed.
+    fn read(bytes: &[u8], chain: Chain) -> (usize, bool, bool) {
+        let mut frames = Frames::new(&bytes[HEADER_BYTES..], HEADER_BYTES as u64, chain);
+        let mut count = 0;
         loop {
-            match next(&bytes[at..], chain) {
-                Found::Frame { chain: after, bytes, .. } => (at, chain, count) = (at + bytes, after, count + 1),
+            match frames.advance().unwrap() {
+                Found::Frame { .. } => count += 1,
                 Found::End => return (count, false, false),
-                Found::Torn => return (count, true, false),
+                Found::Torn { .. } => return (count, true, false),
                 Found::Changed => return (count, false, true),
             }
         }
@@ -256,6 +376,24 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             assert!(Header::decode(&changed).is_err(), "byte {at} of the header");
+        }
+    }
+
+    #[test]
+    fn a_hole_of_zeros_that_a_power_loss_leaves_is_torn_wherever_it_is() {
+        let sector = usize::try_from(SECTOR_BYTES).unwrap();
+        for length in 1_500..1_500 + sector {
+            let payload = vec![b'x'; length];
+            let (bytes, chain) = segment(&[b"one", &payload, &payload]);
+            for hole in (sector..bytes.len()).step_by(sector) {
+                let mut holed = bytes.clone();
+                holed[hole..(hole + sector).min(bytes.len())].fill(0);
+                let (count, torn, _) = read(&holed, chain);
+                assert!(torn && (1..=2).contains(&count), "one sector at {hole} of {}", bytes.len());
+                holed[hole..].fill(0);
+                let (count, torn, _) = read(&holed, chain);
+                assert!(torn && (1..=2).contains(&count), "all from {hole} of {}", bytes.len());
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! Reading a journal, whether or not somebody writes it at the moment.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,10 +20,6 @@ pub struct Contents {
     pub records: Vec<Stored>,
     /// What is wrong with the rest.
     pub problems: Vec<Problem>,
-    /// The last segment, if its header can be read.
-    pub(crate) last: Option<Scanned>,
-    /// Time of the newest record of each segment, in milliseconds since the Unix epoch.
-    pub(crate) newest: BTreeMap<PathBuf, i64>,
 }
 
 /// Reads a journal.
@@ -35,58 +30,69 @@ pub struct Contents {
 ///
 /// The directory cannot be read, or has no journal.
 pub fn read(directory: &Path) -> Result<Contents, JournalError> {
+    let mut records = Vec::new();
+    let problems = visit(directory, |stored| records.push(stored))?;
+    Ok(Contents { records, problems })
+}
+
+/// Shows every record of a journal to `record`, in order of id, and returns what is wrong with the rest. It holds the
+/// records of two segments at a time.
+///
+/// # Errors
+///
+/// The directory cannot be read, or has no journal.
+pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Problem>, JournalError> {
     let segments = segment::list(directory)?;
     let Some(last) = segments.last().map(|(number, _)| *number) else {
         return Err(JournalError::Empty(directory.to_path_buf()));
     };
-    let mut contents = Contents::default();
+    let mut problems = Vec::new();
     let mut before: Option<(PathBuf, Option<Scanned>)> = None;
+    // The next segment may say that a record of this one was abandoned.
+    let mut waiting: Vec<Stored> = Vec::new();
     for (number, path) in segments {
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            // The writer makes room while we read.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(JournalError::io("reading", &path)(error)),
-        };
-        // The writer has made it and recorded nothing yet.
-        if number == last && bytes.is_empty() {
-            continue;
-        }
-        let mut open = Open::new(&path);
-        let mut scanned = match segment::scan(&path, &bytes, |at, sort, payload| open.frame(at, sort, payload)) {
+        let mut open = Open::new(&path, std::mem::take(&mut waiting));
+        let scanned = match segment::scan(&path, |at, sort, payload| open.frame(at, sort, payload)) {
             Ok(scanned) => Some(scanned),
-            Err(problem) => {
-                contents.problems.push(problem);
+            // The writer makes room while we read, or has made a segment and recorded nothing yet.
+            Err(JournalError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                waiting = open.before;
+                continue;
+            }
+            Err(JournalError::Damaged(Problem::Torn { bytes: 0, .. })) if number == last => {
+                waiting = open.before;
+                continue;
+            }
+            Err(JournalError::Damaged(problem)) => {
+                problems.push(problem);
                 None
             }
+            Err(error) => return Err(error),
         };
-        contents.problems.append(&mut open.problems);
-        if let Some(newest) = open.records.iter().map(|stored| stored.record.entry.at.as_millis()).max() {
-            contents.newest.insert(path.clone(), newest);
+        problems.append(&mut open.problems);
+        open.before.into_iter().for_each(&mut record);
+        waiting = open.records;
+        let Some(mut scanned) = scanned else {
+            before = Some((path, None));
+            continue;
+        };
+        // Only the last segment can be in the middle of a write.
+        if number != last
+            && let Some(Problem::Torn { .. }) = scanned.problem
+        {
+            scanned.problem = Some(Problem::Changed { path: path.clone(), at: scanned.intact_bytes });
         }
-        contents.records.append(&mut open.records);
-        if let Some(scanned) = &mut scanned {
-            // Only the last segment can be in the middle of a write.
-            if number != last
-                && let Some(Problem::Torn { .. }) = scanned.problem
-            {
-                scanned.problem = Some(Problem::Changed { path: path.clone(), at: scanned.intact_bytes });
-            }
-            contents.problems.extend(scanned.problem.clone());
-            if let Some((previous, Some(end))) = &before
-                && end.problem.is_none()
-                && end.chain != scanned.header.before
-            {
-                contents.problems.push(Problem::Gap { path: path.clone(), before: previous.clone() });
-            }
+        problems.extend(scanned.problem.clone());
+        if let Some((previous, Some(end))) = &before
+            && end.problem.is_none()
+            && end.chain != scanned.header.before
+        {
+            problems.push(Problem::Gap { path: path.clone(), before: previous.clone() });
         }
-        if number == last {
-            contents.last = scanned;
-        } else {
-            before = Some((path, scanned));
-        }
+        before = Some((path, Some(scanned)));
     }
-    Ok(contents)
+    waiting.into_iter().for_each(record);
+    Ok(problems)
 }
 
 /// A segment while it is read.
@@ -95,14 +101,17 @@ struct Open<'a> {
     clusters: BTreeMap<String, Arc<Cluster>>,
     fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
     cases: BTreeMap<u64, Arc<StoredCase>>,
+    /// Records of the segment before.
+    before: Vec<Stored>,
     records: Vec<Stored>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Open<'a> {
-    fn new(path: &'a Path) -> Self {
+    fn new(path: &'a Path, before: Vec<Stored>) -> Self {
         Self {
             path,
+            before,
             clusters: BTreeMap::new(),
             fleets: BTreeMap::new(),
             cases: BTreeMap::new(),
@@ -117,10 +126,7 @@ impl<'a> Open<'a> {
             Some(Sort::Fleet) => self.fleet(payload),
             Some(Sort::Record) => self.record(payload),
             Some(Sort::Abandoned) => self.abandoned(payload),
-            Some(Sort::Object | Sort::Removed) => {
-                Err("it is an object of an embedded control plane, and this is no journal".to_owned())
-            }
-            None => Err("it is of a sort that this program does not know; a newer one wrote it".to_owned()),
+            Some(Sort::Object | Sort::Removed) | None => Err(segment::not_of_a_journal(sort)),
         };
         if let Err(why) = understood {
             self.problems.push(Problem::Unreadable { path: self.path.to_path_buf(), at, why });
@@ -180,7 +186,8 @@ impl<'a> Open<'a> {
     fn abandoned(&mut self, payload: &[u8]) -> Result<(), String> {
         let id: u64 = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
         // The record may be in a segment that went to make room.
-        let found = self.records.iter_mut().rev().find(|stored| stored.record.id == id);
+        let found =
+            self.records.iter_mut().rev().chain(self.before.iter_mut().rev()).find(|stored| stored.record.id == id);
         if let Some(stored) = found {
             stored.record.outcome = Outcome::Abandoned;
         }

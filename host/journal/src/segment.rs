@@ -1,13 +1,16 @@
 //! The files of a journal.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{JournalError, Problem};
-use crate::frame::{BadHeader, Chain, Found, HEADER_BYTES, Header, Sort, VERSION, next};
+use crate::frame::{BadHeader, Chain, Found, Frames, HEADER_BYTES, Header, MAGIC, Sort, Tail, VERSION};
 
 const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".journal";
+/// Bytes that are read from a segment at a time.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// The path of the segment with that number.
 pub fn path(directory: &Path, number: u64) -> PathBuf {
@@ -47,40 +50,68 @@ pub struct Scanned {
     pub problem: Option<Problem>,
 }
 
-/// Reads a segment from its bytes and shows every frame with its position to `frame`.
+/// Reads the header of a segment.
 ///
 /// # Errors
 ///
-/// The header cannot be read, so nothing of the segment can.
-pub fn scan(path: &Path, bytes: &[u8], mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<Scanned, Problem> {
-    let (header, mut chain) = Header::decode(bytes).map_err(|bad| bad_header(path, bytes.len(), bad))?;
-    let mut at = HEADER_BYTES;
-    let mut problem = None;
-    loop {
-        let position = u64::try_from(at).unwrap_or(u64::MAX);
-        match next(bytes.get(at..).unwrap_or_default(), chain) {
-            Found::Frame { sort, payload, chain: after, bytes } => {
-                frame(position, sort, payload);
-                (at, chain) = (at + bytes, after);
-                continue;
-            }
-            Found::End => {}
-            Found::Torn => {
-                let left = u64::try_from(bytes.len() - at).unwrap_or(u64::MAX);
-                problem = Some(Problem::Torn { path: path.to_path_buf(), bytes: left });
-            }
-            Found::Changed => problem = Some(Problem::Changed { path: path.to_path_buf(), at: position }),
-        }
-        return Ok(Scanned { header, chain, intact_bytes: position, problem });
-    }
+/// The file cannot be read, or has no header: then nothing of the segment can be read.
+pub fn header(path: &Path) -> Result<Header, JournalError> {
+    let mut file = File::open(path).map_err(JournalError::io("reading", path))?;
+    decode(path, &mut file).map(|(header, _)| header)
 }
 
-fn bad_header(path: &Path, bytes: usize, bad: BadHeader) -> Problem {
+/// Reads a segment and shows every frame with its position to `frame`. It holds one frame at a time.
+///
+/// # Errors
+///
+/// The file cannot be read, or has no header: then nothing of the segment can be read.
+pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<Scanned, JournalError> {
+    let file = File::open(path).map_err(JournalError::io("reading", path))?;
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+    let (header, chain) = decode(path, &mut file)?;
+    let mut frames = Frames::new(file, HEADER_BYTES as u64, chain);
+    let problem = loop {
+        let position = frames.position();
+        match frames.advance().map_err(JournalError::io("reading", path))? {
+            Found::Frame { sort, payload } => frame(position, sort, payload),
+            Found::End => break None,
+            Found::Torn { bytes } => break Some(Problem::Torn { path: path.to_path_buf(), bytes }),
+            Found::Changed => break Some(Problem::Changed { path: path.to_path_buf(), at: position }),
+        }
+    };
+    Ok(Scanned { header, chain: frames.chain(), intact_bytes: frames.position(), problem })
+}
+
+fn decode(path: &Path, file: &mut impl Read) -> Result<(Header, Chain), JournalError> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES);
+    file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(JournalError::io("reading", path))?;
+    let bad = match Header::decode(&bytes) {
+        Ok(decoded) => return Ok(decoded),
+        Err(bad) => bad,
+    };
+    let mut tail = Tail::new(0);
+    tail.add(&bytes);
+    tail.add_all(file).map_err(JournalError::io("reading", path))?;
+    // A file of another program may have zeros anywhere, so it counts as torn only if there is nothing in it.
+    let torn = tail.is_empty() || (bytes.starts_with(&MAGIC) && tail.is_unwritten());
+    let bad = if torn && matches!(bad, BadHeader::Foreign | BadHeader::Changed) { BadHeader::Torn } else { bad };
+    Err(JournalError::Damaged(bad_header(path, tail.bytes(), bad)))
+}
+
+fn bad_header(path: &Path, bytes: u64, bad: BadHeader) -> Problem {
     let path = path.to_path_buf();
     match bad {
-        BadHeader::Torn => Problem::Torn { path, bytes: u64::try_from(bytes).unwrap_or(u64::MAX) },
+        BadHeader::Torn => Problem::Torn { path, bytes },
         BadHeader::Foreign => Problem::Foreign(path),
         BadHeader::Newer(version) => Problem::Newer { path, version, known: VERSION },
         BadHeader::Changed => Problem::Changed { path, at: 0 },
+    }
+}
+
+/// Reason why a frame does not belong to a journal.
+pub(crate) fn not_of_a_journal(sort: Option<Sort>) -> String {
+    match sort {
+        Some(_) => "it is an object of an embedded control plane, and this is no journal".to_owned(),
+        None => "it is of a sort that this program does not know; a newer one wrote it".to_owned(),
     }
 }

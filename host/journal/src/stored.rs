@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bulkhead_core::journal::redact::redact;
 use bulkhead_core::journal::{Case, Record, canonical};
 use bulkhead_core::time::Time;
 use serde_json::Value;
@@ -42,6 +43,8 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 /// The payload of a record. `case` is what is kept of its case, or the id of the record that has it.
 pub(crate) fn encode(record: &Record, case: Option<Kept>) -> Vec<u8> {
     let mut value = canonical(record);
+    // Messages may quote objects and addresses.
+    redact(&mut value);
     if let Value::Object(members) = &mut value {
         // It is made again from the case when somebody asks.
         members.remove("explanation");

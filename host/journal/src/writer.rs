@@ -2,27 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bulkhead_core::journal::redact::redact;
+use bulkhead_core::journal::redact::{redact, redact_case};
 use bulkhead_core::journal::{Case, Record, Sink, canonical};
 use bulkhead_core::model::Cluster;
 use serde_json::Value;
 
+use crate::end::{Closed, End};
 use crate::error::{JournalError, Problem};
-use crate::frame::{Chain, Header, Sort, append};
-use crate::reader::read;
-use crate::segment::{self, Scanned};
+use crate::frame::{Chain, HEADER_BYTES, Header, Sort, append};
+use crate::private;
+use crate::segment;
+use crate::storage::{Disk, Storage, is_full};
 use crate::stored::{self, Kept, encode, key};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most bytes of all segments together; the oldest segment goes first. At least two segments stay.
+    /// Most bytes of all segments together; the oldest segment goes first. At least two segments stay, unless the disk
+    /// is full.
     pub bytes_max: u64,
-    /// A segment whose newest record is older than this goes, in milliseconds, measured by the newest record of all.
+    /// A segment whose newest record is older than this goes, in milliseconds, measured by the record that is written.
+    /// Clocks can be wrong: one segment goes when another one is begun, and one at each call of [`Writer::expire`].
     pub age_max_ms: i64,
     /// A segment that has this many bytes is closed, and another one begun.
     pub segment_bytes: u64,
@@ -42,8 +46,8 @@ pub struct Opened {
     /// Id of the last record that is there already; 0 for a new journal.
     pub last_id: u64,
     /// How many records are there already.
-    pub records: usize,
-    /// What was torn and has been cut off; it is kept beside the segment.
+    pub records: u64,
+    /// What was torn and has been cut off; a copy is beside the segment if the disk had room for it.
     pub cut: Option<Problem>,
 }
 
@@ -60,12 +64,14 @@ struct State {
     bounds: Bounds,
     /// Held for as long as the journal is written.
     _lock: File,
+    storage: Box<dyn Storage>,
     number: u64,
     file: File,
     bytes: u64,
     chain: Chain,
-    /// Closed segments, oldest first: path, bytes, time of the last record before it was closed.
-    closed: Vec<(PathBuf, u64, i64)>,
+    /// Closed segments, oldest first.
+    closed: Vec<Closed>,
+    /// Time of the last record.
     last_at_ms: i64,
     known: Known,
     failed: bool,
@@ -93,16 +99,33 @@ impl Writer {
         bounds: Bounds,
         on_failure: impl Fn(&JournalError) + Send + Sync + 'static,
     ) -> Result<Opened, JournalError> {
-        fs::create_dir_all(directory).map_err(JournalError::io("making the directory", directory))?;
+        Self::open_on(directory, bounds, Disk, on_failure)
+    }
+
+    /// The same on a disk of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::open`].
+    pub fn open_on(
+        directory: &Path,
+        bounds: Bounds,
+        storage: impl Storage + 'static,
+        on_failure: impl Fn(&JournalError) + Send + Sync + 'static,
+    ) -> Result<Opened, JournalError> {
+        private::directory(directory).map_err(JournalError::io("making the directory", directory))?;
         let lock = lock(directory)?;
-        let end = End::of(directory)?;
+        private::files(directory).map_err(JournalError::io("restricting the files in", directory))?;
+        let mut storage: Box<dyn Storage> = Box::new(storage);
+        let end = End::of(directory, storage.as_mut())?;
         let (number, path) = (end.number, segment::path(directory, end.number));
-        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = private::open(OpenOptions::new().append(true).create(true), &path);
         let file = file.map_err(JournalError::io("opening", &path))?;
         let state = State {
             directory: directory.to_path_buf(),
             bounds,
             _lock: lock,
+            storage,
             number,
             file,
             bytes: end.bytes,
@@ -125,6 +148,12 @@ impl Writer {
         let state = self.lock();
         let path = segment::path(&state.directory, state.number);
         state.file.sync_data().map_err(JournalError::io("syncing", &path))
+    }
+
+    /// Drops the oldest segment if it is older than the bound. A clock that jumps makes every segment look old, so the
+    /// caller limits by a clock of its own how often this happens.
+    pub fn expire(&self) {
+        self.attempt(State::drop_aged);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -160,7 +189,7 @@ impl Sink for Writer {
 
 fn lock(directory: &Path) -> Result<File, JournalError> {
     let path = directory.join("lock");
-    let file = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+    let file = private::open(OpenOptions::new().create(true).write(true).truncate(false), &path);
     let file = file.map_err(JournalError::io("opening", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -175,11 +204,12 @@ impl State {
         if self.bytes == 0 {
             self.begin(record.id, at_ms)?;
         } else if self.bytes >= self.bounds.segment_bytes {
-            self.close()?;
+            self.close(at_ms)?;
             self.begin(record.id, at_ms)?;
-            self.make_room(at_ms)?;
+            self.last_at_ms = at_ms;
+            self.make_room()?;
         }
-        self.last_at_ms = self.last_at_ms.max(at_ms);
+        self.last_at_ms = at_ms;
         let mut bytes = Vec::new();
         let mut chain = self.chain;
         let kept = match (case, &self.known.case) {
@@ -198,10 +228,37 @@ impl State {
 
     fn write(&mut self, bytes: &[u8], chain: Chain) -> Result<(), JournalError> {
         let path = segment::path(&self.directory, self.number);
-        self.file.write_all(bytes).map_err(JournalError::io("writing", &path))?;
+        self.with_room("writing", &path, |state| {
+            let written = state.storage.append(&mut state.file, bytes);
+            // No part of a record stays, so that it can be written again after there is room.
+            if written.is_err() {
+                state.file.set_len(state.bytes)?;
+            }
+            written
+        })?;
         self.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.chain = chain;
         Ok(())
+    }
+
+    /// Does something that needs room on the disk. While there is none, the oldest segments go.
+    fn with_room<T>(
+        &mut self,
+        operation: &'static str,
+        path: &Path,
+        mut act: impl FnMut(&mut Self) -> io::Result<T>,
+    ) -> Result<T, JournalError> {
+        loop {
+            match act(self) {
+                Ok(done) => return Ok(done),
+                Err(error) if !is_full(&error) => return Err(JournalError::io(operation, path)(error)),
+                // A segment that was only just begun explains nothing, so the one before it stays.
+                Err(source) if self.closed.len() <= usize::from(self.bytes <= HEADER_BYTES as u64) => {
+                    return Err(JournalError::Full { path: path.to_path_buf(), source });
+                }
+                Err(_) => self.drop_oldest()?,
+            }
+        }
     }
 
     fn begin(&mut self, first_id: u64, first_at_ms: i64) -> Result<(), JournalError> {
@@ -211,35 +268,43 @@ impl State {
     }
 
     /// Ends the segment. What it holds outlives the machine from now on.
-    fn close(&mut self) -> Result<(), JournalError> {
+    fn close(&mut self, now_ms: i64) -> Result<(), JournalError> {
         let path = segment::path(&self.directory, self.number);
         self.file.sync_data().map_err(JournalError::io("syncing", &path))?;
-        self.closed.push((path, self.bytes, self.last_at_ms));
-        self.number += 1;
+        self.closed.push(Closed { path, bytes: self.bytes, ended_at_ms: now_ms });
+        (self.number, self.bytes) = (self.number + 1, 0);
         let path = segment::path(&self.directory, self.number);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        self.file = file.map_err(JournalError::io("making", &path))?;
-        self.bytes = 0;
+        self.file = self.with_room("making", &path, |state| state.storage.create(&path))?;
         Ok(())
     }
 
-    fn make_room(&mut self, now_ms: i64) -> Result<(), JournalError> {
+    fn make_room(&mut self) -> Result<(), JournalError> {
         // The newest of the closed ones stays: one that was only just begun explains nothing.
         while self.closed.len() > 1 {
-            let total = self.closed.iter().map(|(_, bytes, _)| bytes).sum::<u64>() + self.bytes;
-            let Some((path, _, last_at_ms)) = self.closed.first() else { break };
-            let too_old = *last_at_ms < now_ms.saturating_sub(self.bounds.age_max_ms);
-            if total <= self.bounds.bytes_max && !too_old {
+            let total = self.closed.iter().map(|closed| closed.bytes).sum::<u64>() + self.bytes;
+            if total <= self.bounds.bytes_max {
                 break;
             }
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(JournalError::io("removing", path)(error));
-                }
-                _ => drop(self.closed.remove(0)),
-            }
+            self.drop_oldest()?;
         }
-        Ok(())
+        self.drop_aged()
+    }
+
+    /// Drops one segment, if it is too old.
+    fn drop_aged(&mut self) -> Result<(), JournalError> {
+        let oldest_ms = self.last_at_ms.saturating_sub(self.bounds.age_max_ms);
+        let is_old = self.closed.len() > 1 && self.closed.first().is_some_and(|oldest| oldest.ended_at_ms < oldest_ms);
+        if is_old { self.drop_oldest() } else { Ok(()) }
+    }
+
+    fn drop_oldest(&mut self) -> Result<(), JournalError> {
+        if self.closed.is_empty() {
+            return Ok(());
+        }
+        let Closed { path, .. } = self.closed.remove(0);
+        self.storage.remove(&path).map_err(JournalError::io("removing", &path))?;
+        let torn = path.with_extension("torn");
+        self.storage.remove(&torn).map_err(JournalError::io("removing", &torn))
     }
 }
 
@@ -292,7 +357,7 @@ impl Known {
 /// What is kept of a case: everything but clusters and secrets.
 fn encode_case(case: &Case, fleet: Option<String>) -> Value {
     let mut value = canonical(case);
-    let redacted = redact(&mut value);
+    let redacted = redact_case(&mut value);
     let mut seen = stored::bytes(&value["now"]);
     seen.extend(stored::bytes(&value["question"]));
     seen.extend(fleet.iter().flat_map(|fleet| fleet.bytes()));
@@ -307,77 +372,4 @@ fn encode_case(case: &Case, fleet: Option<String>) -> Value {
         }
     }
     value
-}
-
-/// Where a journal goes on.
-struct End {
-    number: u64,
-    bytes: u64,
-    chain: Chain,
-    closed: Vec<(PathBuf, u64, i64)>,
-    last_id: u64,
-    last_at_ms: i64,
-    records: usize,
-    cut: Option<Problem>,
-}
-
-impl End {
-    fn of(directory: &Path) -> Result<Self, JournalError> {
-        let segments = segment::list(directory)?;
-        let Some((number, last)) = segments.last().cloned() else { return Ok(Self::new()) };
-        let contents = read(directory)?;
-        // A header that is not complete is a segment that was just begun, and nothing is in it.
-        let cut = contents.problems.iter().find(|problem| problem.is_harmless()).cloned();
-        if let Some(damage) = contents.problems.iter().find(|problem| !problem.is_harmless()) {
-            return Err(JournalError::Damaged(damage.clone()));
-        }
-        let newest = contents.records.last().map(|stored| &stored.record);
-        let last_id = newest.map_or(0, |record| record.id);
-        let last_at_ms = newest.map_or(i64::MIN, |record| record.entry.at.as_millis());
-        let mut closed = Vec::new();
-        for (_, path) in segments.iter().filter(|(other, _)| *other != number) {
-            let bytes = fs::metadata(path).map_err(JournalError::io("reading", path))?.len();
-            let last_at_ms = contents.newest.get(path).copied().unwrap_or(i64::MIN);
-            closed.push((path.clone(), bytes, last_at_ms));
-        }
-        let records = contents.records.len();
-        let (bytes, chain) = match contents.last {
-            Some(Scanned { intact_bytes, chain, .. }) => (intact_bytes, chain),
-            None => (0, end_of_closed(&closed)?),
-        };
-        if cut.is_some() {
-            cut_off(&last, bytes)?;
-        }
-        Ok(Self { number, bytes, chain, closed, last_id, last_at_ms, records, cut })
-    }
-
-    fn new() -> Self {
-        Self {
-            number: 1,
-            bytes: 0,
-            chain: Chain::default(),
-            closed: Vec::new(),
-            last_id: 0,
-            last_at_ms: i64::MIN,
-            records: 0,
-            cut: None,
-        }
-    }
-}
-
-/// The chain at the end of the newest closed segment.
-fn end_of_closed(closed: &[(PathBuf, u64, i64)]) -> Result<Chain, JournalError> {
-    let Some((path, ..)) = closed.last() else { return Ok(Chain::default()) };
-    let bytes = fs::read(path).map_err(JournalError::io("reading", path))?;
-    segment::scan(path, &bytes, |_, _, _| {}).map(|scanned| scanned.chain).map_err(JournalError::Damaged)
-}
-
-/// Cuts the torn end off a segment and keeps it beside it: should it not be torn after all, nothing is lost.
-fn cut_off(path: &Path, intact_bytes: u64) -> Result<(), JournalError> {
-    let bytes = fs::read(path).map_err(JournalError::io("reading", path))?;
-    let torn = bytes.get(usize::try_from(intact_bytes).unwrap_or(usize::MAX)..).unwrap_or_default();
-    let aside = path.with_extension("torn");
-    fs::write(&aside, torn).map_err(JournalError::io("writing", &aside))?;
-    let file = OpenOptions::new().write(true).open(path).map_err(JournalError::io("opening", path))?;
-    file.set_len(intact_bytes).map_err(JournalError::io("cutting", path))
 }

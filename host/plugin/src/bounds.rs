@@ -5,6 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bulkhead_core::call::{Call, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange};
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
+use crate::text::{is_plain, one_line, plain};
+
+mod interpretation;
+
+pub use interpretation::JSON_DEPTH_MAX;
+
+/// Longest message of a fault, in characters; longer ones are cut.
+pub const FAULT_MESSAGE_CHARS_MAX: usize = 4096;
 /// Longest reason code, in characters.
 pub const REASON_CODE_CHARS_MAX: usize = 64;
 /// Longest reason message, in characters; longer ones are cut.
@@ -16,7 +24,8 @@ pub const TAINT_CHANGES_MAX: usize = 64;
 ///
 /// A reply of another kind than its call, of another length than the call's list, with a score outside
 /// 0..=100 or with too many changes is a [`FaultKind::BadReply`]. A panic is a [`FaultKind::HostBug`].
-/// Reasons are cut to size and stripped of control characters.
+/// So is an interpretation that is deeper or has more parts than any object of an API.
+/// Reasons and messages of faults are cut to size and stripped of characters that cannot be seen.
 pub struct Bounded {
     inner: Arc<dyn Policy>,
     /// The keys of the taints that it may change; absent for policies that may change any.
@@ -98,7 +107,8 @@ impl Policy for Bounded {
         let answer = catch_unwind(AssertUnwindSafe(|| self.inner.call(call)))
             .unwrap_or_else(|_| Err(Fault::new(FaultKind::HostBug, "the policy panicked")))
             .and_then(|reply| in_bounds(call, reply))
-            .and_then(|reply| self.with_own_taints(reply));
+            .and_then(|reply| self.with_own_taints(reply))
+            .map_err(tidy_fault);
         if answer.as_ref().is_err_and(|fault| fault.kind != FaultKind::Unsupported) {
             self.faults.fetch_add(1, Ordering::Relaxed);
         }
@@ -159,7 +169,11 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
         (Call::Interpret(call), Reply::Interpret(Some(told))) if !told.answers(&call.operation) => {
             return bad(format!("an interpretation that does not answer {}", call.operation.name()));
         }
-        (Call::Interpret(_), Reply::Interpret(_)) => {}
+        (Call::Interpret(_), Reply::Interpret(told)) => {
+            if let Some(excess) = told.as_ref().and_then(interpretation::excess) {
+                return bad(excess);
+            }
+        }
         (call, reply) => return bad(format!("a {} reply to a {} call", reply.kind(), call.kind())),
     }
     Ok(reply)
@@ -180,14 +194,21 @@ fn is_label_key(key: &str) -> bool {
     is_name && prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label))
 }
 
+fn tidy_fault(mut fault: Fault) -> Fault {
+    if !is_plain(&fault.message, FAULT_MESSAGE_CHARS_MAX) {
+        fault.message = one_line(&fault.message, FAULT_MESSAGE_CHARS_MAX);
+    }
+    fault
+}
+
 fn tidy(reason: &mut Reason) {
     cut(&mut reason.code, REASON_CODE_CHARS_MAX);
     cut(&mut reason.message, REASON_MESSAGE_CHARS_MAX);
 }
 
 fn cut(text: &mut String, chars_max: usize) {
-    if text.len() > chars_max || text.chars().any(char::is_control) {
-        *text = text.chars().filter(|c| !c.is_control()).take(chars_max).collect();
+    if !is_plain(text, chars_max) {
+        *text = plain(text, chars_max);
     }
 }
 
@@ -273,7 +294,7 @@ mod tests {
     fn reasons_are_cut_and_stripped() {
         let object = Arc::new(json!({}));
         let reply = || {
-            let reason = Reason::new("A\u{1b}[31m", "x".repeat(5000));
+            let reason = Reason::new("A\u{1b}[31m\u{202e}", "x".repeat(5000));
             Reply::Health(HealthVerdict { health: Health::Healthy, reason })
         };
         let Ok(Reply::Health(verdict)) =
@@ -281,8 +302,8 @@ mod tests {
         else {
             panic!("no health");
         };
-        assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(verdict.reason.message.chars().count(), REASON_MESSAGE_CHARS_MAX);
+        assert_eq!(verdict.reason.code, "A[31m");
         assert_eq!(CallKind::Health, Call::Health(HealthCall { object: &object, now: Time::from_millis(0) }).kind());
     }
 

@@ -85,7 +85,9 @@ pub struct Listed {
     pub name: String,
     /// Generation of the object that it comes from; none for a file.
     pub generation: Option<i64>,
-    /// What the operator says about it, and its code; an error if it cannot be had.
+    /// What the operator says about it, if that could be read.
+    pub manifest: Option<Box<PluginManifest>>,
+    /// The same with its code; an error if it cannot be had.
     pub found: Result<FoundPlugin, LoadError>,
 }
 
@@ -247,7 +249,8 @@ fn listing(
     let listed = |(line, manifest): (Option<u64>, PluginManifest)| {
         let name = manifest.name.clone();
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
-        Listed { name, generation: None, found: found(&at, LIST, manifest, &fetch) }
+        let kept = Some(Box::new(manifest.clone()));
+        Listed { name, generation: None, manifest: kept, found: found(&at, LIST, manifest, &fetch) }
     };
     Listing { composition, plugins: manifests.map(listed).collect(), stale: None }
 }

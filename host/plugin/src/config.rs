@@ -1,16 +1,25 @@
 //! Configuration of plugins against their JSON Schema.
 
+mod bound;
+
 use serde_json::Value;
 
 /// Most problems that one message names.
 const PROBLEMS_MAX: usize = 5;
 
 /// Checks a configuration when the plugin is loaded, not when a cluster is down. The error names each field and what
-/// would be right. A plugin without schema takes no configuration. References out of the schema are not followed.
+/// would be right. A plugin without schema takes no configuration. References out of the schema are not followed, and a
+/// schema that takes too long to check is refused.
 pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String> {
     let Some(schema) = schema else {
         return if config.is_null() { Ok(()) } else { Err("it takes no configuration; leave `config` out".to_owned()) };
     };
+    let bounded = if bound::has_one_base(schema) {
+        bound::check(schema, config)
+    } else {
+        Err("only its root may have an $id".to_owned())
+    };
+    bounded.map_err(|why| format!("its configuration schema is refused: {why}"))?;
     let validator = jsonschema::options().build(schema);
     let validator = validator.map_err(|error| format!("its configuration schema is no JSON Schema: {error}"))?;
     let mut problems = validator.iter_errors(config).map(|error| {
@@ -53,6 +62,13 @@ mod tests {
         check(json!({"region": 1, "weight": 11}), &["config/region:", "config/weight:", "10"]);
         check(json!({"region": "eu", "regoin": "eu"}), &["regoin"]);
         check(json!(null), &["config:"]);
+    }
+
+    #[test]
+    fn a_schema_without_end_is_refused() {
+        let schema = json!({"$ref": "#", "unevaluatedProperties": false});
+        let message = check_config(Some(&schema), &Value::Null).unwrap_err();
+        assert!(message.starts_with("its configuration schema is refused: a reference leads back"), "{message}");
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn millis_between(earlier: Time, later: Time) -> i64 {
 }
 
 /// The reply with a note in every reason, so that nobody takes it for the plugin's own.
-fn noted(mut reply: Reply, note: &str) -> Reply {
+pub(crate) fn noted(mut reply: Reply, note: &str) -> Reply {
     let add = |reason: &mut Reason| {
         let own = std::mem::take(&mut reason.message);
         reason.message = if own.is_empty() { note.to_owned() } else { format!("{own} ({note})") };

@@ -16,16 +16,22 @@ mod customization;
 mod dialect;
 mod engine;
 mod guard;
+mod loader;
 mod manifest;
+mod not_loaded;
 mod objects;
 mod plugins;
 mod registry;
 mod source;
 mod status;
+mod text;
 mod watch;
 
 pub use answered::Answered;
-pub use bounds::{Bounded, CallCounts, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX, TAINT_CHANGES_MAX};
+pub use bounds::{
+    Bounded, CallCounts, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
+    TAINT_CHANGES_MAX,
+};
 pub use budget::Budget;
 pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing};
 pub use config::check_config;
@@ -33,10 +39,12 @@ pub use customization::{Customization, LoadedCustomizations, load_customizations
 pub use dialect::Dialect;
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use guard::{Breaker, BreakerState, Fallback, Guarded};
+pub use loader::LoadLimits;
 pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
 pub use objects::{Objects, PluginObject, Together};
 pub use plugins::{Plugins, Refresh, SmokeTest};
 pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Scores, Terms};
 pub use source::{Digest, Entry, EntryPoint, Inspection, Instances, Module, PluginSource};
 pub use status::{PluginStatus, Refused};
+pub use text::{one_line, plain};
 pub use watch::Watch;

@@ -108,6 +108,7 @@ impl Catalog for Objects {
         let objects = self.0.read().unwrap_or_else(PoisonError::into_inner).objects.clone();
         let listed = |object: PluginObject| Listed {
             generation: Some(object.generation),
+            manifest: object.manifest().ok().map(Box::new),
             found: object.find(),
             name: object.name,
         };

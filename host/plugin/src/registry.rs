@@ -3,12 +3,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
-use bulkhead_core::policy::{EngineKind, Member, Policy, PolicyId, PolicySet, Usage};
+use bulkhead_core::policy::{Capability, EngineKind, Member, Policy, PolicyId, PolicySet, Usage};
 
 use serde::Deserialize;
 
 use crate::guard::{Guarded, StandIn};
-use crate::{Bounded, Breaker, BreakerState, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded, PluginSource};
+use crate::not_loaded::NotLoaded;
+use crate::{
+    Bounded, Breaker, BreakerState, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded, PluginManifest,
+    PluginSource,
+};
 
 /// Where policies come from. Earlier layers are asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +96,11 @@ impl Installed {
         Arc::clone(&self.plugin) as Arc<dyn Policy>
     }
 
+    /// Kinds of calls that it answers.
+    pub(crate) fn kinds(&self) -> Vec<CallKind> {
+        self.plugin.capabilities().iter().map(|capability| capability.kind).collect()
+    }
+
     /// What its breaker is doing.
     pub fn breaker(&self) -> BreakerState {
         self.plugin.state()
@@ -169,6 +178,30 @@ impl Registry {
         let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
         let plugin = Arc::new(Guarded::new(Arc::new(bounded), terms.breaker, stand_in));
         Ok(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
+    }
+
+    /// Makes the stand-in for a plugin of which no version could be loaded. None where the plugin would have no say, and
+    /// where its manifest says that others decide as if it were not there.
+    pub(crate) fn stand_in(
+        &self,
+        name: &str,
+        manifest: Option<&PluginManifest>,
+        capabilities: Vec<Capability>,
+        why: &str,
+    ) -> Option<Installed> {
+        let terms = manifest.map_or_else(|| Terms { weight: 1, ..Terms::default() }, PluginManifest::terms);
+        if terms.mode != Mode::Enforce || terms.fallback == Fallback::Abstain || capabilities.is_empty() {
+            return None;
+        }
+        let fallback = match &terms.fallback {
+            Fallback::Builtin(name) => self.builtin(name).ok(),
+            Fallback::FailStatic | Fallback::Abstain | Fallback::Previous => None,
+        };
+        let policy = NotLoaded::new(name, manifest, capabilities, why, fallback);
+        // Quarantine would only hide why there is no answer.
+        let breaker = Breaker { faults: 0, ..Breaker::default() };
+        let plugin = Arc::new(Guarded::new(Arc::new(Bounded::new(Arc::new(policy))), breaker, StandIn::Fault));
+        Some(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
     }
 
     fn builtin(&self, name: &str) -> Result<Arc<dyn Policy>, String> {

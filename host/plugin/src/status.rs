@@ -1,5 +1,6 @@
 use std::fmt;
 
+use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::PolicyId;
 
@@ -16,6 +17,10 @@ pub struct PluginStatus {
     pub stage: LoadStage,
     /// Why the newest version is not in force.
     pub refused: Option<Refused>,
+    /// True while the newest version is being loaded.
+    pub is_loading: bool,
+    /// Calls that are faults because no version is in force; empty if there is one, or if `fallback` says otherwise.
+    pub held: Vec<CallKind>,
     /// The version in force, which is an older one when the newest was refused; absent when there is none.
     pub active: Option<PolicyId>,
     /// The digest of the code in force.
@@ -33,7 +38,7 @@ pub struct PluginStatus {
 /// One line for people: what is in force, and why not something newer.
 impl fmt::Display for PluginStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, active, mode, digest, .. } = self;
+        let Self { name, active, mode, digest, is_loading, held, refused, .. } = self;
         write!(f, "plugin {name}")?;
         match active {
             Some(active) => {
@@ -47,9 +52,14 @@ impl fmt::Display for PluginStatus {
                     Some(Mode::Off) => f.write_str(", switched off")?,
                 }
             }
+            None if *is_loading && refused.is_none() => f.write_str(" is being loaded")?,
             None => f.write_str(" is not active")?,
         }
-        match &self.refused {
+        if !held.is_empty() {
+            let kinds: Vec<_> = held.iter().map(|kind| kind.as_str()).collect();
+            write!(f, "; until it is, every {} call is a fault", kinds.join(", "))?;
+        }
+        match refused {
             Some(refused) => write!(f, "; the newest version was refused: {refused}"),
             None => Ok(()),
         }
@@ -98,12 +108,14 @@ mod tests {
     #[test]
     fn a_line_tells_what_is_in_force_and_why_not_something_newer() {
         let refused = Refused { stage: LoadStage::Compiled, origin: "h.lua".to_owned(), message: "no end".to_owned() };
-        let check = |active: bool, mode: Mode, refused: Option<Refused>, expected: &str| {
+        let check = |active: bool, mode: Mode, refused: Option<Refused>, held: &[CallKind], expected: &str| {
             let status = PluginStatus {
                 name: "health".to_owned(),
                 generation: None,
                 stage: LoadStage::Active,
                 refused,
+                is_loading: false,
+                held: held.to_vec(),
                 active: active.then(|| PolicyId::builtin("health")),
                 digest: None,
                 mode: active.then_some(mode),
@@ -113,11 +125,14 @@ mod tests {
             };
             assert_eq!(status.to_string(), expected.replace("VERSION", env!("CARGO_PKG_VERSION")));
         };
-        check(true, Mode::Enforce, None, "plugin health VERSION is active");
+        check(true, Mode::Enforce, None, &[], "plugin health VERSION is active");
         let shadow = "plugin health VERSION is active, in shadow mode: its answers are compared and do not count";
-        check(true, Mode::Shadow, None, shadow);
+        check(true, Mode::Shadow, None, &[], shadow);
         let why = "the newest version was refused: h.lua failed to compile: no end";
-        check(true, Mode::Enforce, Some(refused.clone()), &format!("plugin health VERSION is active; {why}"));
-        check(false, Mode::Enforce, Some(refused), &format!("plugin health is not active; {why}"));
+        check(true, Mode::Enforce, Some(refused.clone()), &[], &format!("plugin health VERSION is active; {why}"));
+        check(false, Mode::Enforce, Some(refused.clone()), &[], &format!("plugin health is not active; {why}"));
+        let held = "plugin health is not active; until it is, every health, eviction-check call is a fault";
+        let kinds = [CallKind::Health, CallKind::EvictionCheck];
+        check(false, Mode::Enforce, Some(refused), &kinds, &format!("{held}; {why}"));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{Plugins, Refresh};
 
-/// Refreshes plugins at intervals, on a thread of its own, until it is dropped.
+/// Looks for changed plugins at intervals, on a thread of its own, until it is dropped.
 ///
 /// It looks at the catalog instead of being told of changes: that works the same for links that are swapped, for
 /// network file systems and for mounted ConfigMaps, and costs one look per file.
@@ -31,7 +31,7 @@ impl Watch {
         let (stop, stopped) = mpsc::channel();
         let look = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                if plugins.refresh() == Refresh::Changed {
+                if plugins.look() == Refresh::Changed {
                     changed(&plugins);
                 }
             }

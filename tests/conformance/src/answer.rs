@@ -30,6 +30,14 @@ impl Answer {
         self.reply.as_ref().err()
     }
 
+    /// True if the policy has nothing to say about the question.
+    pub(crate) fn is_abstention(&self) -> bool {
+        match &self.reply {
+            Ok(reply) => matches!(reply, Reply::Interpret(None)),
+            Err(fault) => fault.kind == FaultKind::Unsupported,
+        }
+    }
+
     /// Whether both mean the same. The words of a fault are for people and may differ.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (&self.reply, &other.reply) {

@@ -103,6 +103,7 @@ impl Scheduler {
             resource_models: gate("CustomizedClusterResourceModeling", defaults.resource_models),
             overcommit_protection: gate("SchedulingOvercommitProtection", defaults.overcommit_protection),
             empty_workload_propagation: settings["emptyWorkload"] == true,
+            evicts_standing: false,
         };
         Ok(Self {
             clusters: federation::clusters(case.get("clusters"))?,

@@ -1,8 +1,7 @@
 //! `bulkhead explain`.
 
 use bulkhead::journal::explain::explain;
-use bulkhead::journal::select;
-use bulkhead_core::journal::Decision;
+use bulkhead_core::journal::{Decision, DecisionId};
 use bulkhead_journal::Stored;
 use clap::Args;
 
@@ -15,7 +14,7 @@ use super::Common;
 /// 2 if there is no such decision.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Id of a decision (41 or #41), or a binding, object or member cluster.
+    /// Id of a decision (41, #41 or 3f9a1c2e55-41), or a binding, object or member cluster.
     #[arg(value_name = "ID|BINDING|CLUSTER")]
     about: String,
 
@@ -28,10 +27,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let contents = arguments.common.load()?;
-    let found = select::about(&contents.records, &arguments.about)?;
-    let everything = arguments.all || select::id(&arguments.about).is_some();
-    let explanations: Vec<_> = found.into_iter().filter(|stored| everything || matters(stored)).map(explain).collect();
+    let everything = arguments.all || arguments.about.parse::<DecisionId>().is_ok();
+    let explained = |stored: Stored| (everything || matters(&stored)).then(|| explain(&stored));
+    let (explanations, _) = arguments.common.find(Some(&arguments.about), explained)?;
     let text = || explanations.iter().map(|explanation| explanation.text(None)).collect::<Vec<_>>().join("\n");
     arguments.common.print(text, &explanations)?;
     Ok(true)

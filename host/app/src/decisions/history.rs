@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use bulkhead::journal::select;
-use bulkhead_core::journal::{Decision, Outcome};
+use bulkhead_core::journal::{Decision, Outcome, Record};
 use bulkhead_journal::Stored;
 use clap::Args;
 use serde_json::json;
@@ -32,14 +32,20 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
+/// A record as far as it is listed.
+struct Listed {
+    record: Record,
+    /// Digest of the snapshot; absent for a record that is not made again.
+    snapshot: Option<String>,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let contents = arguments.common.load()?;
-    let mut found: Vec<&Stored> = match &arguments.about {
-        Some(word) => select::about(&contents.records, word)?,
-        None => contents.records.iter().collect(),
-    };
     let wanted = &arguments.decision;
-    found.retain(|stored| wanted.is_empty() || wanted.contains(&stored.record.entry.decision));
+    let listed = |stored: Stored| {
+        let is_wanted = wanted.is_empty() || wanted.contains(&stored.record.entry.decision);
+        is_wanted.then(|| Listed { record: stored.record, snapshot: stored.case.map(|kept| kept.snapshot.clone()) })
+    };
+    let (mut found, _) = arguments.common.find(arguments.about.as_deref(), listed)?;
     if let Some(last) = arguments.last {
         found.drain(..found.len().saturating_sub(last));
     }
@@ -49,8 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
             json!({
                 "record": stored.record,
                 "atMs": stored.record.entry.at.as_millis(),
-                "snapshot": stored.case.as_ref().map(|kept| &kept.snapshot),
-                "replayable": stored.case.is_some(),
+                "snapshot": stored.snapshot,
+                "replayable": stored.snapshot.is_some(),
             })
         })
         .collect();
@@ -58,9 +64,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-fn text(found: &[&Stored]) -> String {
+fn text(found: &[Listed]) -> String {
     let mut out = String::new();
-    let width = found.last().map_or(1, |stored| stored.record.id.to_string().len());
+    let width = found.last().map_or(1, |stored| stored.record.decision_id().to_string().len());
     for stored in found {
         let entry = &stored.record.entry;
         let on = entry.cluster.as_ref().filter(|cluster| **cluster != entry.subject.name);
@@ -71,7 +77,10 @@ fn text(found: &[&Stored]) -> String {
         let _ = writeln!(
             out,
             "#{:<width$}  {}  {decision:<16}  {}{on}{effect} — {}{abandoned}",
-            stored.record.id, entry.at, entry.subject, entry.because.reason.code
+            stored.record.decision_id().to_string(),
+            entry.at,
+            entry.subject,
+            entry.because.reason.code
         );
     }
     if found.is_empty() {

@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bulkhead_journal::Contents;
+use bulkhead::journal::select;
+use bulkhead_journal::{Contents, Problem, Stored};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
@@ -39,11 +40,19 @@ impl Common {
     /// Reads the journal; what is wrong with parts of it is said on standard error.
     fn load(&self) -> anyhow::Result<Contents> {
         let contents = bulkhead::journal::load(&self.journal)?;
-        for problem in &contents.problems {
-            let word = if problem.is_harmless() { "note" } else { "warning" };
-            writeln!(anstream::stderr(), "{word}: {problem}")?;
-        }
+        warn(&contents.problems)?;
         Ok(contents)
+    }
+
+    /// Reads the records that a word names, or all, and keeps what `keep` makes of them.
+    fn find<T>(
+        &self,
+        word: Option<&str>,
+        keep: impl FnMut(Stored) -> Option<T>,
+    ) -> anyhow::Result<(Vec<T>, Vec<Problem>)> {
+        let (found, problems) = select::find(&self.journal, word, keep)?;
+        warn(&problems)?;
+        Ok((found, problems))
     }
 
     fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
@@ -54,6 +63,14 @@ impl Common {
         }
         Ok(out.flush()?)
     }
+}
+
+fn warn(problems: &[Problem]) -> std::io::Result<()> {
+    for problem in problems {
+        let word = if problem.is_harmless() { "note" } else { "warning" };
+        writeln!(anstream::stderr(), "{word}: {problem}")?;
+    }
+    Ok(())
 }
 
 /// A command that reads a journal.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use bulkhead::journal::replay::{Replay, Replayer, Summary};
-use bulkhead::journal::select;
+use bulkhead::journal::replay::{Replay, Replayer, Replays, Summary};
 use bulkhead::scenario::{self, EventAction};
+use bulkhead_core::journal::DecisionId;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_journal::Stored;
@@ -27,7 +27,7 @@ const SHOWN_MAX: usize = 10;
 /// the journal cannot be read whole.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Id of a decision: 41 or #41.
+    /// Id of a decision: 41, #41 or 3f9a1c2e55-41.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
 
@@ -75,28 +75,30 @@ fn plugins(path: &Path, engines: &EngineArguments) -> anyhow::Result<Vec<Arc<dyn
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let contents = arguments.common.load()?;
     let replayer = if arguments.recorded_answers { Replayer::believing() } else { Replayer::default() };
     let plugins = arguments.plugins.as_deref().map(|path| plugins(path, &arguments.engines)).transpose()?;
     let replayer = replayer.with_plugins(plugins.unwrap_or_default());
-    let records: &[Stored] = match &arguments.id {
-        None => &contents.records,
-        Some(word) => {
-            let Some(id) = select::id(word) else { bail!("{word:?} is no id of a decision, such as 41") };
-            let stored = select::one(&contents.records, id)?;
-            if stored.case.is_none() {
-                bail!(
-                    "decision {id} ({:?}) follows from others and has nothing to make it again from; \
-                     `bulkhead explain {id}` says what is recorded",
-                    stored.record.entry.decision
-                );
-            }
-            std::slice::from_ref(stored)
+    if let Some(word) = &arguments.id {
+        let _: DecisionId = word.parse()?;
+    }
+    let mut replays = Replays::new(&replayer);
+    let mut unreplayable = None;
+    let (_, problems) = arguments.common.find(arguments.id.as_deref(), |stored: Stored| {
+        if stored.case.is_none() {
+            unreplayable = Some((stored.record.decision_id(), stored.record.entry.decision));
         }
-    };
-    let summary = replayer.replay_all(records);
+        replays.add(&stored);
+        None::<()>
+    })?;
+    if let (Some(_), Some((id, decision))) = (&arguments.id, unreplayable) {
+        bail!(
+            "decision {id} ({decision:?}) follows from others and has nothing to make it again from; \
+             `bulkhead explain {id}` says what is recorded"
+        );
+    }
+    let summary = replays.finish();
     arguments.common.print(|| text(&summary), &summary)?;
-    let damaged = contents.problems.iter().find(|problem| !problem.is_harmless());
+    let damaged = problems.iter().find(|problem| !problem.is_harmless());
     match damaged {
         Some(problem) if summary.different.is_empty() => bail!("not every decision could be read: {problem}"),
         _ => Ok(summary.different.is_empty()),

@@ -288,4 +288,11 @@ pub(super) struct Unread {
     pub(super) what: String,
     /// Why.
     pub(super) why: String,
+    /// The API server answered; false if it failed (5xx) or gave no answer in time.
+    #[serde(default = "answered")]
+    pub(super) answered: bool,
+}
+
+fn answered() -> bool {
+    true
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bulkhead_api::REGISTERED;
 
-use super::facts::{Facts, NO_ADDRESS, Permission, Served};
+use super::facts::{Facts, NO_ADDRESS, Permission, Served, Unread};
 use super::finding::{Section, Severity};
 use super::{about, checks, report};
 
@@ -142,4 +142,26 @@ fn a_kubeconfig_that_cannot_be_read_is_what_the_rest_waits_for() {
     let sections = checks::all(&facts);
     let kinds = sections.iter().find(|section| section.check == checks::KINDS).unwrap();
     assert_eq!(kinds.summary, "not looked at: there is no kubeconfig that can be used");
+}
+
+/// An aggregated API that is down is an error with its name, whatever the rest says.
+#[test]
+fn an_api_that_does_not_answer_is_an_error_with_its_name() {
+    let mut facts = read("sound");
+    facts.served = everything();
+    facts.served.retain(|served| served.group != "cluster.karmada.io");
+    let unread = |check: &str, what: &str, answered| Unread {
+        check: check.to_owned(),
+        what: what.to_owned(),
+        why: "GET /apis/cluster.karmada.io/v1alpha1: no answer within 10 s".to_owned(),
+        answered,
+    };
+    facts.unread = vec![unread(checks::KINDS, "cluster.karmada.io/v1alpha1", false)];
+    let sections = checks::all(&facts);
+    assert_eq!(errors(&sections), ["cluster.karmada.io/v1alpha1"], "{sections:#?}");
+    let text = report::text("", &sections).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("no answer within 10 s"), "{text}");
+    facts.unread = vec![unread(checks::MEMBERS, "clusters", true)];
+    facts.served = everything();
+    assert!(report::is_sound(&checks::all(&facts)), "a request that is refused is a note");
 }

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context as _;
+use bulkhead_api::Cluster;
 use bulkhead_core::names::{execution_namespace, keys};
+use bulkhead_journal::private;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 use super::account::{Account, apply};
@@ -31,9 +33,9 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Opens it. What is in it stays until there is something else to write; only this user can read a new one.
+    /// Opens it, and takes the rights of other users from it. Its content stays until there is something else to write.
     pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        let file = private::open(fs::OpenOptions::new().write(true).create(true).truncate(false), path);
         Ok(Self { path, file: file.with_context(|| format!("opening {} for the agent's kubeconfig", path.display()))? })
     }
 
@@ -52,6 +54,13 @@ pub(super) async fn allow(hub: &Hub, name: &str, file: Destination<'_>) -> anyho
     file.write(&kubeconfig(&hub.address, &account_name, &account))
 }
 
+/// Makes the Lease that the agent renews. It goes with its Cluster.
+pub(super) async fn make_lease(client: &Client, name: &str) -> anyhow::Result<()> {
+    let cluster = Api::<Cluster>::all(client.clone()).get(name).await?;
+    let lease = json!({"metadata": {"name": name, "ownerReferences": [cluster.owner_ref(&())]}});
+    apply::<Lease>(&Api::namespaced(client.clone(), NAMESPACE), lease).await
+}
+
 /// Gives the account of an agent its rights.
 pub(super) async fn grant(client: &Client, name: &str) -> anyhow::Result<()> {
     let account_name = account_name(name);
@@ -66,7 +75,7 @@ pub(super) async fn grant(client: &Client, name: &str) -> anyhow::Result<()> {
     apply::<ClusterRole>(&Api::all(client.clone()), everywhere).await?;
     let bound = json!({"metadata": {"name": account_name}, "roleRef": reference("ClusterRole"), "subjects": subjects});
     apply::<ClusterRoleBinding>(&Api::all(client.clone()), bound).await?;
-    for (namespace, rules) in [(works.as_str(), work_rules()), (NAMESPACE, lease_rules())] {
+    for (namespace, rules) in [(works.as_str(), work_rules()), (NAMESPACE, lease_rules(name))] {
         let role = json!({"metadata": metadata(namespace), "rules": rules});
         apply::<Role>(&Api::namespaced(client.clone(), namespace), role).await?;
         let bound = json!({"metadata": metadata(namespace), "roleRef": reference("Role"), "subjects": subjects});
@@ -91,20 +100,28 @@ fn cluster_rules(name: &str) -> Value {
             "verbs": ["get", "list", "watch"],
         },
         {"apiGroups": ["bulkhead.dev"], "resources": ["plugins"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     ])
 }
 
+/// Events too: those that an agent emits are about its Works.
 fn work_rules() -> Value {
     let group = json!(["work.karmada.io"]);
     json!([
         {"apiGroups": group, "resources": ["works"], "verbs": ["get", "list", "watch", "patch", "update"]},
         {"apiGroups": group, "resources": ["works/status"], "verbs": ["get", "patch", "update"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     ])
 }
 
-fn lease_rules() -> Value {
-    json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}])
+/// Only its own Lease: with that of another member an agent could keep a dead cluster alive. A `create` cannot be bound to a
+/// name, so the control plane makes the Lease.
+fn lease_rules(name: &str) -> Value {
+    json!([{
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "resourceNames": [name],
+        "verbs": ["get", "update"],
+    }])
 }
 
 fn kubeconfig(server: &str, user: &str, account: &Account) -> Value {
@@ -122,4 +139,95 @@ fn kubeconfig(server: &str, user: &str, account: &Account) -> Value {
         "contexts": [{"name": "control-plane", "context": {"cluster": "control-plane", "user": user}}],
         "current-context": "control-plane",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use k8s_openapi::api::rbac::v1::PolicyRule;
+
+    use super::super::account::make_namespace;
+    use super::super::testing::server;
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_over_a_file_that_all_can_read_is_read_by_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.kubeconfig");
+        fs::write(&path, "an older kubeconfig, which is longer than the new one").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let destination = Destination::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        destination.write(&json!({"kind": "Config"})).unwrap();
+        let written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(written, json!({"kind": "Config"}));
+    }
+
+    /// A request: verb, group, resource, namespace (empty for cluster scope or all) and name.
+    type Request<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+    /// True if the roles on the control plane allow the agent of a member a request, as Kubernetes decides it.
+    async fn allows(hub: &Client, member: &str, (verb, group, resource, namespace, name): Request<'_>) -> bool {
+        let account = account_name(member);
+        let mut rules = Api::<ClusterRole>::all(hub.clone()).get(&account).await.unwrap().rules.unwrap();
+        if !namespace.is_empty()
+            && let Some(role) = Api::<Role>::namespaced(hub.clone(), namespace).get_opt(&account).await.unwrap()
+        {
+            rules.extend(role.rules.unwrap());
+        }
+        let has =
+            |list: &Option<Vec<String>>, wanted: &str| list.iter().flatten().any(|one| one == wanted || one == "*");
+        rules.iter().any(|rule: &PolicyRule| {
+            let named = rule.resource_names.as_ref().is_none_or(|names| names.iter().any(|one| one == name));
+            has(&rule.api_groups, group)
+                && has(&rule.resources, resource)
+                && rule.verbs.iter().any(|v| v == verb)
+                && named
+        })
+    }
+
+    #[tokio::test]
+    async fn an_agent_renews_its_own_lease_and_no_other() {
+        let hub = server("hub").client();
+        make_namespace(&hub, NAMESPACE).await.unwrap();
+        grant(&hub, "a").await.unwrap();
+        grant(&hub, "b").await.unwrap();
+        let check = async |request: Request<'_>, allowed: bool| {
+            assert_eq!(allows(&hub, "a", request).await, allowed, "{request:?}");
+        };
+        let leases = "coordination.k8s.io";
+        check(("get", leases, "leases", NAMESPACE, "a"), true).await;
+        check(("update", leases, "leases", NAMESPACE, "a"), true).await;
+        for verb in ["get", "update", "patch", "create", "delete", "list"] {
+            check((verb, leases, "leases", NAMESPACE, "b"), false).await;
+        }
+        // The name of an object that is created is not known to RBAC.
+        check(("create", leases, "leases", NAMESPACE, ""), false).await;
+        check(("update", "cluster.karmada.io", "clusters/status", "", "a"), true).await;
+        check(("update", "cluster.karmada.io", "clusters/status", "", "b"), false).await;
+        check(("create", "", "events", "karmada-es-a", ""), true).await;
+        for namespace in ["", "default", "karmada-es-b", NAMESPACE] {
+            check(("create", "", "events", namespace, ""), false).await;
+        }
+        check(("update", "work.karmada.io", "works/status", "karmada-es-b", "w"), false).await;
+    }
+
+    #[tokio::test]
+    async fn the_lease_of_an_agent_is_made_once_and_goes_with_its_cluster() {
+        let hub = server("hub").client();
+        make_namespace(&hub, NAMESPACE).await.unwrap();
+        let cluster = json!({"metadata": {"name": "a"}, "spec": {"id": "uid-a", "syncMode": "Pull"}});
+        apply::<Cluster>(&Api::all(hub.clone()), cluster).await.unwrap();
+        let leases: Api<Lease> = Api::namespaced(hub.clone(), NAMESPACE);
+        make_lease(&hub, "a").await.unwrap();
+        let mut lease = leases.get("a").await.unwrap();
+        lease.spec.get_or_insert_default().holder_identity = Some("a".to_owned());
+        leases.replace("a", &Default::default(), &lease).await.unwrap();
+        // The same command again leaves the renewals alone.
+        make_lease(&hub, "a").await.unwrap();
+        assert_eq!(leases.get("a").await.unwrap().spec.unwrap().holder_identity.as_deref(), Some("a"));
+        Api::<Cluster>::all(hub.clone()).delete("a", &Default::default()).await.unwrap();
+        assert!(leases.get_opt("a").await.unwrap().is_none());
+    }
 }

@@ -206,26 +206,12 @@ impl<'a> Removed<'a> {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_controlplane::{ApiServer, Clock, Fidelity, Options, kinds};
-    use bulkhead_core::time::Time;
     use kube::api::{Patch, PatchParams};
     use serde_json::json;
 
     use super::super::account::apply;
+    use super::super::testing::server;
     use super::*;
-
-    fn server(name: &str) -> ApiServer {
-        let clock = Clock::new(Time::from_millis(0).timestamp());
-        let cluster = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.kind == "Cluster").unwrap();
-        let cluster = bulkhead_controlplane::ResourceKind::cluster_scoped(
-            cluster.group,
-            cluster.version,
-            cluster.kind,
-            cluster.plural,
-        );
-        let kinds = kinds::kubernetes().into_iter().chain([cluster.with_status()]).collect();
-        ApiServer::new(Options { kinds, fidelity: Fidelity::People, ..Options::new(name, 1, clock) })
-    }
 
     async fn names<K>(client: &Client) -> Vec<String>
     where

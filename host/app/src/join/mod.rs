@@ -3,6 +3,8 @@
 mod account;
 mod agent;
 mod leave;
+#[cfg(test)]
+mod testing;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -68,6 +70,11 @@ pub(crate) struct JoinArguments {
     /// Zones, for placements.
     #[arg(long, value_delimiter = ',')]
     cluster_zones: Vec<String>,
+
+    /// Join although another physical cluster has this name. Its Cluster object then stands for this one, and gets the
+    /// same workloads; those in the former cluster run on, unmanaged. To move them instead, unjoin it first.
+    #[arg(long)]
+    replace_cluster: bool,
 }
 
 /// Take a member cluster out. Its Cluster object waits until what ran there has been let go; then its credentials on the
@@ -114,7 +121,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let member = hub::config_in("the member's kubeconfig", file, context).await?;
         let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
         let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
-        refuse_twin(&hub.unguarded, &arguments.name, &id).await?;
+        check_identity(&hub.unguarded, &arguments.name, &id, arguments.replace_cluster).await?;
         let (name, member_file) = (&arguments.name, file.display());
         let Some(file) = &arguments.pull else {
             let registered = async {
@@ -130,7 +137,8 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let destination = agent::Destination::open(file)?;
         let registered = async {
             agent::allow(&hub, name, destination).await?;
-            apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await
+            apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await?;
+            agent::make_lease(&hub.unguarded, name).await
         };
         registered.await.with_context(|| {
             format!("{name} has not joined; `bulkhead unjoin {name}` removes what was made, and the same command goes on from it")
@@ -185,13 +193,22 @@ async fn cluster_id(client: &Client) -> anyhow::Result<String> {
     Ok(system.metadata.uid.unwrap_or_default())
 }
 
-async fn refuse_twin(hub: &Client, name: &str, id: &str) -> anyhow::Result<()> {
-    let existing = Api::<Cluster>::all(hub.clone()).list(&Default::default()).await?.items;
-    let is_twin = |cluster: &&Cluster| cluster.spec.id == id && cluster.metadata.name.as_deref() != Some(name);
-    match existing.iter().find(is_twin) {
-        Some(twin) => bail!("this cluster is a member already: {}", twin.metadata.name.as_deref().unwrap_or_default()),
-        None => Ok(()),
+/// Refuses a cluster that is a member under another name, and a name that another cluster has unless it is to be replaced.
+async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> anyhow::Result<()> {
+    for member in Api::<Cluster>::all(hub.clone()).list(&Default::default()).await?.items {
+        let (other, member_id) = (member.metadata.name.as_deref().unwrap_or_default(), &member.spec.id);
+        if member_id == id && other != name {
+            bail!("this cluster is a member already: {other}");
+        }
+        if other == name && !member_id.is_empty() && member_id != id && !replace {
+            bail!(
+                "{name} is the name of another cluster: its kube-system has uid {member_id}, that of this one {id}; \
+                 `bulkhead unjoin {name}` takes the other one out, --replace-cluster leaves its workloads running, \
+                 unmanaged"
+            );
+        }
     }
+    Ok(())
 }
 
 /// An account in the member that may do everything there.
@@ -247,7 +264,29 @@ impl JoinArguments {
 
 #[cfg(test)]
 mod tests {
+    use super::testing::server;
     use super::*;
+
+    #[tokio::test]
+    async fn another_cluster_under_a_used_name_is_refused_without_the_flag() {
+        let hub = server("hub").client();
+        for (name, id) in [("member1", "uid-a"), ("made-by-hand", "")] {
+            let cluster = json!({"metadata": {"name": name}, "spec": {"id": id, "syncMode": "Push"}});
+            apply::<Cluster>(&Api::all(hub.clone()), cluster).await.unwrap();
+        }
+        let check = async |name: &str, id: &str, replace: bool, expected: &str| {
+            let refused = check_identity(&hub, name, id, replace).await.err();
+            let text = refused.map(|error| error.to_string()).unwrap_or_default();
+            assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{name} {id}: {text}");
+        };
+        // The same command again.
+        check("member1", "uid-a", false, "").await;
+        check("member1", "uid-b", false, "member1 is the name of another cluster").await;
+        check("member1", "uid-b", true, "").await;
+        check("member2", "uid-a", false, "this cluster is a member already: member1").await;
+        check("member2", "uid-a", true, "this cluster is a member already: member1").await;
+        check("made-by-hand", "uid-c", false, "").await;
+    }
 
     #[test]
     fn a_name_fits_wherever_a_member_is_named() {

@@ -215,12 +215,17 @@ fn schedule(case: &Case, binding: &Binding) -> Vec<Finding> {
 }
 
 fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
-    let Question::Finish { options, .. } = &case.question else { return Vec::new() };
+    let Question::Finish { options, unconfirmed, .. } = &case.question else { return Vec::new() };
     let tasks = binding.spec.graceful_eviction_tasks.iter();
     let mut findings = Vec::new();
     for task in tasks.filter(|task| cluster.is_none_or(|cluster| task.from_cluster == cluster)) {
         findings.push(by_hand(task));
         findings.push(source(case, binding, task));
+        findings.extend(unconfirmed.iter().map(|(name, reason)| Finding {
+            observed: format!("it {reason}"),
+            would_change: "an answer of the cluster and a report made from the present object".to_owned(),
+            ..finding(format!("replacement on {name}"), "its report does not count")
+        }));
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
         let limit_s = own_s.unwrap_or(options.timeout_s);
         let age_s = task.creation_timestamp.map(|created| case.now.millis_since(created).max(0) / 1000);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_core::journal::redact::redact;
-use bulkhead_core::journal::{Answer, Asked, Case, Difference, Seat, differences};
+use bulkhead_core::journal::{Answer, Asked, Difference, Seat, differences};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Build, EngineKind, Policy, PolicyId};
 use bulkhead_journal::{Stored, StoredCase};
@@ -82,12 +82,14 @@ impl Replayer {
     }
 
     /// The same for a seat of a decision. What did not answer then may have been out of its time or in quarantine, so
-    /// that the record is the only one to know what was made of it.
-    fn asked_again(&self, case: &Case, seat: &Seat) -> Option<Arc<dyn Policy>> {
+    /// that the record is the only one to know what was made of it. A plugin may read values that are redacted.
+    fn asked_again(&self, kept: &StoredCase, seat: &Seat) -> Option<Arc<dyn Policy>> {
+        let case = &kept.case;
         let loaded = seat.policy.engine != EngineKind::Builtin;
         let position = case.policies.iter().position(|other| std::ptr::eq(other, seat));
         let failed = |asked: &Asked| Some(asked.seat) == position && matches!(asked.answer, Answer::Fault { .. });
-        if loaded && case.calls.iter().any(failed) { None } else { self.same(seat) }
+        let unknown = kept.redacted > 0 || case.calls.iter().any(failed);
+        if loaded && unknown { None } else { self.same(seat) }
     }
 
     /// Why a plugin that answered then is not here; none if it is, and for what is compiled in.
@@ -116,14 +118,17 @@ impl Replayer {
     /// Makes one decision again.
     pub fn replay(&self, id: u64, kept: &StoredCase) -> Replay {
         let case = &kept.case;
-        let mut again = case.decide(&case.policies(|seat| self.asked_again(case, seat)));
+        let mut again = case.decide(&case.policies(|seat| self.asked_again(kept, seat)));
         redact(&mut again);
-        let is_asked = |seat: &&Seat| self.asked_again(case, seat).is_some();
+        // An older program may have redacted less.
+        let mut recorded_plan = case.plan.clone();
+        redact(&mut recorded_plan);
+        let is_asked = |seat: &&Seat| self.asked_again(kept, seat).is_some();
         let (asked, recorded): (Vec<_>, Vec<_>) = case.policies.iter().partition(is_asked);
         let ids = |seats: Vec<&Seat>| seats.into_iter().map(|seat| seat.policy.clone()).collect();
         Replay {
             id,
-            differences: differences(&case.plan, &again),
+            differences: differences(&recorded_plan, &again),
             asked: ids(asked),
             recorded: ids(recorded),
             redacted: kept.redacted,
@@ -132,28 +137,57 @@ impl Replayer {
 
     /// Makes every decision again. Records of one decision count once.
     pub fn replay_all(&self, records: &[Stored]) -> Summary {
-        let mut summary = Summary::default();
-        let mut last: Option<&Arc<StoredCase>> = None;
+        let mut replays = Replays::new(self);
         for stored in records {
-            let Some(kept) = &stored.case else {
-                summary.without_case += 1;
-                continue;
-            };
-            if last.is_some_and(|last| Arc::ptr_eq(last, kept)) {
-                continue;
-            }
-            last = Some(kept);
-            let replay = self.replay(stored.record.id, kept);
-            summary.asked.extend(replay.asked.iter().cloned());
-            summary.recorded.extend(replay.recorded.iter().cloned());
-            let unasked = kept.case.policies.iter().filter(|seat| self.same(seat).is_none());
-            summary.missing.extend(unasked.filter_map(|seat| self.why_missing(seat)));
-            if replay.differences.is_empty() {
-                summary.exact += 1;
-            } else {
-                summary.different.push(replay);
-            }
+            replays.add(stored);
         }
-        summary
+        replays.finish()
+    }
+}
+
+/// Decisions that are made again one after the other, in order of id.
+pub struct Replays<'a> {
+    replayer: &'a Replayer,
+    summary: Summary,
+    last: Option<Arc<StoredCase>>,
+}
+
+impl<'a> Replays<'a> {
+    /// Starts with no decisions.
+    pub fn new(replayer: &'a Replayer) -> Self {
+        Self { replayer, summary: Summary::default(), last: None }
+    }
+
+    /// Makes the decision of a record again, unless the record before was of the same one.
+    pub fn add(&mut self, stored: &Stored) {
+        let (replayer, summary) = (self.replayer, &mut self.summary);
+        let Some(kept) = &stored.case else {
+            summary.without_case += 1;
+            return;
+        };
+        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, kept)) {
+            return;
+        }
+        self.last = Some(Arc::clone(kept));
+        let replay = replayer.replay(stored.record.id, kept);
+        summary.asked.extend(replay.asked.iter().cloned());
+        summary.recorded.extend(replay.recorded.iter().cloned());
+        let unasked = kept.case.policies.iter().filter(|seat| replayer.same(seat).is_none());
+        summary.missing.extend(unasked.filter_map(|seat| replayer.why_missing(seat)));
+        let is_here = |policy: &&PolicyId| replayer.plugins.iter().any(|plugin| plugin.id() == *policy);
+        let blind = replay.recorded.iter().filter(|policy| kept.redacted > 0 && is_here(policy));
+        summary.missing.extend(blind.map(|policy| {
+            format!("{policy} was asked about values that are redacted, so its answers there are those of the record")
+        }));
+        if replay.differences.is_empty() {
+            summary.exact += 1;
+        } else {
+            summary.different.push(replay);
+        }
+    }
+
+    /// Summary of all decisions so far.
+    pub fn finish(self) -> Summary {
+        self.summary
     }
 }

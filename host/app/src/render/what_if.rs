@@ -25,6 +25,9 @@ pub fn what_if(answer: &Answer) -> String {
          .charts figure {{ margin: 0; }} .bar {{ fill: var(--fill); }} .bar.lost {{ fill: var(--down); }}</style></head>\
          <body><h1>{title}</h1>"
     );
+    if answer.no_cluster_left {
+        out.push_str("<p class=\"bad\">Every cluster is lost or not ready: no workload can move.</p>");
+    }
     tiles(answer, &mut out);
     charts(answer, &mut out);
     taints(answer, &mut out);

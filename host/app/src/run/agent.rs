@@ -8,10 +8,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bulkhead_controllers::{WritePermit, connect};
 use clap::Args;
-use kube::{Client, Config};
+use kube::Config;
+use tokio::runtime::Handle;
 
 use super::endpoint::{self, State};
-use super::federation::{Federation, Parts};
+use super::federation::{AgentOf, Federation, Parts};
 use super::settings::Settings;
 use super::trouble::Trouble;
 use super::{DRAIN, News, RETRY, hub, interrupted, say, stopping, until_stopped};
@@ -56,10 +57,10 @@ pub(crate) struct AgentArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AgentArguments) -> ExitCode {
-    until_stopped(serve(arguments))
+    until_stopped(|vital| serve(arguments, vital))
 }
 
-async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
+async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> {
     let flags = arguments.settings.flags()?;
     let permit = WritePermit::unlimited();
     let state = State::default();
@@ -67,9 +68,9 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
     say(&format!("health and metrics at http://{address}"));
     let mut stop = std::pin::pin!(interrupted());
     let connected = async {
-        let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state).await?;
+        let hub = hub::Hub::connect_in_time(&arguments.hub, &permit, &state, &vital).await?;
         say(&format!("control plane {} is {}", hub.address, hub.version));
-        let member = arguments.member_in_time(&permit, &state).await?;
+        let member = arguments.member_in_time(&permit, &state, &vital).await?;
         anyhow::Ok((hub, member))
     };
     let (hub, member) = tokio::select! {
@@ -78,22 +79,16 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
     };
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
-    let agent_of = Some((arguments.cluster_name.clone(), member));
+    let agent_of = Some(member);
     let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
-    // That the member is alive is true whatever the plugins say, and who does not hear it evicts.
-    running.run(&["lease", "clusterStatus"]);
-    let started = async {
-        running.plugins_known().await;
-        running.run_all();
-        std::future::pending::<()>().await;
-    };
+    // The lease and the status of the member do not wait for plugins.
+    running.run_all();
     let stopped = tokio::select! {
         () = &mut stop => Ok(()),
         () = hub.reloading.run() => Ok(()),
         why = running.failed() => Err(why),
-        () = started => Ok(()),
     };
     state.set_stopping();
     say(&stopping(&stopped));
@@ -103,17 +98,21 @@ async fn serve(arguments: &AgentArguments) -> anyhow::Result<()> {
 
 impl AgentArguments {
     /// Connects to the member as soon as that is possible, and says what it is waiting for.
-    async fn member_in_time(&self, permit: &WritePermit, state: &State) -> anyhow::Result<Client> {
+    async fn member_in_time(&self, permit: &WritePermit, state: &State, vital: &Handle) -> anyhow::Result<AgentOf> {
         let (mut news, name) = (News::default(), &self.cluster_name);
         loop {
             // Anew each time: credentials may be what is missing.
             let config = self.member_config().await?;
             let address = config.cluster_url.to_string();
-            let member = connect(config, permit, &Arc::default())?;
-            let error = match member.apiserver_version().await {
+            let client = connect(config.clone(), permit, &Arc::default())?;
+            let error = match client.apiserver_version().await {
                 Ok(version) => {
                     say(&format!("member {name} is {}", version.git_version));
-                    return Ok(member);
+                    let vital = {
+                        let _entered = vital.enter();
+                        connect(config, permit, &Arc::default())?
+                    };
+                    return Ok(AgentOf { name: name.clone(), client, vital });
                 }
                 Err(error) => Trouble::of(&address, &error),
             };

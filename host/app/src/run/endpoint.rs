@@ -1,6 +1,7 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,14 +9,17 @@ use anyhow::Context as _;
 use bulkhead_controllers::{Answers, Context, InformerState};
 use bulkhead_core::time::Time;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::metrics;
+use super::server::{self, Application, Limits, Refusal, Transport};
+
+/// Probes and scrapes have no body, and come from a few clients.
+const LIMITS: Limits = Limits { connections: 64, body_bytes: 4 << 10, buffered_bytes: 64 << 10 };
 
 /// Reads an address to listen on; without a host it is that of every interface.
 ///
@@ -147,21 +151,32 @@ fn lacks((name, informer): (String, InformerState)) -> Option<String> {
 pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for probes"))?;
     let bound = listener.local_addr()?;
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let state = state.clone();
-            let answer = service_fn(move |request| {
-                let response = answer(&request, &state);
-                async move { Ok::<_, std::convert::Infallible>(response) }
-            });
-            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
-        }
-    });
+    tokio::spawn(server::serve(listener, Transport::Plain, Probes(state), LIMITS, "the health endpoint"));
     Ok(bound)
 }
 
-fn answer(request: &Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
-    let (status, text) = match request.uri().path() {
+/// The endpoint for probes and scrapes.
+struct Probes(State);
+
+impl Application for Probes {
+    type Body = Full<Bytes>;
+    type Error = Infallible;
+
+    fn answer_head(&self, _head: &Parts) -> Option<Response<Full<Bytes>>> {
+        None
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Result<Response<Full<Bytes>>, Infallible> {
+        Ok(answer(request.uri().path(), &self.0))
+    }
+
+    fn refuse(&self, refusal: &Refusal) -> Response<Full<Bytes>> {
+        server::plain(refusal.status(), format!("{refusal}\n"))
+    }
+}
+
+fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
+    let (status, text) = match path {
         "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
         "/readyz" => match state.why_not_ready() {
             None => (StatusCode::OK, "ok\n".to_owned()),
@@ -170,13 +185,11 @@ fn answer(request: &Request<Incoming>, state: &State) -> Response<Full<Bytes>> {
         "/metrics" => (StatusCode::OK, state.metrics()),
         _ => (StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n".to_owned()),
     };
-    let type_ = match request.uri().path() {
-        "/metrics" => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        _ => "text/plain; charset=utf-8",
-    };
-    let mut response = Response::new(Full::from(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(type_));
+    let mut response = server::plain(status, text);
+    if path == "/metrics" {
+        let type_ = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, type_);
+    }
     response
 }
 

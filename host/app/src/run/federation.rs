@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Answers, Clock, Context, DynamicStores, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members, OneMember,
-    PluginObjects, Scope, Store, Stores, WriteBudget, WritePermit, estimator_pool, events,
+    Answers, Clock, Context, DynamicStores, Evaluator, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members,
+    OneMember, PluginObjects, Pool, PoolLimits, Scope, Store, Stores, Vital, WriteBudget, WritePermit, estimator_pool,
+    events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
@@ -27,6 +29,7 @@ const JOURNAL_RECORDS_MAX: usize = 0;
 pub(super) struct Federation {
     context: Context,
     clients: Arc<MemberClients>,
+    vital_clients: Arc<MemberClients>,
     events: events::Writer,
     directory: Option<Watch>,
 }
@@ -36,6 +39,16 @@ pub(super) struct Running {
     manager: Manager,
     plugins: Option<Arc<PluginObjects>>,
     _directory: Option<Watch>,
+}
+
+/// The member of an agent.
+pub(super) struct AgentOf {
+    /// Its name.
+    pub(super) name: String,
+    /// A client for it.
+    pub(super) client: Client,
+    /// The same for the runtime of leases and probes.
+    pub(super) vital: Client,
 }
 
 /// What the controllers are made of, beside the control plane.
@@ -48,14 +61,14 @@ pub(super) struct Parts<'a> {
     pub(super) plugins: Option<&'a Path>,
     /// Until when this process may write.
     pub(super) permit: WritePermit,
-    /// The member that this process is the agent of, with a client for it; none on the control plane.
-    pub(super) agent_of: Option<(String, Client)>,
+    /// The member that this process is the agent of; none on the control plane.
+    pub(super) agent_of: Option<AgentOf>,
     /// The journal that decisions are recorded in, beside the one in memory.
     pub(super) decisions: Option<&'a journal::Running>,
 }
 
 impl Federation {
-    /// Loads the plugins and prepares the rest.
+    /// Begins to load the plugins, and prepares the rest.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
         let Parts { flags, engines, plugins, permit, agent_of, decisions } = parts;
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
@@ -64,12 +77,21 @@ impl Federation {
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
         let member_answers = Arc::<Answers>::default();
-        let clients =
-            MemberClients::new(hub.client.clone(), Arc::clone(&stores.clusters), permit, Arc::clone(&member_answers));
-        let (scope, members): (_, Arc<dyn Members>) = match agent_of {
-            None => (Scope::Push, Arc::clone(&clients) as _),
-            Some((name, client)) => (Scope::Agent(name.clone()), Arc::new(OneMember::new(name, client))),
+        let vital_hub = hub.reloading.vital_client();
+        let clients_by = |hub: &Client| {
+            let (clusters, answers) = (Arc::clone(&stores.clusters), Arc::clone(&member_answers));
+            MemberClients::new(hub.clone(), clusters, permit.clone(), answers)
         };
+        let (clients, vital_clients) = (clients_by(&hub.client), clients_by(&vital_hub));
+        let (scope, members, vital_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
+            None => (Scope::Push, Arc::clone(&clients) as _, Arc::clone(&vital_clients) as _),
+            Some(AgentOf { name, client, vital }) => {
+                let member = |client| Arc::new(OneMember::new(name.clone(), client));
+                (Scope::Agent(name.clone()), member(client), member(vital))
+            }
+        };
+        let runtime = hub.reloading.vital_runtime().clone();
+        let vital = Some(Vital { runtime, hub: vital_hub, members: vital_members });
         let transport = flags.interpreter_webhook_transport;
         let webhooks = Arc::new(HttpsWebhooks::new(hub.unguarded.clone(), system_roots(), transport));
         let context = Context {
@@ -78,15 +100,19 @@ impl Federation {
             kinds: Arc::new(Kinds::new(hub.client.clone())),
             members,
             scope,
+            vital,
             clock,
             registry,
+            evaluator: evaluator()?,
             plugins: Some(plugins),
             journal: Arc::new({
                 let last_id = decisions.map_or(0, |kept| kept.last_id);
                 Journal::with_sink(JOURNAL_RECORDS_MAX, last_id, journal::logged(decisions))
+                    .of_process(journal::process_uid())
             }),
             scheduler: Arc::default(),
             observations: Arc::default(),
+            contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
             estimators: estimator_pool(&flags).map_err(anyhow::Error::msg)?,
@@ -103,7 +129,7 @@ impl Federation {
         };
         let answers = [("control-plane", Arc::clone(&hub.answers)), ("member", member_answers)];
         state.observe(Observed { context: context.clone(), answers });
-        Ok(Self { context, clients, events, directory })
+        Ok(Self { context, clients, vital_clients, events, directory })
     }
 
     /// The policies in force.
@@ -122,6 +148,7 @@ impl Federation {
         let (manager, plugins) = (Manager::watch(self.context.clone()), self.context.plugins.clone());
         if members {
             manager.spawn("clients of members", self.clients.run());
+            manager.spawn_vital("clients for probes", self.vital_clients.run());
         }
         manager.spawn("events", self.events.run());
         manager.spawn("news", news::tell(self.context, state.clone()));
@@ -163,6 +190,13 @@ impl Running {
     }
 }
 
+/// Threads for the decisions of all controllers.
+fn evaluator() -> anyhow::Result<Evaluator> {
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let pool = Pool::start("policy", PoolLimits::for_processors(processors));
+    Ok(Evaluator::on(pool.context("starting the threads of policies")?))
+}
+
 /// The authorities that this system trusts. Those that cannot be read are left out: a hook that needs one is reported
 /// as unreachable, and the others work.
 fn system_roots() -> rustls::RootCertStore {
@@ -177,26 +211,36 @@ fn system_roots() -> rustls::RootCertStore {
 ///
 /// Why the list of plugins could not be read. One that does not load is left out, and its status says why.
 pub(crate) fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
-    let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
-    let catalog = Together::new(files, Arc::clone(objects));
-    let plugins = Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)));
+    let plugins = catalog(registry, path, objects);
     plugins.refresh();
-    match plugins.list_error() {
-        Some(error) => Err(anyhow::Error::msg(error)),
-        None => Ok(plugins),
-    }
+    readable(&plugins)?;
+    Ok(plugins)
 }
 
-/// Loads plugins and keeps those of a directory fresh. What becomes of them is said.
+fn catalog(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> Plugins {
+    let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
+    let catalog = Together::new(files, Arc::clone(objects));
+    Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)))
+}
+
+/// # Errors
+///
+/// Why the list of plugins could not be read.
+fn readable(plugins: &Plugins) -> anyhow::Result<()> {
+    plugins.list_error().map_or(Ok(()), |error| Err(anyhow::Error::msg(error)))
+}
+
+/// Begins to keep plugins in force, without waiting for any to load. What becomes of them is said.
 fn load_and_watch(
     registry: &Arc<Registry>,
     path: Option<&Path>,
 ) -> anyhow::Result<(Arc<PluginObjects>, Option<Watch>)> {
     let objects = Arc::<Objects>::default();
-    let plugins = Arc::new(load(registry, path, &objects)?);
+    let plugins = Arc::new(catalog(registry, path, &objects));
+    plugins.look();
+    readable(&plugins)?;
     let told = Arc::<Mutex<BTreeSet<String>>>::default();
     let tell = move |plugins: &Plugins| tell(plugins, &told);
-    tell(&plugins);
     let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, tell.clone())).transpose()?;
     Ok((Arc::new(PluginObjects::new(plugins, objects, tell)), watch))
 }

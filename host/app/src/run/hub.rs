@@ -8,9 +8,14 @@ use anyhow::Context as _;
 use bulkhead_controllers::{Answers, WritePermit, connect};
 use bulkhead_core::time::Time;
 use clap::Args;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use k8s_openapi::ByteString;
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::runtime::Handle;
+use tower::BoxError;
 
 use super::News;
 use super::endpoint::State;
@@ -21,6 +26,9 @@ use super::trouble::Trouble;
 const RETRY_BASE: Duration = Duration::from_secs(1);
 /// Longest pause between attempts.
 const RETRY_MAX: Duration = Duration::from_secs(15);
+
+/// Longest time for a request that a person waits for.
+const READ_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Where the control plane is.
 #[derive(Args, Clone)]
@@ -38,7 +46,7 @@ pub(crate) struct HubArguments {
 pub(crate) struct Hub {
     /// For the controllers: writes need the permit.
     pub(crate) client: Client,
-    /// For leader election and registration, which happen before there is a permit.
+    /// For registration, which happens before there is a permit.
     pub(crate) unguarded: Client,
     /// Its URL.
     pub(crate) address: String,
@@ -57,6 +65,11 @@ impl Hub {
     ///
     /// A [`Trouble`] when there is a kubeconfig and the control plane cannot be used.
     pub(crate) async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
+        Self::connect_with(arguments, permit, &Handle::current()).await
+    }
+
+    /// Connects as [`connect`](Self::connect) does, with another runtime for leases and probes.
+    async fn connect_with(arguments: &HubArguments, permit: &WritePermit, vital: &Handle) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
         if let Some(trouble) = expired(&config, Time::new(super::now())) {
@@ -64,11 +77,18 @@ impl Hub {
         }
         let answers = Arc::<Answers>::default();
         let made = || format!("connecting to the control plane {address}");
-        let first = connect(config.clone(), &WritePermit::unlimited(), &answers).with_context(made)?;
+        let first = in_time(connect(config.clone(), &WritePermit::report_only(), &answers).with_context(made)?);
         let version = first.apiserver_version().await.map_err(|error| Trouble::of(&address, &error))?;
-        let reloading = Reloading::new(arguments.clone(), config, permit, &answers)?;
+        let reloading = Reloading::new(arguments.clone(), config, permit, &answers, vital)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
         Ok(Self { client, unguarded, address, version: version.git_version, answers, reloading })
+    }
+
+    /// A client for reads that a person waits for: each ends in time, and none is sent again.
+    ///
+    /// The hub must have been connected with a permit that lets no write pass.
+    pub(crate) fn reader(&self) -> Client {
+        in_time(self.client.clone())
     }
 
     /// Connects as soon as that is possible, and says what it is waiting for.
@@ -80,10 +100,11 @@ impl Hub {
         arguments: &HubArguments,
         permit: &WritePermit,
         state: &State,
+        vital: &Handle,
     ) -> anyhow::Result<Self> {
         let (mut news, mut pause) = (News::default(), RETRY_BASE);
         loop {
-            let error = match Self::connect(arguments, permit).await {
+            let error = match Self::connect_with(arguments, permit, vital).await {
                 Ok(hub) => return Ok(hub),
                 Err(error) => error,
             };
@@ -95,6 +116,33 @@ impl Hub {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_MAX);
         }
+    }
+}
+
+/// A client whose requests end in time, body included. The error names the request.
+pub(crate) fn in_time(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            let asked = format!("{} {}", request.method(), request.uri().path());
+            let answer = async {
+                let (head, body) = client.send(request).await.map_err(unwrapped)?.into_parts();
+                let body = body.collect().await?.to_bytes();
+                Ok::<_, BoxError>(Response::from_parts(head, Body::from(body)))
+            };
+            let in_time = tokio::time::timeout(READ_TIME_MAX, answer).await;
+            in_time.unwrap_or_else(|_| Err(format!("{asked}: no answer within {} s", READ_TIME_MAX.as_secs()).into()))
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// The error as the inner client had it, for callers that look at its type.
+pub(super) fn unwrapped(error: kube::Error) -> BoxError {
+    match error {
+        kube::Error::Service(error) => error,
+        error => error.into(),
     }
 }
 
@@ -150,6 +198,23 @@ impl HubArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_hangs_ends_in_time_and_is_named() {
+        let hangs = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+        let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(hangs, "default")));
+        let error = clusters.list(&Default::default()).await.unwrap_err();
+        let told = bulkhead_controllers::causes(&error);
+        assert!(told.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{told}");
+
+        let stops = tower::service_fn(|_: Request<Body>| async {
+            let frames = futures::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, BoxError>>();
+            Ok::<_, BoxError>(Response::new(http_body_util::StreamBody::new(frames)))
+        });
+        let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(stops, "default")));
+        let error = clusters.list(&Default::default()).await.unwrap_err();
+        assert!(bulkhead_controllers::causes(&error).contains("no answer within 10 s"), "{error}");
+    }
 
     #[test]
     fn a_client_certificate_that_has_ended_is_told_before_anybody_is_asked() {

@@ -11,11 +11,14 @@ use bulkhead_core::journal::{Case, Decision, Record, Sink};
 use bulkhead_journal::{Background, Bounds, Opened, Writer};
 use clap::Args;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::say;
 
 /// How often what was recorded is made to outlive the machine. A process that dies loses nothing in between.
 const SYNC: Duration = Duration::from_secs(1);
+/// How often a segment that is too old is dropped, on a clock that does not jump.
+const EXPIRE: Duration = Duration::from_hours(1);
 /// How long the end of the process waits for records.
 const END: Duration = Duration::from_secs(1);
 
@@ -87,20 +90,37 @@ impl Running {
 
     /// Makes what was recorded outlive the machine, over and over. Returns when the journal cannot be written.
     pub(super) async fn keep_up(&self) -> String {
+        let mut expired = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 () = self.failed.notified() => return "the journal cannot be written".to_owned(),
                 () = tokio::time::sleep(SYNC) => {}
             }
+            let expire = expired.elapsed() >= EXPIRE;
+            if expire {
+                expired = Instant::now();
+            }
             let writer = Arc::clone(&self.writer);
-            match tokio::task::spawn_blocking(move || writer.sync()).await {
+            let tidied = tokio::task::spawn_blocking(move || {
+                if expire {
+                    writer.expire();
+                }
+                writer.sync()
+            });
+            match tidied.await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return format!("the journal cannot be written: {error}"),
                 Err(error) => return format!("the journal cannot be written: {error}"),
             }
         }
     }
+}
+
+/// A new uid of a process, for the ids of its decisions.
+pub(super) fn process_uid() -> String {
+    let uid = uuid::Uuid::new_v4().simple().to_string();
+    uid.chars().take(10).collect()
 }
 
 /// Where the controllers' records go: those that somebody would want to see to the log, and all to the journal if there
@@ -144,7 +164,7 @@ fn line(record: &Record) -> Option<String> {
         let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
         let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
         let (subject, reason) = (&entry.subject, &entry.because.reason);
-        format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.id)
+        format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.decision_id())
     })
 }
 
@@ -170,10 +190,10 @@ mod tests {
                 inputs: Vec::new(),
                 explanation: None,
             };
-            line(&Record { id: 7, outcome: Outcome::Taken, entry })
+            line(&Record { id: 7, process: "3f9a1c2e55".to_owned(), outcome: Outcome::Taken, entry })
         };
         let ready = told(Decision::ReadyChanged, None, "Ready is False").unwrap();
-        assert!(ready.starts_with("decision 7 ReadyChanged Cluster member1 (Ready is False): "), "{ready}");
+        assert!(ready.starts_with("decision 3f9a1c2e55-7 ReadyChanged Cluster member1 (Ready is False): "), "{ready}");
         assert!(ready.contains("cluster is not reachable") && !ready.contains('\n'), "{ready}");
         for decision in [Decision::Tainted, Decision::Untainted, Decision::Evicted, Decision::Released] {
             assert!(told(decision, Some("member1"), "").unwrap().contains(" on member1: "));

@@ -1,7 +1,8 @@
 //! Leader election by Lease, with the rules of client-go: who holds the lease writes, everybody else waits.
 //!
 //! The time at which another may take over is measured by each candidate from when it saw the last renewal, on its
-//! own clock. The holder stops writing earlier than that, counted from before its renewal was sent.
+//! own clock. The holder stops writing earlier than that, counted from before its renewal was sent, by a clock that goes
+//! on while the machine is suspended.
 
 use std::time::Duration;
 
@@ -32,11 +33,11 @@ pub(super) struct ElectionArguments {
     #[arg(long, default_value = "bulkhead", value_name = "NAME")]
     pub(super) leader_elect_resource_name: String,
 
-    /// How long others wait after the last renewal that they saw.
+    /// How long others wait after the last renewal that they saw, in whole seconds.
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     pub(super) leader_elect_lease_duration: GoDuration,
 
-    /// How long the holder goes on after its last renewal.
+    /// How long the holder goes on after its last renewal, in whole seconds.
     #[arg(long, default_value = "10s", value_name = "DURATION")]
     pub(super) leader_elect_renew_deadline: GoDuration,
 
@@ -74,6 +75,12 @@ impl ElectionArguments {
     pub(super) fn check(&self, modes: &Modes) -> Result<Election, Misuse> {
         let (lease, renew, retry) =
             (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
+        // A Lease counts whole seconds: others would take over earlier than its holder stops.
+        for (name, duration) in [("leader-elect-lease-duration", lease), ("leader-elect-renew-deadline", renew)] {
+            if duration.is_zero() || duration.subsec_nanos() != 0 {
+                return Err(Misuse::new(name, "must be whole seconds, at least 1s: a Lease counts in seconds"));
+            }
+        }
         if lease <= renew {
             let why = format!(
                 "must be longer than leader-elect-renew-deadline, which is {}",
@@ -122,7 +129,7 @@ impl Candidate {
 
     /// Waits until this candidate holds the lease. `waiting` is told who does, whenever that changes. Returns the modes
     /// of the one before, if they were others.
-    pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str)) -> Option<String> {
+    pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str) + Send) -> Option<String> {
         let (mut told, mut before) = (String::new(), None);
         loop {
             let seen = self.others_modes();
@@ -151,12 +158,14 @@ impl Candidate {
 
     /// Renews for as long as that works, and returns why it does not any more. The permit has ended by then.
     pub(super) async fn hold(&mut self) -> String {
-        let (mut last, mut journal) = (Instant::now(), Progress::default());
+        let clock = self.permit.clock().clone();
+        let (mut last, mut journal) = (clock.now(), Progress::default());
         loop {
             tokio::time::sleep(self.election.retry_period).await;
-            let left = self.election.renew_deadline.saturating_sub(last.elapsed());
-            let started = Instant::now();
-            let lost = if journal.stands_for(self.permit.backlog().waiting(), started) > self.election.renew_deadline {
+            let started = clock.now();
+            let left = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
+            let waiting = self.permit.backlog().waiting();
+            let lost = if journal.stands_for(waiting, Instant::now()) > self.election.renew_deadline {
                 // Every write waits for the journal; another process may have one that can be written.
                 "decisions wait to be recorded, and the disk of the journal does not answer".to_owned()
             } else {
@@ -166,7 +175,7 @@ impl Candidate {
                         continue;
                     }
                     Ok(Ok(Some(holder))) => format!("{holder} holds the lease {} now", self.lease()),
-                    Ok(Err(_)) if last.elapsed() < self.election.renew_deadline => continue,
+                    Ok(Err(_)) if clock.now().saturating_sub(last) < self.election.renew_deadline => continue,
                     Ok(Err(error)) => format!("the lease {} could not be renewed: {error}", self.lease()),
                     Err(_) => format!("the lease {} could not be renewed in time", self.lease()),
                 }
@@ -233,7 +242,7 @@ impl Candidate {
 
     /// Takes or renews the lease, unless another one holds it, who is returned.
     async fn write(&mut self) -> kube::Result<Option<String>> {
-        let asked = Instant::now();
+        let asked = self.permit.clock().now();
         let current = self.leases.get_opt(&self.election.name).await?;
         if let Some(current) = &current {
             // What else is written into the Lease is no renewal.

@@ -12,6 +12,7 @@ pub(super) fn text(observed: &Observed, told: &Told) -> String {
     text.truncate(end);
     // Writing to a string does not fail.
     let _ = plugins(&mut text, observed);
+    let _ = loaded(&mut text, observed);
     let _ = controllers(&mut text, observed);
     let _ = connections(&mut text, observed);
     let _ = process(&mut text, told);
@@ -49,6 +50,22 @@ fn plugins(text: &mut String, observed: &Observed) -> Result {
             BreakerState::Open => 1.0,
         };
         writeln!(text, "bulkhead_plugin_breaker{{plugin={:?}}} {}", plugin.id.name, open)?;
+    }
+    Ok(())
+}
+
+/// A plugin that is listed and not loaded holds what it would be asked, so somebody has to know.
+fn loaded(text: &mut String, observed: &Observed) -> Result {
+    let Some(plugins) = &observed.context.plugins else { return Ok(()) };
+    let help = "1 for a listed plugin whose newest version is in force, 0.5 for an older one, 0 for none.";
+    family(text, "bulkhead_plugin_loaded", help, "gauge")?;
+    for status in plugins.status() {
+        let loaded = match (&status.active, &status.refused) {
+            (Some(_), None) => 1.0,
+            (Some(_), Some(_)) => 0.5,
+            (None, _) => 0.0,
+        };
+        writeln!(text, "bulkhead_plugin_loaded{{plugin={:?}}} {loaded}", status.name)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `bulkhead run`: the controllers on a real control plane.
 
 pub(crate) mod agent;
+mod elector;
 mod embedded;
 mod endpoint;
 pub(crate) mod federation;
@@ -12,6 +13,7 @@ pub(crate) mod misuse;
 pub(crate) mod mode;
 mod news;
 mod reload;
+mod server;
 pub(crate) mod settings;
 pub(crate) mod trouble;
 mod upkeep;
@@ -29,25 +31,31 @@ use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
 use clap::Args;
+use tokio::runtime::{Builder, Handle, Runtime};
 
+use self::elector::Elector;
 pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
-use self::leader::{Candidate, Election, ElectionArguments};
+use self::leader::{Election, ElectionArguments};
 use self::misuse::Misuse;
-use self::mode::Modes;
+use self::mode::{BesideKarmada, Modes};
 use self::settings::Settings;
-use self::webhook::{Answers, Endpoint, Source};
+use self::webhook::{Answers, Credentials, Endpoint, Interpreter, Source};
 use crate::access::{self, Uses};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
 /// Exit code when the process could not start, or lost its lease.
 const FAILED: u8 = 1;
+/// Exit code when the arguments have to change.
+const REFUSED: u8 = 2;
 /// How long work in flight may take to end.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How long threads may take to end after that.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Threads for leases and probes. One may be busy with what a member answered.
+const VITAL_THREADS: usize = 2;
 /// How soon what the control plane refused is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -64,11 +72,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
-    /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
-    /// Several go together, such as `interpret,finish`.
-    #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = mode::parse)]
-    mode: Vec<Mode>,
+    #[command(flatten)]
+    mode: mode::Chosen,
 
     /// Which controllers of the mode run: names, `*` for all, `-name` for all but that one.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES")]
@@ -94,6 +99,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", requires = "webhook_bind_address")]
     webhook_cert_dir: Option<PathBuf>,
 
+    /// File with the authorities, in PEM, that clients of the reviews need a certificate of; without it, any client is
+    /// answered. Not for mode interpret: Karmada presents no certificate.
+    #[arg(long, value_name = "FILE", requires = "webhook_bind_address")]
+    webhook_client_ca_file: Option<PathBuf>,
+
     #[command(flatten)]
     engines: EngineArguments,
 
@@ -113,25 +123,33 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    until_stopped(serve(arguments))
+    until_stopped(|vital| serve(arguments, vital))
 }
 
 /// Runs on all cores until it ends; an error is the last line of the log.
-fn until_stopped(serving: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime");
-    let outcome = runtime.and_then(|runtime| {
-        let outcome = runtime.block_on(serving);
+fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Handle) -> F) -> ExitCode {
+    let outcome = runtimes().and_then(|(runtime, vital)| {
+        let outcome = runtime.block_on(serving(vital.handle().clone()));
         // What may be written is written. A thread that is busy with something else must not keep the process alive.
         runtime.shutdown_timeout(LAST_WORDS);
+        vital.shutdown_timeout(LAST_WORDS);
         outcome
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("error: {}", crate::exit::told(&error)));
-            ExitCode::from(FAILED)
+            ExitCode::from(if error.is::<BesideKarmada>() { REFUSED } else { FAILED })
         }
     }
+}
+
+/// The runtime of the controllers, and the one of leases and probes.
+fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.enable_all().build().context("starting the runtime")?;
+    let vital = builder.worker_threads(VITAL_THREADS).thread_name("vital").build();
+    Ok((runtime, vital.context("starting the runtime of leases and probes")?))
 }
 
 /// The time. This is the one place of the program that reads the system's clock.
@@ -163,7 +181,7 @@ impl News {
     }
 }
 
-async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
+async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     let checked = arguments.check()?;
     let needs = access::needs(&arguments.uses(&checked));
     let Checked { flags, modes, wanted, election, elects } = checked;
@@ -180,10 +198,17 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let of_embedded = embedded.as_ref().map(|embedded| hub::HubArguments::of_file(embedded.kubeconfig.clone()));
     let hub_arguments = of_embedded.as_ref().unwrap_or(&arguments.hub);
     let hub = tokio::select! {
-        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state) => hub?,
+        hub = hub::Hub::connect_in_time(hub_arguments, &permit, &state, &vital) => hub?,
         () = &mut stop => return Ok(()),
     };
     say(&format!("control plane {} is {}", hub.address, hub.version));
+    // The embedded control plane is new, and Karmada does not know it.
+    if arguments.mode.is_default && embedded.is_none() {
+        tokio::select! {
+            checked = mode::check_default(&hub, &state) => checked?,
+            () = &mut stop => return Ok(()),
+        }
+    }
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
@@ -212,7 +237,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     if embedded.is_none() {
         upkeep.spawn(upkeep::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
-    let mut candidate = Candidate::new(election, hub.unguarded.clone(), permit.clone());
+    let candidate = Elector::new(election, hub.reloading.vital_unguarded(), permit.clone(), vital);
     let stopped = {
         let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
@@ -269,7 +294,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     };
     state.set_stopping();
     say(&stopping(&stopped));
-    let held = async { if candidate.holds() { candidate.hold().await } else { std::future::pending().await } };
+    let held = async { if candidate.holds().await { candidate.hold().await } else { std::future::pending().await } };
     tokio::select! {
         () = running.stop_within(&permit, DRAIN) => {}
         // Whoever has the lease now writes.
@@ -340,14 +365,17 @@ async fn webhook(
         Some(directory) => Source::Directory(directory.clone()),
         None => Source::own(hub.unguarded.clone(), namespace, host),
     };
+    let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry())));
+    let interpreter = interpreter.transpose()?;
     let answers = Answers {
         name: arguments.election.leader_elect_resource_name.clone(),
         admission: flags.admission(),
         customizations: federation.customizations(),
         karmada_kinds: modes.has(Mode::All),
-        interpreter: modes.has(Mode::Interpret).then(|| Arc::clone(federation.registry())),
+        interpreter,
     };
-    let endpoint = webhook::start(address, source, answers).await?;
+    let credentials = Credentials { source, client_ca: arguments.webhook_client_ca_file.clone() };
+    let endpoint = webhook::start(address, credentials, answers).await?;
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
     say(&format!("webhooks answered at {url}"));
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
@@ -392,7 +420,7 @@ impl Arguments {
     /// A [`Misuse`] of one of them.
     pub(crate) fn check(&self) -> anyhow::Result<Checked> {
         let flags = self.settings.flags()?;
-        let modes = Modes::new(&self.mode)?;
+        let modes = Modes::new(&self.mode.modes)?;
         let wanted = modes.controllers(&self.controllers)?;
         let election = self.election.check(&modes)?;
         match self.webhook_bind_address {
@@ -405,6 +433,10 @@ impl Arguments {
                 return Err(Misuse::new("webhook-bind-address", why).into());
             }
             _ => {}
+        }
+        if self.webhook_client_ca_file.is_some() && modes.has(Mode::Interpret) {
+            let why = "Karmada presents no client certificate to its interpreter; leave it out, or mode interpret";
+            return Err(Misuse::new("webhook-client-ca-file", why).into());
         }
         if let Some(url) = &self.webhook_url {
             host_of(url)?;
@@ -443,6 +475,7 @@ impl Arguments {
         Uses {
             modes: checked.modes.all(),
             controllers: &checked.wanted,
+            default_mode: self.mode.is_default,
             elects: checked.elects,
             lease_namespace: &self.election.leader_elect_resource_namespace,
             lease_name: &self.election.leader_elect_resource_name,

@@ -1,9 +1,21 @@
 //! What a process owns beside Karmada.
 
+use std::error::Error;
+use std::fmt;
+
 use bulkhead_controllers::controller_names;
 use bulkhead_controllers::permissions::Mode;
+use bulkhead_core::time::Time;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
 
+use super::endpoint::State;
+use super::hub::Hub;
 use super::misuse::Misuse;
+use super::trouble::Trouble;
+use super::{News, RETRY, say};
 
 /// Reads the name of a mode.
 ///
@@ -13,6 +25,117 @@ use super::misuse::Misuse;
 pub(super) fn parse(text: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
     found.ok_or_else(|| format!("there are {}", Mode::ALL.map(Mode::name).join(", ")))
+}
+
+/// The argument `--mode`.
+#[derive(Args)]
+struct ModeArgument {
+    /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
+    /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
+    /// Several go together, such as `interpret,finish`. Beside Karmada's controllers there is no default.
+    #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = parse)]
+    mode: Vec<Mode>,
+}
+
+/// The modes that were chosen, on the command line, in a file or by default.
+pub(super) struct Chosen {
+    /// Modes as they were given.
+    pub(super) modes: Vec<Mode>,
+    /// No argument named them.
+    pub(super) is_default: bool,
+}
+
+impl Args for Chosen {
+    fn augment_args(command: Command) -> Command {
+        ModeArgument::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ModeArgument::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Chosen {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let ModeArgument { mode } = ModeArgument::from_arg_matches(matches)?;
+        Ok(Self { modes: mode, is_default: matches.value_source("mode") == Some(ValueSource::DefaultValue) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Namespace of the Leases of Karmada's controllers.
+const KARMADA_NAMESPACE: &str = "karmada-system";
+/// Leases whose holders do what mode `all` does.
+const KARMADA_LEASES: [&str; 2] = ["karmada-controller-manager", "karmada-scheduler"];
+
+/// A controller of Karmada is at work on the control plane, and no mode was chosen.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BesideKarmada {
+    address: String,
+    lease: &'static str,
+    holder: String,
+}
+
+impl fmt::Display for BesideKarmada {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, lease, holder } = self;
+        write!(
+            f,
+            "cannot run in mode all, the default, on {address}: {holder} holds the lease {KARMADA_NAMESPACE}/{lease} \
+             and does the same work; choose --mode report, interpret, finish or evict, which leave the rest to Karmada, \
+             or --mode all in place of Karmada once it is stopped"
+        )
+    }
+}
+
+impl Error for BesideKarmada {}
+
+/// Checks that no controller of Karmada is at work on a control plane where the default mode is to run. Waits for an
+/// API server that does not answer.
+///
+/// # Errors
+///
+/// [`BesideKarmada`], or a [`Trouble`] that does not pass.
+pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()> {
+    let mut news = News::default();
+    loop {
+        let error = match karmada_at_work(&hub.unguarded, Time::new(super::now())).await {
+            Ok(None) => return Ok(()),
+            Ok(Some((lease, holder))) => {
+                return Err(BesideKarmada { address: hub.address.clone(), lease, holder }.into());
+            }
+            Err(error) => error,
+        };
+        if matches!(&error, kube::Error::Api(status) if status.code == 403) {
+            say(&format!("cannot tell if Karmada's controllers run here: {error}; if they do, choose a --mode"));
+            return Ok(());
+        }
+        let trouble = Trouble::of(&hub.address, &error);
+        if !trouble.mends {
+            return Err(trouble.into());
+        }
+        state.set_stage(format!("looking for Karmada's controllers: {trouble}"));
+        news.say(format!("waiting: {trouble}"));
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Returns the first lease of Karmada's controllers that was renewed within its duration, with its holder.
+async fn karmada_at_work(client: &Client, now: Time) -> kube::Result<Option<(&'static str, String)>> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), KARMADA_NAMESPACE);
+    for name in KARMADA_LEASES {
+        let spec = leases.get_opt(name).await?.and_then(|lease| lease.spec).unwrap_or_default();
+        let lasts_ms = i64::from(spec.lease_duration_seconds.unwrap_or(0)).saturating_mul(1000);
+        let is_live = spec.renew_time.is_some_and(|renewed| now.millis_since(Time::new(renewed.0)) < lasts_ms);
+        if let Some(holder) = spec.holder_identity.filter(|holder| is_live && !holder.is_empty()) {
+            return Ok(Some((name, holder)));
+        }
+    }
+    Ok(None)
 }
 
 /// The modes of a process.
@@ -94,6 +217,9 @@ impl Modes {
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_controlplane::{ApiServer, Clock, Options, kinds};
+    use serde_json::json;
+
     use super::*;
 
     fn chosen(modes: &[Mode], list: &[&str]) -> Result<Vec<&'static str>, Misuse> {
@@ -120,6 +246,31 @@ mod tests {
         assert_eq!(evict, chosen(&[Mode::Report], &["*"]).unwrap());
         let error = chosen(&[Mode::Evict], &["scheduler"]).unwrap_err().to_string();
         assert!(error.contains("scheduler does not run in this --mode"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_controller_of_karmada_is_at_work_while_its_lease_is_renewed() {
+        let now: k8s_openapi::jiff::Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        let check = async |name: &str, holder: &str, renewed: &str, expected: Option<(&'static str, String)>| {
+            let kinds = kinds::kubernetes();
+            let options = Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, Clock::new(now)) };
+            let hub = ApiServer::new(options);
+            let lease = json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": name, "namespace": "karmada-system"},
+                "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15},
+            });
+            let leases: Api<Lease> = Api::namespaced(hub.client(), "karmada-system");
+            leases.create(&Default::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
+            let found = karmada_at_work(&hub.client(), Time::new(now)).await.unwrap();
+            assert_eq!(found, expected, "{name} {holder:?} {renewed}");
+        };
+        let (manager, scheduler) = ("karmada-controller-manager", "karmada-scheduler");
+        check(manager, "pod-a", "2026-01-01T00:00:50.000000Z", Some((manager, "pod-a".to_owned()))).await;
+        check(scheduler, "pod-b", "2026-01-01T00:00:46.000000Z", Some((scheduler, "pod-b".to_owned()))).await;
+        check(manager, "pod-a", "2026-01-01T00:00:45.000000Z", None).await;
+        check(manager, "", "2026-01-01T00:00:59.000000Z", None).await;
+        check("bulkhead", "pod-c", "2026-01-01T00:00:59.000000Z", None).await;
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bulkhead_controllers::{Context, ErrorClass, Failure, InformerState, Scope};
+use bulkhead_controllers::{ClockState, Context, ErrorClass, Failure, InformerState, Scope};
 use tokio::time::Instant;
 
 use super::endpoint::State;
@@ -27,6 +27,7 @@ const REPEATED: Duration = Duration::from_secs(15);
 /// Says what goes wrong, for ever, and keeps what lasts in the state.
 pub(super) async fn tell(context: Context, state: State) {
     let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), News::default());
+    let mut steps = 0;
     loop {
         tokio::time::sleep(LOOK).await;
         let now = Instant::now();
@@ -34,6 +35,11 @@ pub(super) async fn tell(context: Context, state: State) {
             say(&line);
         }
         for line in failures.news(context.failures.counts(), now) {
+            say(&line);
+        }
+        let clock = context.clock.compare();
+        context.metrics.clock(clock);
+        if let Some(line) = stepped(&mut steps, clock) {
             say(&line);
         }
         let mut lacking = informers.lasting(now);
@@ -46,6 +52,19 @@ pub(super) async fn tell(context: Context, state: State) {
         }
         state.tell(|told| told.lacking = lacking);
     }
+}
+
+/// Returns a line for a step of the wall clock that is not logged yet.
+fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
+    if clock.steps == std::mem::replace(logged, clock.steps) {
+        return None;
+    }
+    let (offset_s, side) =
+        (clock.offset_ms.unsigned_abs() / 1000, if clock.offset_ms < 0 { "behind" } else { "ahead of" });
+    Some(format!(
+        "the wall clock stepped and is {offset_s} s {side} the time that decisions use; grace periods and tolerations count \
+         the time that the monotonic clock measures"
+    ))
 }
 
 /// What an agent says whose member is not known.
@@ -165,6 +184,16 @@ mod tests {
 
     fn works(listed: bool, trouble: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
         vec![("works".to_owned(), InformerState { listed, trouble: trouble.map(str::to_owned), errors })]
+    }
+
+    #[test]
+    fn each_step_of_the_wall_clock_is_logged_once() {
+        let mut logged = 0;
+        let mut line = |offset_ms, steps| stepped(&mut logged, ClockState { offset_ms, steps });
+        assert_eq!(line(700, 0), None);
+        assert!(line(-3_600_000, 1).is_some_and(|line| line.contains("is 3600 s behind the time")));
+        assert_eq!(line(-3_599_000, 1), None);
+        assert!(line(0, 2).is_some_and(|line| line.contains("is 0 s ahead of the time")));
     }
 
     #[test]

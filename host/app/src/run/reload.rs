@@ -12,9 +12,10 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
 use kube::{Client, Config};
+use tokio::runtime::Handle;
 use tower::{BoxError, Service};
 
-use super::hub::{HubArguments, client_certificate};
+use super::hub::{HubArguments, client_certificate, unwrapped};
 use super::{News, say};
 
 /// How often files are looked at.
@@ -28,6 +29,9 @@ pub(crate) struct Reloading {
     namespace: String,
     guarded: Current,
     unguarded: Current,
+    vital: Handle,
+    vital_guarded: Current,
+    vital_unguarded: Current,
     made_of: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -58,11 +62,8 @@ impl Service<Request<Body>> for Current {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let client = self.get();
         Box::pin(async move {
-            client.send(request).await.map_err(|error| match error {
-                // As it was before it came here, so that who asks can tell a refused write.
-                kube::Error::Service(error) => error,
-                error => error.into(),
-            })
+            // As it was before it came here, so that callers can tell a refused write.
+            client.send(request).await.map_err(unwrapped)
         })
     }
 }
@@ -73,8 +74,10 @@ impl Reloading {
         config: Config,
         permit: &WritePermit,
         answers: &Arc<Answers>,
+        vital: &Handle,
     ) -> kube::Result<Self> {
         let current = |client| Current(Arc::new(Mutex::new(client)));
+        let (vital_guarded, vital_unguarded) = vital_clients(&config, permit, answers, vital)?;
         Ok(Self {
             arguments,
             permit: permit.clone(),
@@ -83,6 +86,9 @@ impl Reloading {
             made_of: Mutex::new(parts(&config)),
             guarded: current(connect(config.clone(), permit, answers)?),
             unguarded: current(connect(config, &WritePermit::unlimited(), answers)?),
+            vital: vital.clone(),
+            vital_guarded: current(vital_guarded),
+            vital_unguarded: current(vital_unguarded),
         })
     }
 
@@ -94,6 +100,23 @@ impl Reloading {
     /// The client whose writes do not.
     pub(super) fn unguarded(&self) -> Client {
         Client::new(self.unguarded.clone(), self.namespace.clone())
+    }
+
+    /// The runtime of leases and probes.
+    pub(super) fn vital_runtime(&self) -> &Handle {
+        &self.vital
+    }
+
+    /// The client for that runtime whose writes need the permit.
+    pub(super) fn vital_client(&self) -> Client {
+        let _entered = self.vital.enter();
+        Client::new(self.vital_guarded.clone(), self.namespace.clone())
+    }
+
+    /// The client for that runtime whose writes do not.
+    pub(super) fn vital_unguarded(&self) -> Client {
+        let _entered = self.vital.enter();
+        Client::new(self.vital_unguarded.clone(), self.namespace.clone())
     }
 
     /// Looks for newer credentials, for ever. Those that do not work are told once, and the ones before stay.
@@ -124,11 +147,26 @@ impl Reloading {
             Err(kube::Error::Api(status)) if status.code == 401 => anyhow::bail!("{}", status.message),
             _ => {}
         }
+        let (vital_guarded, vital_unguarded) = vital_clients(&config, &self.permit, &self.answers, &self.vital)?;
         self.guarded.set(connect(config, &self.permit, &self.answers)?);
         self.unguarded.set(unguarded);
+        self.vital_guarded.set(vital_guarded);
+        self.vital_unguarded.set(vital_unguarded);
         *self.made_of.lock().unwrap_or_else(PoisonError::into_inner) = made_of;
         Ok(true)
     }
+}
+
+/// Clients whose connections belong to the runtime of leases and probes, with and without the permit.
+fn vital_clients(
+    config: &Config,
+    permit: &WritePermit,
+    answers: &Arc<Answers>,
+    vital: &Handle,
+) -> kube::Result<(Client, Client)> {
+    let _entered = vital.enter();
+    let guarded = connect(config.clone(), permit, answers)?;
+    Ok((guarded, connect(config.clone(), &WritePermit::unlimited(), answers)?))
 }
 
 /// Everything that a connection depends on and that may be replaced while the process runs.

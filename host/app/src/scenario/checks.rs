@@ -4,7 +4,6 @@ use bulkhead_controllers::controller_names;
 use serde_json::json;
 
 use super::load::{EventAction, LoadedEvent, Loader, ManifestObject};
-use super::manifests::is_served;
 use super::{DrainSpec, EventSpec, Expectation, ManifestSource, ObjectSpec};
 
 impl Loader<'_> {
@@ -63,7 +62,7 @@ impl Loader<'_> {
             };
             EventAction::Apply(told, objects)
         } else if let Some(object) = &spec.delete {
-            if !is_served(&object.api_version, &object.kind) {
+            if !self.serves(&object.api_version, &object.kind) {
                 let message = format!("the kind {} {} is not served", object.api_version, object.kind);
                 self.problem(line, &format!("{field}.delete"), message);
             }

@@ -33,7 +33,7 @@ pub struct FaultSpec {
     /// HTTP status of a request that is answered with an error, 400 to 599.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
-    /// How many writes it lets pass before it strikes; absent is none.
+    /// How many writes it lets pass before it strikes, for a target loss how many seconds; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The member cluster that it is about.
@@ -86,17 +86,37 @@ pub enum FaultKind {
     ClockAhead,
     /// The clock of the controllers is behind all others for a time.
     ClockBehind,
+    /// The clock of the controllers steps ahead of all others, and stays there. Monotonic time goes on.
+    ClockStepAhead,
+    /// The clock of the controllers steps back behind all others, and stays there. Monotonic time goes on.
+    ClockStepBack,
     /// A plugin that is asked everything answers nothing but faults for a time.
     FailingPlugin,
     /// A plugin that is asked everything runs into its deadline for a time.
     SlowPlugin,
+    /// A plugin that is asked everything takes seconds for each call for a time, and does not fail. Decisions wait for
+    /// it; leases and probes do not.
+    SluggishPlugin,
     /// A plugin that is asked everything answers what cannot be true for a time.
     LyingPlugin,
+    /// Every write of a kind is answered with an error for a time, as behind an admission webhook that is down.
+    WriteOutage,
+    /// A person writes the object at the same moment: after the controller read it, before its next write is carried out.
+    RacingWrite,
+    /// An object is deleted and created again under its name, with another uid, before the next write of its status is
+    /// carried out.
+    Recreate,
+    /// A member cluster is joined again under its name: another uid, and nothing left of what was put there.
+    Rejoin,
+    /// A cluster that an eviction moves to is lost for a time, while its new copy is being judged.
+    TargetLoss,
+    /// Another process takes over, and gets too little CPU for a time to send any request.
+    StarvedStart,
 }
 
 impl FaultKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 28] = [
         Self::Respond,
         Self::Refuse,
         Self::LoseReply,
@@ -113,9 +133,18 @@ impl FaultKind {
         Self::PeerPartition,
         Self::ClockAhead,
         Self::ClockBehind,
+        Self::ClockStepAhead,
+        Self::ClockStepBack,
         Self::FailingPlugin,
         Self::SlowPlugin,
+        Self::SluggishPlugin,
         Self::LyingPlugin,
+        Self::WriteOutage,
+        Self::RacingWrite,
+        Self::Recreate,
+        Self::Rejoin,
+        Self::TargetLoss,
+        Self::StarvedStart,
     ];
 
     /// The spelling used in scenarios and on the command line.
@@ -137,18 +166,35 @@ impl FaultKind {
             Self::PeerPartition => "peer-partition",
             Self::ClockAhead => "clock-ahead",
             Self::ClockBehind => "clock-behind",
+            Self::ClockStepAhead => "clock-step-ahead",
+            Self::ClockStepBack => "clock-step-back",
             Self::FailingPlugin => "failing-plugin",
             Self::SlowPlugin => "slow-plugin",
+            Self::SluggishPlugin => "sluggish-plugin",
             Self::LyingPlugin => "lying-plugin",
+            Self::WriteOutage => "write-outage",
+            Self::RacingWrite => "racing-write",
+            Self::Recreate => "recreate",
+            Self::Rejoin => "rejoin",
+            Self::TargetLoss => "target-loss",
+            Self::StarvedStart => "starved-start",
         }
     }
 
     /// Whether it lasts for a time.
     pub fn lasts(self) -> bool {
         match self {
-            Self::Respond | Self::Refuse | Self::LoseReply | Self::DropWatches | Self::Compact | Self::LeaderChange => {
-                false
-            }
+            Self::Respond
+            | Self::Refuse
+            | Self::LoseReply
+            | Self::DropWatches
+            | Self::Compact
+            | Self::LeaderChange
+            | Self::ClockStepAhead
+            | Self::ClockStepBack
+            | Self::RacingWrite
+            | Self::Recreate
+            | Self::Rejoin => false,
             Self::TimeOut
             | Self::LateWatches
             | Self::RepeatWatches
@@ -161,7 +207,11 @@ impl FaultKind {
             | Self::ClockBehind
             | Self::FailingPlugin
             | Self::SlowPlugin
-            | Self::LyingPlugin => true,
+            | Self::SluggishPlugin
+            | Self::LyingPlugin
+            | Self::WriteOutage
+            | Self::TargetLoss
+            | Self::StarvedStart => true,
         }
     }
 
@@ -174,33 +224,55 @@ impl FaultKind {
             Self::TimeOut,
             Self::CrashBeforeWrite,
             Self::CrashAfterWrite,
+            Self::RacingWrite,
+            Self::Recreate,
         ];
         strikes.contains(&self)
     }
 
     /// Of which kinds of objects it can be about one, by their plurals; none if it is about no objects.
     pub fn resources(self) -> &'static [&'static str] {
-        let watches = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact];
+        let many = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact, Self::WriteOutage];
         match self {
             Self::LateLists => &LISTED,
-            _ if self.strikes_a_write() || watches.contains(&self) => &RESOURCES,
+            Self::Recreate => &["works"],
+            _ if self.strikes_a_write() || many.contains(&self) => &RESOURCES,
             _ => &[],
         }
     }
 
     /// Whether it is about a member cluster.
     pub fn has_cluster(self) -> bool {
-        matches!(self, Self::Partition | Self::PeerPartition)
+        matches!(self, Self::Partition | Self::PeerPartition | Self::Rejoin)
     }
 
     /// Whether it is about a clock.
     pub fn is_of_clocks(self) -> bool {
-        matches!(self, Self::ClockAhead | Self::ClockBehind)
+        matches!(self, Self::ClockAhead | Self::ClockBehind | Self::ClockStepAhead | Self::ClockStepBack)
     }
 
     /// Whether it needs the plugin that fails.
     pub fn is_of_plugins(self) -> bool {
-        matches!(self, Self::FailingPlugin | Self::SlowPlugin | Self::LyingPlugin)
+        matches!(self, Self::FailingPlugin | Self::SlowPlugin | Self::SluggishPlugin | Self::LyingPlugin)
+    }
+
+    /// Whether controllers cannot know what goes on in the member clusters as long as it lasts.
+    pub fn blinds(self) -> bool {
+        let blinds = [
+            Self::TimeOut,
+            Self::LateWatches,
+            Self::CrashBeforeWrite,
+            Self::CrashAfterWrite,
+            Self::LeaderChange,
+            Self::LateLists,
+            Self::Partition,
+            Self::SluggishPlugin,
+            Self::WriteOutage,
+            Self::Recreate,
+            Self::Rejoin,
+            Self::StarvedStart,
+        ];
+        blinds.contains(&self)
     }
 }
 
@@ -226,7 +298,7 @@ impl FaultSpec {
         if self.code.is_some_and(|code| !(400..600).contains(&code)) {
             return Some("code must be from 400 to 599".to_owned());
         }
-        if self.after.is_some() && !self.kind.strikes_a_write() {
+        if self.after.is_some() && !self.kind.strikes_a_write() && self.kind != FaultKind::TargetLoss {
             return Some(format!("kind {kind} has no after: it strikes at once"));
         }
         if self.peer.is_some() && self.peer == self.cluster {
@@ -247,7 +319,8 @@ impl FaultSpec {
         let code = self.code.map(|code| format!(" {code}")).unwrap_or_default();
         let about = [&self.resource, &self.cluster, &self.peer].into_iter().flatten();
         let about: String = about.flat_map(|name| [" ", name]).collect();
-        let after = self.after.map(|count| format!(" after {count} writes")).unwrap_or_default();
+        let unit = if self.kind == FaultKind::TargetLoss { "seconds" } else { "writes" };
+        let after = self.after.map(|count| format!(" after {count} {unit}")).unwrap_or_default();
         let by = self.by.map(|time| format!(" by {time}")).unwrap_or_default();
         let lasts = self.for_.map(|time| format!(" for {time}")).unwrap_or_default();
         format!("{}{code}{about}{after}{by}{lasts}", self.kind.as_str())
@@ -283,6 +356,13 @@ mod tests {
                 "kind time-out has no resource \"pods\"; there are resourcebindings, clusterresourcebindings, clusters, \
                  works",
             ),
+        );
+        check("{kind: target-loss, for: 5s, after: 3}", None);
+        check("{kind: rejoin}", Some("kind rejoin needs cluster"));
+        check("{kind: clock-step-ahead, by: 1h}", None);
+        check(
+            "{kind: recreate, resource: clusters}",
+            Some("kind recreate has no resource \"clusters\"; there are works"),
         );
         check("{kind: late-lists, for: 5s, resource: propagationpolicies}", None);
         check("{kind: late-lists}", Some("kind late-lists needs for"));

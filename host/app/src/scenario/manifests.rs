@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::load::{Loader, ManifestObject};
-use super::{ManifestSource, UnknownKinds, served_kind};
+use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
 /// Most objects made from one file.
 const GENERATED_MAX: u32 = 100_000;
@@ -89,8 +89,7 @@ impl Loader<'_> {
                 return None;
             }
         }
-        let custom = self.custom_kinds.iter().any(|custom| custom.api_version == api_version && custom.kind == kind);
-        if !custom && !is_served(&api_version, &kind) {
+        if !self.serves(&api_version, &kind) {
             let message = format!("{origin}: the kind {api_version} {kind} is not served by this control plane");
             match self.unknown_kinds {
                 UnknownKinds::Skip => self.warnings.push(format!("{message}; skipped")),
@@ -102,6 +101,12 @@ impl Loader<'_> {
         }
         self.check_fields(&origin, &kind, &api_version, &value);
         Some(ManifestObject { origin, value })
+    }
+
+    /// Returns true if the control plane of the scenario serves a kind.
+    pub(super) fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let is_it = |custom: &CustomKind| custom.api_version == api_version && custom.kind == kind;
+        is_served(api_version, kind) || self.custom_kinds.iter().any(is_it)
     }
 
     fn check_fields(&mut self, origin: &str, kind: &str, api_version: &str, value: &Value) {
@@ -164,7 +169,7 @@ fn expand(text: &str, n: u32) -> String {
 }
 
 /// Whether the control plane serves a kind.
-pub(super) fn is_served(api_version: &str, kind: &str) -> bool {
+fn is_served(api_version: &str, kind: &str) -> bool {
     served_kind(api_version, kind).is_some()
         || kinds::kubernetes().iter().any(|known| known.api_version() == api_version && known.kind == kind)
 }

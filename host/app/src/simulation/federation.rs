@@ -1,6 +1,8 @@
 //! A federation in one process: control plane, member clusters, controllers.
 
 mod people;
+mod person;
+mod troubles;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +12,11 @@ use anyhow::{Context as _, bail};
 use bulkhead_api::{Cluster, REGISTERED};
 use bulkhead_controllers::events;
 use bulkhead_controllers::{
-    Clock, Context, DynamicStores, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, OneMember, Scope,
-    Stores, Tasks, WriteBudget, controller_names,
+    Clock, Context, DynamicStores, Evaluator, Failures, Kinds, Manager, MemberError, Members, NoWebhooks, OneMember,
+    Scope, Stores, Tasks, WallClock, WriteBudget, controller_names,
 };
 use bulkhead_controlplane as controlplane;
-use bulkhead_controlplane::{ApiServer, FailureMode, Fault, Link, LinkState, MemberCluster, ReadyState, ResourceKind};
+use bulkhead_controlplane::{ApiServer, Link, MemberCluster, ResourceKind};
 use bulkhead_core::composition::Composition;
 use bulkhead_core::journal::{Journal, Sink};
 use bulkhead_core::model::SyncMode;
@@ -28,9 +30,7 @@ use serde_json::{Value, json};
 use super::member;
 use super::witness::Witness;
 use crate::admission::InProcess;
-use crate::scenario::{
-    ClusterSpec, ClusterState, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject,
-};
+use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
 use crate::standard;
 
 /// First moment of every simulation, so that no output depends on the day.
@@ -52,22 +52,10 @@ pub(super) struct Federation {
     context: Context,
     kinds: Kinds,
     composition: Composition,
-    skew: Arc<Mutex<Skew>>,
+    /// The wall clock of the controllers, which faults step. That of all others advances with tokio's.
+    wall: WallClock,
     witness: Option<Witness>,
-    _tasks: Tasks,
-}
-
-/// How far the clock of the controllers is wrong, and until when.
-#[derive(Default)]
-struct Skew {
-    by_ms: i64,
-    until: Option<tokio::time::Instant>,
-}
-
-impl Skew {
-    fn of_now_ms(&self) -> i64 {
-        if self.until.is_some_and(|until| until > tokio::time::Instant::now()) { self.by_ms } else { 0 }
-    }
+    tasks: Tasks,
 }
 
 /// A member cluster with what connects it.
@@ -76,6 +64,8 @@ struct SimulatedMember {
     /// Between the agent of a Pull cluster and the control plane.
     uplink: Link,
     reachable: bool,
+    /// Whether its health endpoint says that it is well.
+    healthy: bool,
     /// What is wrong with workloads there.
     failure_modes: Vec<FailureModeSpec>,
     /// The agent of a Pull cluster, which runs for as long as this is here.
@@ -154,17 +144,14 @@ impl Federation {
             let cluster = member::build(spec, custom_kinds(scenario), seed, clock.clone());
             tasks.spawn(cluster.run());
             let failure_modes = spec.failure_modes.clone();
-            let member = SimulatedMember { cluster, uplink: Link::new(), reachable: true, failure_modes, agent: None };
+            let (uplink, reachable, healthy) = (Link::new(), true, true);
+            let member = SimulatedMember { cluster, uplink, reachable, healthy, failure_modes, agent: None };
             members.insert(spec.name.clone(), member);
         }
         let clients = members.iter().map(|(name, member)| (name.clone(), member.cluster.client())).collect();
         let ticking = clock.clone();
-        let skew: Arc<Mutex<Skew>> = Arc::default();
-        let skewed = Arc::clone(&skew);
-        let time = Clock::new(move || {
-            let skew_ms = skewed.lock().unwrap_or_else(PoisonError::into_inner).of_now_ms();
-            Time::from_millis(Time::new(ticking.now()).as_millis().saturating_add(skew_ms))
-        });
+        let wall = WallClock::new(move || Time::new(ticking.now()));
+        let time = Clock::following(wall.clone());
         let (emitter, writer) = events::events(hub.client(), time.clone());
         tasks.spawn(writer.run());
         let context = Context {
@@ -173,8 +160,10 @@ impl Federation {
             kinds: Arc::new(Kinds::new(hub.client())),
             members: Arc::new(MemberClients(clients)),
             scope: Scope::Push,
+            vital: None,
             clock: time,
             registry,
+            evaluator: Evaluator::inline(),
             plugins: None,
             journal: Arc::new(match sink {
                 Some(sink) => Journal::with_sink(JOURNAL_RECORDS_MAX, 0, sink),
@@ -186,6 +175,7 @@ impl Federation {
             metrics: Arc::default(),
             scheduler: Arc::default(),
             observations: Arc::default(),
+            contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),
             estimators: None,
@@ -200,8 +190,7 @@ impl Federation {
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
         let witness = None;
-        let mut federation =
-            Self { clock, hub, members, manager, context, kinds, composition, skew, witness, _tasks: tasks };
+        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, wall, witness, tasks };
         federation.join(scenario).await?;
         if scenario.witness {
             federation.witness = Some(Witness::start(&federation));
@@ -258,6 +247,7 @@ impl Federation {
             members: Arc::new(OneMember::new(name.to_owned(), member.cluster.server().client())),
             scope: Scope::Agent(name.to_owned()),
             events: emitter,
+            contacts: Arc::default(),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
             hub,
@@ -293,61 +283,21 @@ impl Federation {
         self.members.iter().map(|(name, member)| (name.as_str(), &member.cluster))
     }
 
+    /// Time for which a member cluster may be silent before anything can know. An agent of a Pull cluster renews a Lease;
+    /// a Push cluster answers when it is asked.
+    pub(super) fn silence_max(&self, name: &str) -> Duration {
+        let is_pull = self.members.get(name).is_some_and(|member| member.agent.is_some());
+        if is_pull { self.context.flags.cluster_lease_duration.0 } else { Duration::ZERO }
+    }
+
     /// The control plane's API server.
     pub(super) fn hub(&self) -> &ApiServer {
         &self.hub
     }
 
-    /// Changes the state of a member cluster.
-    pub(super) fn set_state(&mut self, name: &str, state: ClusterState) {
-        let Some(member) = self.members.get_mut(name) else { return };
-        let (link, ready) = match state {
-            ClusterState::Unreachable => (LinkState::Down, ReadyState::Ready),
-            ClusterState::ReadyzFailing => (LinkState::Up, ReadyState::Failing(500)),
-            ClusterState::ReadyzDegraded => (LinkState::Up, ReadyState::Failing(202)),
-            ClusterState::Recover => (LinkState::Up, ReadyState::Ready),
-        };
-        member.cluster.link().set(link);
-        member.uplink.set(link);
-        member.cluster.server().set_ready(ready);
-        member.reachable = link == LinkState::Up;
-    }
-
-    /// Lets no request for an object of a member cluster through for a time. Its health is still seen.
-    pub(super) fn partition(&self, name: &str, lasts: Duration) {
-        if let Some(member) = self.members.get(name) {
-            member.cluster.server().inject_for(lasts, Fault::Refuse, |_| true);
-        }
-    }
-
-    /// Lets what runs in a member cluster miss its peers elsewhere, or no longer.
-    pub(super) fn set_peerless(&self, name: &str, peerless: bool) {
-        if let Some(member) = self.members.get(name) {
-            if peerless {
-                member.cluster.set_failure(Some(FailureMode::CrashLoop { ready_for: Duration::from_secs(1) }));
-            } else {
-                member::set_failures(&member.cluster, &member.failure_modes, &[]);
-            }
-        }
-    }
-
-    /// Lets the clock of the controllers be wrong for a time.
-    pub(super) fn skew_clock(&self, by_ms: i64, lasts: Duration) {
-        let until = Some(tokio::time::Instant::now() + lasts);
-        *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = Skew { by_ms, until };
-    }
-
     /// The process that only reports, if there is one.
     pub(super) fn witness(&self) -> Option<&Witness> {
         self.witness.as_ref()
-    }
-
-    /// Changes what is wrong with workloads of a member cluster.
-    pub(super) fn set_failures(&mut self, name: &str, modes: &[FailureModeSpec]) {
-        if let Some(member) = self.members.get_mut(name) {
-            member::set_failures(&member.cluster, modes, &member.failure_modes);
-            member.failure_modes = modes.to_vec();
-        }
     }
 
     /// Stops controllers as a crash would; `*` is all of them.
@@ -367,6 +317,7 @@ impl Federation {
             stores: Arc::new(Stores::default()),
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            contacts: Arc::default(),
             ..self.context.clone()
         };
         let successor = Manager::start(self.context.clone());
@@ -410,6 +361,19 @@ impl Federation {
     pub(super) fn bindings_on(&self, cluster: &str) -> usize {
         let stores = &self.context.stores;
         stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len()
+    }
+
+    /// The clusters that bindings with an eviction under way move to.
+    pub(super) fn targets_of_evictions(&self) -> std::collections::BTreeSet<String> {
+        let stores = &self.context.stores;
+        let targets = |spec: &bulkhead_core::model::BindingSpec| {
+            let moves = !spec.graceful_eviction_tasks.is_empty();
+            spec.clusters.iter().filter(|_| moves).map(|target| target.name.clone()).collect::<Vec<_>>()
+        };
+        let bindings = stores.bindings.list();
+        let cluster_bindings = stores.cluster_bindings.list();
+        let of_bindings = bindings.iter().flat_map(|binding| targets(&binding.spec));
+        of_bindings.chain(cluster_bindings.iter().flat_map(|binding| targets(&binding.spec))).collect()
     }
 
     /// Ready replicas of a workload by member cluster; where it does not exist there is no entry.

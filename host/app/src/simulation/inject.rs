@@ -1,21 +1,16 @@
 //! Makes the faults of a scenario happen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controlplane::{Fault, KindId, ResourceRequest, Verb};
-use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange, TaintVerdict};
-use bulkhead_core::model::{Taint, TaintEffect};
-use bulkhead_core::policy::{Capability, Fault as PolicyFault, FaultKind as PolicyFaultKind, Policy, PolicyId};
 use bulkhead_plugin::Layer;
 use tokio::time::Instant;
 
 use super::federation::Federation;
+use super::saboteur::{Sabotage, Saboteur};
 use crate::scenario::faults::{FaultKind, FaultSpec, RESOURCES};
-
-/// Name of the plugin that fails when a scenario says so.
-pub(super) const SABOTEUR: &str = "saboteur";
 
 /// What is needed to make faults happen.
 pub(super) struct Injector {
@@ -27,29 +22,12 @@ pub(super) struct Injector {
     sabotage: Arc<Sabotage>,
 }
 
-/// What the saboteur does.
-#[derive(Default)]
-struct Sabotage {
-    /// Until when, in milliseconds since the Unix epoch.
-    until_ms: AtomicI64,
-    /// How: the position among [`WAYS`].
-    way: AtomicU8,
-}
-
-/// The ways in which the saboteur fails.
-const WAYS: [FaultKind; 3] = [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin];
-
 impl Injector {
     /// Puts the saboteur in force if a fault needs it. It abstains until then.
     pub(super) fn new(federation: &Federation, sabotages: bool) -> Self {
         let sabotage: Arc<Sabotage> = Arc::default();
         if sabotages {
-            let policy = Saboteur {
-                id: PolicyId::builtin(SABOTEUR),
-                capabilities: ASKED.map(Capability::any),
-                sabotage: Arc::clone(&sabotage),
-                count: AtomicU64::new(0),
-            };
+            let policy = Saboteur::new(Arc::clone(&sabotage), federation.hub().clone());
             federation.context().registry.replace(Layer::Webhooks, vec![Arc::new(policy)]);
         }
         Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), sabotage }
@@ -89,11 +67,31 @@ impl Injector {
             FaultKind::PeerPartition => federation.set_peerless(fault.peer.as_deref().unwrap_or_default(), true),
             FaultKind::ClockAhead => federation.skew_clock(by_ms, lasts.0),
             FaultKind::ClockBehind => federation.skew_clock(-by_ms, lasts.0),
-            FaultKind::FailingPlugin | FaultKind::SlowPlugin | FaultKind::LyingPlugin => {
-                let way = WAYS.iter().position(|way| *way == fault.kind).unwrap_or(0);
-                self.sabotage.way.store(u8::try_from(way).unwrap_or(0), Ordering::Relaxed);
-                let until = federation.now().plus_seconds(lasts.as_secs());
-                self.sabotage.until_ms.store(until.as_millis(), Ordering::Relaxed);
+            FaultKind::ClockStepAhead => federation.step_clock(by_ms),
+            FaultKind::ClockStepBack => federation.step_clock(-by_ms),
+            FaultKind::FailingPlugin | FaultKind::SlowPlugin | FaultKind::SluggishPlugin | FaultKind::LyingPlugin => {
+                self.sabotage.start(fault.kind, lasts.0);
+            }
+            FaultKind::WriteOutage => {
+                let (resource, refused) = (fault.resource.clone(), Fault::Respond(fault.code.unwrap_or(500)));
+                federation.hub().inject_for(lasts.0, refused, move |request| is_write_of(request, resource.as_deref()));
+            }
+            FaultKind::RacingWrite => {
+                let person = federation.person();
+                before_a_write(federation, fault, move |request| person.touch(request));
+            }
+            FaultKind::Recreate => {
+                let person = federation.person();
+                before_a_write(federation, fault, move |request| person.recreate(request));
+            }
+            FaultKind::Rejoin => federation.rejoin(fault.cluster.as_deref().unwrap_or_default()),
+            // It waits for an eviction.
+            FaultKind::TargetLoss => {}
+            FaultKind::StarvedStart => {
+                let until = Fault::HoldUntil(Instant::now() + lasts.0);
+                // Agents have processes of their own, which renew leases.
+                federation.hub().inject_for(lasts.0, until, |request| request.plural != "leases");
+                federation.change_leader();
             }
         }
     }
@@ -136,7 +134,7 @@ fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn
     let resource = fault.resource.clone();
     let left = AtomicU64::new(fault.after.unwrap_or(0));
     federation.hub().inject(how, move |request: &ResourceRequest| {
-        if !is_shared_write(request) || resource.as_ref().is_some_and(|resource| *resource != request.plural) {
+        if !is_write_of(request, resource.as_deref()) {
             return false;
         }
         let passes = left.load(Ordering::Relaxed);
@@ -148,74 +146,32 @@ fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn
     });
 }
 
+/// Does something to the object of a write of the kind, the next one or one after it, before that is carried out. What
+/// cannot be done waits for the next one.
+fn before_a_write(
+    federation: &Federation,
+    fault: &FaultSpec,
+    act: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static,
+) {
+    let (resource, left) = (fault.resource.clone(), AtomicU64::new(fault.after.unwrap_or(0)));
+    federation.hub().inject(Fault::Pass, move |request: &ResourceRequest| {
+        let passes = left.load(Ordering::Relaxed);
+        is_write_of(request, resource.as_deref()) && {
+            left.store(passes.saturating_sub(1), Ordering::Relaxed);
+            passes == 0 && act(request)
+        }
+    });
+}
+
 /// Whether it lists the resource, or with none anything that is listed by who starts.
 fn is_list_of(request: &ResourceRequest, resource: Option<&str>) -> bool {
     let known = || FaultKind::LateLists.resources().contains(&request.plural.as_str());
     request.verb == Verb::List && resource.map_or_else(known, |resource| resource == request.plural)
 }
 
-/// Whether it writes what controllers share.
-fn is_shared_write(request: &ResourceRequest) -> bool {
+/// Whether it writes the resource, or with none anything that controllers share.
+fn is_write_of(request: &ResourceRequest, resource: Option<&str>) -> bool {
     let writes = matches!(request.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
-    writes && RESOURCES.contains(&request.plural.as_str())
-}
-
-const ASKED: [CallKind; 5] =
-    [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
-
-/// A plugin that fails for a time, and has no opinion otherwise.
-struct Saboteur {
-    id: PolicyId,
-    capabilities: [Capability; 5],
-    sabotage: Arc<Sabotage>,
-    count: AtomicU64,
-}
-
-impl Policy for Saboteur {
-    fn id(&self) -> &PolicyId {
-        &self.id
-    }
-
-    fn capabilities(&self) -> &[Capability] {
-        &self.capabilities
-    }
-
-    fn call(&self, call: &Call<'_>) -> Result<Reply, PolicyFault> {
-        if call.now().as_millis() >= self.sabotage.until_ms.load(Ordering::Relaxed) {
-            return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
-        }
-        let way = WAYS[usize::from(self.sabotage.way.load(Ordering::Relaxed)) % WAYS.len()];
-        // One sort after the other, and a reply that is out of bounds now and then.
-        let kinds =
-            [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
-        let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
-        match way {
-            FaultKind::SlowPlugin => Err(PolicyFault::new(PolicyFaultKind::Deadline, "it takes too long")),
-            FaultKind::LyingPlugin => Ok(lie(call)),
-            _ => match kinds.get(count % (kinds.len() + 1)) {
-                Some(kind) => Err(PolicyFault::new(*kind, "sabotage")),
-                None => Ok(Reply::Score(vec![1_000])),
-            },
-        }
-    }
-}
-
-/// An answer of the right sort that cannot be true.
-fn lie(call: &Call<'_>) -> Reply {
-    let reason = || Reason::new("Lie", "x".repeat(100_000));
-    match call {
-        // An opinion about health is never out of bounds, so it answers another question.
-        Call::Health(_) => Reply::Score(vec![50]),
-        Call::ClusterTaint(_) => {
-            let (key, effect) = ("not a key".to_owned(), TaintEffect::NoExecute);
-            let taint = Taint { key, value: String::new(), effect, time_added: None };
-            Reply::ClusterTaint(TaintVerdict { changes: vec![TaintChange::Add { taint, reason: reason() }] })
-        }
-        Call::Filter(call) => Reply::Filter(vec![FilterVerdict::Fit; call.clusters.len() + 1]),
-        Call::Score(call) => Reply::Score(vec![i64::MAX; call.clusters.len()]),
-        Call::EvictionCheck(_) => {
-            Reply::EvictionCheck(EvictionVerdict::Hold { reason: reason(), recheck_after_s: None })
-        }
-        Call::Interpret(_) => Reply::Score(Vec::new()),
-    }
+    let shared = || RESOURCES.contains(&request.plural.as_str());
+    writes && resource.map_or_else(shared, |resource| resource == request.plural)
 }

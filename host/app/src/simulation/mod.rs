@@ -7,32 +7,23 @@ mod inject;
 mod invariants;
 mod member;
 mod observe;
+mod rows;
+mod saboteur;
 mod timeline;
 pub mod trial;
 mod witness;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bulkhead_api::{AnyBinding, Work};
-use bulkhead_controllers::Failure;
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_controlplane::Answer;
-use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::journal::Sink;
-use bulkhead_core::model::ConditionStatus;
-use bulkhead_core::names;
-use bulkhead_core::time::Time;
 use bulkhead_plugin::Engine;
-use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::Value;
 
-use crate::report::{
-    ClusterRow, EntrySource, PlacementRow, PluginRow, Report, RetryRow, TimelineEntry, Tone, Totals, WriteRow,
-};
-use crate::scenario::faults::FaultKind;
+use crate::report::{EntrySource, Report, TimelineEntry, Tone};
+use crate::scenario::faults::{FaultKind, FaultSpec};
 use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent};
 use expect::Watched;
 use federation::{Federation, Start};
@@ -103,6 +94,8 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         later: Vec::new(),
         injector: Injector::new(&federation, sabotages(&scenario.events)),
         disturbed_until: None,
+        blind_for: None,
+        target_losses: Vec::new(),
     };
     let mut observed = inspector.as_ref().and_then(|inspector| Observed::new(&federation, inspector.clone()));
     for manifest in &scenario.manifests {
@@ -121,6 +114,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
             if let Some(until) = run.disturbed_until.take().into_iter().chain(waits).max() {
                 observed.disturbed(until);
             }
+            if let Some(lasts) = run.blind_for.take() {
+                observed.blinded(lasts);
+            }
             observed.look(&federation, &run.observer, at);
         }
         for watched in &mut run.watched {
@@ -131,9 +127,13 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         if at >= end {
             break;
         }
-        run.put_right(&federation, at);
+        run.put_right(&mut federation, at);
+        run.lose_targets(&mut federation, at);
         while let Some(event) = events.next_if(|event| event.at <= at) {
             run.inject(&mut federation, event).await?;
+        }
+        if let Some(observed) = &observed {
+            observed.sample(&federation);
         }
         if let Some(progress) = &options.progress {
             progress(at, end);
@@ -159,15 +159,15 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         description: scenario.description.clone(),
         seed,
         duration_ms: federation.now().millis_since(start),
-        clusters: cluster_rows(&federation, &run.observer, &records, start),
+        clusters: rows::cluster_rows(&federation, &run.observer, &records, start),
         timeline: timeline::build(&records, others, start, options.detail),
-        placements: placement_rows(&federation).await?,
-        plugins: plugin_rows(&federation),
+        placements: rows::placement_rows(&federation).await?,
+        plugins: rows::plugin_rows(&federation),
         expectations: run.watched.iter().map(Watched::row).collect(),
         violations,
-        totals: totals(&federation),
-        retries: retry_rows(&federation),
-        writes: write_rows(&federation),
+        totals: rows::totals(&federation),
+        retries: rows::retry_rows(&federation),
+        writes: rows::write_rows(&federation),
     };
     Ok(Finished { report, explanation, explanation_data })
 }
@@ -183,6 +183,10 @@ struct Run {
     injector: Injector,
     /// Until when something is wrong with the controllers, if that is news.
     disturbed_until: Option<GoDuration>,
+    /// For how long controllers cannot know what goes on in the member clusters, if that is news.
+    blind_for: Option<GoDuration>,
+    /// Losses of targets that wait for an eviction.
+    target_losses: Vec<FaultSpec>,
 }
 
 /// Something that is put right again.
@@ -191,6 +195,10 @@ enum Later {
     Start(String),
     /// What runs in a member cluster reaches its peers again.
     Peers(String),
+    /// A member cluster can be reached again.
+    Recover(String),
+    /// A member cluster is lost.
+    Lose(String, GoDuration),
 }
 
 /// Whether a plugin is to fail at some time.
@@ -213,7 +221,7 @@ impl Run {
         moments.filter(|moment| *moment > at).fold(sample, Ord::min).min(end)
     }
 
-    fn put_right(&mut self, federation: &Federation, at: GoDuration) {
+    fn put_right(&mut self, federation: &mut Federation, at: GoDuration) {
         let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(due, _)| *due <= at);
         self.later = later;
         let due: Vec<(GoDuration, Later)> = due;
@@ -223,6 +231,21 @@ impl Run {
                     federation.start_controllers(&controller);
                     self.note(at, Tone::Neutral, None, "started", &format!("controller {controller}"));
                 }
+                Later::Lose(cluster, lasts) => {
+                    self.note(
+                        at,
+                        Tone::Bad,
+                        Some(&cluster),
+                        "becomes unreachable",
+                        "an eviction moves something there",
+                    );
+                    federation.set_state(&cluster, ClusterState::Unreachable);
+                    self.later.push((GoDuration(at.0 + lasts.0), Later::Recover(cluster)));
+                }
+                Later::Recover(cluster) => {
+                    federation.set_state(&cluster, ClusterState::Recover);
+                    self.note(at, Tone::Good, Some(&cluster), "recovers", "");
+                }
                 Later::Peers(cluster) => {
                     federation.set_peerless(&cluster, false);
                     self.note(at, Tone::Good, Some(&cluster), "reaches its peers again", "");
@@ -231,11 +254,28 @@ impl Run {
         }
     }
 
+    /// Targets of evictions that are under way are lost, as soon as there is one for each loss.
+    fn lose_targets(&mut self, federation: &mut Federation, at: GoDuration) {
+        let lost = |later: &(GoDuration, Later)| match &later.1 {
+            Later::Lose(cluster, _) | Later::Recover(cluster) => Some(cluster.clone()),
+            Later::Start(_) | Later::Peers(_) => None,
+        };
+        let lost: Vec<_> = self.later.iter().filter_map(lost).collect();
+        let mut targets = federation.targets_of_evictions().into_iter().filter(|target| !lost.contains(target));
+        self.target_losses.retain(|fault| {
+            let Some(target) = targets.next() else { return true };
+            let moment = GoDuration(at.0 + Duration::from_secs(fault.after.unwrap_or(0)));
+            self.later.push((moment, Later::Lose(target, fault.for_.unwrap_or_default())));
+            false
+        });
+    }
+
     /// Controllers that a request killed come back after their time.
     fn note_crash(&mut self, at: GoDuration) {
         if let Some(away) = self.injector.died() {
             self.note(at, Tone::Bad, None, "killed", &format!("all controllers, back after {away}"));
             self.disturbed_until = Some(GoDuration(at.0 + away.0));
+            self.blind_for = Some(away);
             self.later.push((GoDuration(at.0 + away.0), Later::Start("*".to_owned())));
         }
     }
@@ -293,6 +333,7 @@ impl Run {
             EventAction::KillController(controller, away) => {
                 self.note(at, Tone::Bad, None, "killed", &format!("controller {controller}, back after {away}"));
                 self.disturbed_until = Some(GoDuration(at.0 + away.0));
+                self.blind_for = Some(*away);
                 federation.stop_controllers(controller);
                 if away.0.is_zero() {
                     federation.start_controllers(controller);
@@ -303,8 +344,15 @@ impl Run {
             EventAction::Fault(fault) => {
                 self.note(at, Tone::Bad, fault.cluster.as_deref(), "goes wrong", &fault.describe());
                 self.injector.inject(federation, fault);
-                if !fault.kind.is_of_plugins() {
-                    self.disturbed_until = Some(GoDuration(at.0 + fault.for_.unwrap_or_default().0));
+                let lasts = fault.for_.unwrap_or_default();
+                if !fault.kind.is_of_plugins() || fault.kind == FaultKind::SluggishPlugin {
+                    self.disturbed_until = Some(GoDuration(at.0 + lasts.0));
+                }
+                if fault.kind.blinds() {
+                    self.blind_for = self.blind_for.max(Some(lasts));
+                }
+                if fault.kind == FaultKind::TargetLoss {
+                    self.target_losses.push(fault.clone());
                 }
                 if let (FaultKind::PeerPartition, Some(peer), Some(lasts)) = (fault.kind, &fault.peer, fault.for_) {
                     self.later.push((GoDuration(at.0 + lasts.0), Later::Peers(peer.clone())));
@@ -318,124 +366,5 @@ impl Run {
             }
         }
         Ok(())
-    }
-}
-
-fn cluster_rows(
-    federation: &Federation,
-    observer: &Observer,
-    records: &[bulkhead_core::journal::Record],
-    start: Time,
-) -> Vec<ClusterRow> {
-    let end_ms = federation.now().millis_since(start);
-    let row = |cluster: &Arc<bulkhead_api::Cluster>| {
-        let model = cluster.to_model();
-        let mut not_ready_ms = Vec::new();
-        let mut since = None;
-        let changes = records.iter().filter(|record| {
-            record.entry.decision == bulkhead_core::journal::Decision::ReadyChanged
-                && record.entry.subject.name == model.name
-                && record.entry.at >= start
-        });
-        for change in changes {
-            let at = change.entry.at.millis_since(start);
-            if change.entry.effect == "True" {
-                not_ready_ms.extend(since.take().map(|since| (since, at)));
-            } else {
-                since.get_or_insert(at);
-            }
-        }
-        not_ready_ms.extend(since.map(|since| (since, end_ms)));
-        ClusterRow {
-            sync_mode: format!("{:?}", model.spec.sync_mode),
-            region: model.spec.region.clone(),
-            ready: model.ready().map_or(ConditionStatus::Unknown, |ready| ready.status).as_str().to_owned(),
-            taints: model.spec.taints.iter().map(ToString::to_string).collect(),
-            not_ready_ms,
-            ready_replicas: observer.ready_replicas(&model.name),
-            name: model.name,
-        }
-    };
-    federation.context().stores.clusters.list().iter().map(row).collect()
-}
-
-async fn placement_rows(federation: &Federation) -> anyhow::Result<Vec<PlacementRow>> {
-    let works = Api::<Work>::all(federation.client()).list(&ListParams::default()).await?;
-    let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for work in works.items.iter().filter(|work| work.metadata.deletion_timestamp.is_some()) {
-        let namespace = work.namespace().unwrap_or_default();
-        let cluster = names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned();
-        waiting.entry(work.name_any()).or_default().push(cluster);
-    }
-    let stores = &federation.context().stores;
-    let mut rows: Vec<_> = stores.bindings.list().iter().map(|binding| placement_row(&**binding, &waiting)).collect();
-    rows.extend(stores.cluster_bindings.list().iter().map(|binding| placement_row(&**binding, &waiting)));
-    Ok(rows)
-}
-
-fn placement_row<B: AnyBinding>(binding: &B, waiting: &BTreeMap<String, Vec<String>>) -> PlacementRow {
-    let spec = binding.spec();
-    let model = binding.to_model();
-    let health = binding.status().aggregated_status.iter();
-    let work = names::work_name(&spec.resource.kind, &spec.resource.name, &spec.resource.namespace);
-    let unplaced = applied_placement(&model).is_none();
-    PlacementRow {
-        binding: model.key(),
-        resource: spec.resource.to_string(),
-        replicas: spec.replicas,
-        clusters: if unplaced {
-            BTreeMap::new()
-        } else {
-            spec.clusters.iter().map(|target| (target.name.clone(), target.replicas)).collect()
-        },
-        health: health.filter_map(|item| Some((item.cluster_name.clone(), item.health?.as_str().to_owned()))).collect(),
-        evicting_from: spec.graceful_eviction_tasks.iter().map(|task| task.from_cluster.clone()).collect(),
-        waiting_in: waiting.get(&work).cloned().unwrap_or_default(),
-    }
-}
-
-fn plugin_rows(federation: &Federation) -> Vec<PluginRow> {
-    let report = federation.context().registry.report();
-    let row = |plugin: bulkhead_plugin::PluginReport| PluginRow {
-        name: plugin.id.name,
-        version: plugin.id.version,
-        engine: plugin.id.engine.as_str().to_owned(),
-        calls: plugin.counts.calls,
-        faults: plugin.counts.faults,
-    };
-    report.into_iter().map(row).collect()
-}
-
-fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
-    let counts = federation.context().failures.counts();
-    let mut rows: Vec<_> = counts
-        .into_iter()
-        .map(|Failure { controller, text: error, count, .. }| RetryRow { controller, error, count })
-        .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
-    rows
-}
-
-fn write_rows(federation: &Federation) -> Vec<WriteRow> {
-    let writes = federation.hub().writes().into_iter();
-    let row = |(answer, count): (Answer, u64)| WriteRow {
-        resource: answer.resource,
-        verb: answer.verb.as_str().to_owned(),
-        code: answer.code,
-        count,
-    };
-    writes.map(row).collect()
-}
-
-fn totals(federation: &Federation) -> Totals {
-    let budget = federation.context().scheduler_budget.usage();
-    let sum = |requests: BTreeMap<String, u64>| requests.values().sum::<u64>();
-    Totals {
-        decisions: federation.journal().recorded(),
-        scheduler_writes: budget.writes,
-        scheduler_writes_delayed: budget.delayed,
-        scheduler_write_wait_max_ms: u64::try_from(budget.longest_wait.as_millis()).unwrap_or(u64::MAX),
-        control_plane_requests: sum(federation.hub().requests()),
-        member_requests: federation.member_clusters().map(|(_, member)| sum(member.server().requests())).sum(),
     }
 }

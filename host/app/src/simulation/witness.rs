@@ -69,6 +69,7 @@ impl Witness {
             templates: Arc::new(DynamicStores::new(None)),
             member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
             uncovered: Arc::default(),
+            contacts: Arc::default(),
             hub,
             ..federation.context().clone()
         };

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
-use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, ResourceBinding};
+use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
+use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::applied_placement;
-use bulkhead_core::decide::finish::{self, FinishOptions, FinishSnapshot};
+use bulkhead_core::decide::finish::{self, FinishSnapshot, Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{self, Binding, ConditionStatus};
-use bulkhead_core::policy::PolicySet;
+use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
@@ -15,6 +16,8 @@ use kube::{Api, Client, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::policies::Policies;
 
 /// Objects that are asked for at a time.
 const PAGE: u32 = 500;
@@ -26,7 +29,7 @@ pub(super) struct Source {
     client: Client,
     /// Host and port of the metrics.
     metrics: Option<String>,
-    policies: PolicySet,
+    policies: Policies,
 }
 
 /// One look.
@@ -43,6 +46,8 @@ pub(super) struct View {
     pub(super) pauses: BTreeMap<String, String>,
     /// Bindings that the scheduler has placed nowhere.
     pub(super) unplaced: Vec<String>,
+    /// Causes for which plugins of the control plane are not in force here. Their answers are missing in `tasks`.
+    pub(super) plugin_problems: Vec<String>,
     /// Why metrics could not be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_problem: Option<String>,
@@ -81,12 +86,12 @@ pub(super) struct TaskRow {
     pub(super) producer: String,
     /// When the grace period began.
     pub(super) since: Option<Timestamp>,
-    /// What the old copy waits for, by the default settings and the built-in policies.
+    /// Reason for which the old copy stays, by the plugins and settings that are known here.
     pub(super) waits_for: String,
 }
 
 impl Source {
-    pub(super) fn new(client: Client, metrics: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn new(client: Client, metrics: Option<&str>, policies: Policies) -> anyhow::Result<Self> {
         let host = |url: &str| -> anyhow::Result<String> {
             let parsed: http::Uri = url.parse().with_context(|| format!("--metrics {url}"))?;
             if !matches!(parsed.scheme_str(), None | Some("http")) {
@@ -96,7 +101,7 @@ impl Source {
             Ok(authority.to_string())
         };
         let metrics = metrics.map(host).transpose()?;
-        Ok(Self { client, metrics, policies: PolicySet::new(bulkhead_plugins_builtin::all()) })
+        Ok(Self { client, metrics, policies })
     }
 
     /// Looks at everything.
@@ -105,8 +110,15 @@ impl Source {
         let mut bindings: Vec<Binding> = Vec::new();
         bindings.extend(list::<ResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
         bindings.extend(list::<ClusterResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
-        // Beside Karmada nobody may have installed our own kinds.
+        // Beside Karmada, the kinds of this project may not be installed.
         let pauses: Vec<EvictionPause> = list(&self.client).await.unwrap_or_default();
+        let mut plugin_problems = Vec::new();
+        match list::<Plugin>(&self.client).await {
+            Ok(plugins) => self.policies.refresh(&plugins),
+            Err(error) if is_not_served(&error) => {}
+            Err(error) => plugin_problems.push(crate::exit::told(&error)),
+        }
+        plugin_problems.extend(self.policies.refused());
         let (queue_depth, metrics_problem) = match &self.metrics {
             None => (None, None),
             Some(host) => match queue_depth(host).await {
@@ -121,24 +133,29 @@ impl Source {
             tasks: self.tasks(&clusters, &bindings, Time::new(now)),
             queue_depth,
             pauses: pauses.iter().map(|pause| (pause.name_any(), pause.spec.reason.clone())).collect(),
-            unplaced: bindings.iter().filter(|b| applied_placement(b).is_none()).map(Binding::key).collect(),
+            unplaced: bindings.iter().filter(|binding| is_unplaced(binding)).map(Binding::key).collect(),
+            plugin_problems,
             metrics_problem,
         })
     }
 
     fn tasks(&self, clusters: &[model::Cluster], bindings: &[Binding], now: Time) -> Vec<TaskRow> {
+        let (policies, options) = (self.policies.current(), self.policies.options());
         let mut rows = Vec::new();
         for binding in bindings.iter().filter(|binding| !binding.spec.graceful_eviction_tasks.is_empty()) {
             let tasks = &binding.spec.graceful_eviction_tasks;
             let is_source = |cluster: &&model::Cluster| tasks.iter().any(|task| task.from_cluster == cluster.name);
             let sources: Vec<_> = clusters.iter().filter(is_source).cloned().collect();
-            let snapshot = FinishSnapshot { binding, sources: &sources, options: FinishOptions::default(), now };
-            let plan = finish::decide(snapshot, &self.policies);
+            let unconfirmed = unconfirmed(binding, clusters);
+            let snapshot = FinishSnapshot { binding, sources: &sources, unconfirmed: &unconfirmed, options, now };
+            let plan = finish::decide(snapshot, &policies);
             for task in tasks {
                 let held = plan.held.iter().find(|(held, _)| held == task);
                 let waits_for = match held {
-                    Some((_, because)) => because.reason.to_string(),
-                    None if plan.released.iter().any(|(released, _)| released == task) => "may go now".to_owned(),
+                    Some((_, because)) => held_by(because),
+                    None if plan.released.iter().any(|(released, _)| released == task) => {
+                        "may go now, by the plugins known here".to_owned()
+                    }
                     None => "its grace period begins".to_owned(),
                 };
                 rows.push(TaskRow {
@@ -156,6 +173,31 @@ impl Source {
         rows.sort_by(|a, b| (a.since, &a.binding).cmp(&(b.since, &b.binding)));
         rows
     }
+}
+
+/// The targets of a binding whose Cluster objects say that their reports do not count.
+fn unconfirmed(binding: &Binding, clusters: &[model::Cluster]) -> UnconfirmedTargets {
+    let doubt = |name: &String| match clusters.iter().find(|cluster| cluster.name == *name) {
+        Some(cluster) => Unconfirmed::of_cluster(cluster.is_terminating(), &cluster.status.conditions),
+        None => Some(Unconfirmed::Missing),
+    };
+    let targets = binding.spec.clusters.iter();
+    targets.filter_map(|target| Some((target.name.clone(), doubt(&target.name)?))).collect()
+}
+
+/// A reason, with the plugin that gave it.
+fn held_by(because: &Because) -> String {
+    match because.policy.as_ref().filter(|policy| policy.engine != EngineKind::Builtin) {
+        Some(plugin) => format!("{} (plugin {})", because.reason, plugin.name),
+        None => because.reason.to_string(),
+    }
+}
+
+/// Returns true if the scheduler has placed a binding nowhere. It leaves those alone that only others depend on: they
+/// run where those do.
+fn is_unplaced(binding: &Binding) -> bool {
+    let is_dependency = binding.spec.placement.is_none() && !binding.spec.required_by.is_empty();
+    applied_placement(binding).is_none() && !is_dependency
 }
 
 fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
@@ -198,6 +240,10 @@ where
     }
 }
 
+fn is_not_served(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
+}
+
 async fn queue_depth(host: &str) -> anyhow::Result<u64> {
     let text = tokio::time::timeout(METRICS_TIME_MAX, metrics(host)).await;
     let text = text.unwrap_or_else(|_| bail!("no answer")).with_context(|| format!("reading the metrics at {host}"))?;
@@ -215,3 +261,6 @@ async fn metrics(host: &str) -> anyhow::Result<String> {
     let (_, body) = answer.split_once("\r\n\r\n").context("this is no answer of an HTTP server")?;
     Ok(body.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! `bulkhead top`: clusters, evictions and what they wait for, live.
 
 mod gather;
+mod policies;
 mod show;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -12,6 +14,9 @@ use bulkhead_controllers::flags::GoDuration;
 use clap::{Args, ValueEnum};
 
 use self::gather::Source;
+use self::policies::Policies;
+use crate::engines::EngineArguments;
+use crate::run::settings::Settings;
 use crate::run::{hub, now};
 
 /// Clears a terminal and goes to its first cell.
@@ -19,7 +24,8 @@ const CLEAR: &str = "\x1b[2J\x1b[3J\x1b[H";
 
 /// Show clusters, evictions under way and what they wait for, again and again.
 ///
-/// It reads only, from any control plane: Karmada's, one with Bulkhead's definitions, or an embedded one.
+/// It asks the plugins that are objects, and those of --plugin-directory, as `bulkhead run` does; give both the same
+/// directory and settings. It reads only, from any control plane: Karmada's, one with Bulkhead's definitions, or an embedded one.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -28,6 +34,10 @@ pub(crate) struct Arguments {
     /// Where `bulkhead run` serves its metrics, for the queue of evictions: the address that it says when it starts.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
+
+    /// Plugins of the process that leads: a directory of manifests, or a list (plugins.yaml).
+    #[arg(long, value_name = "PATH")]
+    plugin_directory: Option<PathBuf>,
 
     /// How often to look.
     #[arg(long, value_name = "DURATION", default_value = "2s")]
@@ -40,6 +50,12 @@ pub(crate) struct Arguments {
     /// How to print it; as JSON, each look is one document.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+
+    #[command(flatten)]
+    engines: EngineArguments,
+
+    #[command(flatten)]
+    settings: Settings,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -69,7 +85,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     // Nothing is ever written.
     let hub = hub::Hub::connect(&arguments.hub, &WritePermit::report_only()).await?;
-    let source = Source::new(hub.unguarded.clone(), arguments.metrics.as_deref())?;
+    let flags = arguments.settings.flags()?;
+    let engines = arguments.engines.start(flags.pod_detail())?;
+    let policies = Policies::load(&flags, engines, arguments.plugin_directory.as_ref())?;
+    let source = Source::new(hub.reader(), arguments.metrics.as_deref(), policies)?;
     let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Output::Text;
     loop {
         let looked = source.look(now()).await;

@@ -23,6 +23,9 @@ pub(super) fn text(view: &View, address: &str) -> String {
     for (name, reason) in &view.pauses {
         let _ = writeln!(out, "evictions are paused by {name}: {reason}");
     }
+    for problem in &view.plugin_problems {
+        let _ = writeln!(out, "{problem}; answers of plugins are missing below");
+    }
     if !view.unplaced.is_empty() {
         let named: Vec<_> = view.unplaced.iter().take(UNPLACED_MAX).map(String::as_str).collect();
         let more = view.unplaced.len() - named.len();
@@ -133,6 +136,7 @@ mod tests {
             queue_depth: Some(4),
             pauses: BTreeMap::new(),
             unplaced: Vec::new(),
+            plugin_problems: Vec::new(),
             metrics_problem: None,
         };
         let expected = "\

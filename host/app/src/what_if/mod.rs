@@ -46,6 +46,8 @@ pub struct Answer {
     pub last_move_ms: Option<u64>,
     /// Evictions that still wait at the end of the horizon.
     pub waiting: usize,
+    /// Every cluster is lost or not ready, so that no workload can move.
+    pub no_cluster_left: bool,
 }
 
 /// One workload that leaves a cluster.

@@ -334,6 +334,7 @@ impl Play<'_> {
             resource_models: flags.gate(FeatureGate::CustomizedClusterResourceModeling),
             overcommit_protection: true,
             empty_workload_propagation: flags.enable_empty_workload_propagation,
+            evicts_standing: flags.gate(FeatureGate::GracefulEviction),
         };
         // What moved a moment ago shows in no summary of the export, so it never stops counting.
         let assumed = &self.assumed;
@@ -355,6 +356,7 @@ impl Play<'_> {
         let plan = schedule::decide(snapshot, &self.scheduling);
         if let Some(targets) = plan.targets() {
             binding.spec.clusters = targets.to_vec();
+            binding.spec.graceful_eviction_tasks.extend(plan.displaced.iter().cloned());
         }
         if let Some(error) = plan.error() {
             self.answer.nowhere.push(Unplaced { binding: binding.key(), why: error.to_string() });
@@ -390,6 +392,8 @@ impl Play<'_> {
             after: after.get(name).copied().unwrap_or(0),
         };
         self.answer.load = self.clusters.keys().map(load).collect();
+        self.answer.no_cluster_left =
+            self.clusters.values().all(|cluster| self.question.down.contains(&cluster.name) || !cluster.is_ready());
         self.answer.waiting = self.queue.len().saturating_sub(self.stays.len());
         self.answer.stays = std::mem::take(&mut self.stays).into_values().collect();
         self.answer.last_move_ms = self.answer.moves.last().map(|last| last.at_ms);

@@ -1,6 +1,8 @@
 //! `bulkhead run --embedded` as its users meet it: with kubectl, and killed.
 
 use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -195,6 +197,101 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     assert_eq!(embedded.stop(), Some(0));
 }
 
+/// A metric of the process, by its whole name with labels.
+fn metric(embedded: &Embedded, name: &str) -> Option<f64> {
+    let log = embedded.log();
+    let address = log.lines().find_map(|line| line.split("health and metrics at http://").nth(1))?.trim().to_owned();
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
+    if !has_kubectl("a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads") {
+        return;
+    }
+    let folder = folder("broken-plugin");
+    let plugins = folder.join("plugins");
+    std::fs::create_dir_all(&plugins).unwrap();
+    let freeze = plugins.join("freeze.lua");
+    std::fs::write(&freeze, "function EvictionCheck(binding, task, observed, now) retrun").unwrap();
+    let directory = plugins.display().to_string();
+    let arguments: Vec<&str> = ["--plugin-directory", &directory].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Embedded::start(&folder, &arguments);
+    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.told(&["apply", "-f", &path.display().to_string()]);
+    }
+    let field = |embedded: &Embedded, path: &str| {
+        let path = format!("jsonpath={path}");
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", &path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    let healthy = |embedded: &Embedded| field(embedded, "{.status.aggregatedStatus[*].health}");
+    embedded.until("both copies are healthy", |embedded| healthy(embedded).trim() == "Healthy Healthy");
+    let drained = bulkhead().args(["drain", "member1", "--kubeconfig"]).arg(embedded.kubeconfig()).output().unwrap();
+    assert!(drained.status.success(), "{}", String::from_utf8_lossy(&drained.stderr));
+    let tasks = |embedded: &Embedded| field(embedded, "{.spec.gracefulEvictionTasks[*].fromCluster}");
+    embedded.until("its replicas are on member2", |embedded| {
+        tasks(embedded) == "member1"
+            && field(embedded, "{.status.aggregatedStatus[?(@.clusterName==\"member2\")].status.availableReplicas}")
+                == "3"
+    });
+    // Decided again with the replacement healthy, several times, and held each time.
+    let faults =
+        |embedded: &Embedded| metric(embedded, "bulkhead_plugin_faults_total{plugin=\"freeze\"}").unwrap_or(0.0);
+    let before = faults(&embedded);
+    embedded.until("the plugin was asked", |embedded| faults(embedded) >= before + 2.0);
+    assert_eq!(tasks(&embedded), "member1", "released without the plugin:\n{}", embedded.log());
+    let told = "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was";
+    assert!(embedded.log().contains(told), "{}", embedded.log());
+    assert_eq!(metric(&embedded, "bulkhead_plugin_loaded{plugin=\"freeze\"}"), Some(0.0));
+    std::fs::write(
+        &freeze,
+        "function EvictionCheck(binding, task, observed, now) return { verdict = \"abstain\" } end",
+    )
+    .unwrap();
+    embedded.until("the old copy is released", |embedded| tasks(embedded).is_empty());
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
+fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
+    if !has_kubectl("run_without_a_mode_refuses_beside_a_controller_of_karmada") {
+        return;
+    }
+    let embedded = Embedded::start(&folder("beside-karmada"), &["--members", "0"]);
+    let lease = embedded.folder.join("lease.json");
+    let renewed = embedded.told(&["get", "namespace", "default", "-o", "jsonpath={.metadata.creationTimestamp}"]);
+    let object = serde_json::json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "karmada-controller-manager", "namespace": "karmada-system"},
+        "spec": {
+            "holderIdentity": "karmada-controller-manager-0",
+            "renewTime": renewed.replace('Z', ".000000Z"),
+            "leaseDurationSeconds": 3600,
+        },
+    });
+    std::fs::write(&lease, object.to_string()).unwrap();
+    embedded.told(&["apply", "-f", &lease.display().to_string()]);
+    let kubeconfig = embedded.kubeconfig().display().to_string();
+    let run = ["run", "--kubeconfig", &kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
+    let output = bulkhead().args(run).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    for part in [
+        "error: cannot run in mode all, the default, on https://127.0.0.1:",
+        "karmada-controller-manager-0 holds the lease karmada-system/karmada-controller-manager",
+        "choose --mode report, interpret, finish or evict",
+    ] {
+        assert!(complaint.contains(part), "{part}: {complaint}");
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (arguments, expected) in [
@@ -202,6 +299,10 @@ fn what_makes_no_sense_is_refused() {
         (vec!["--embedded", "--kubeconfig", "x"], "cannot be used with"),
         (vec!["--embedded", "--bind-address", "0.0.0.0:0"], "it must be a loopback address"),
         (vec!["--embedded", "--members", "1000"], "1000 is not in 0..=100"),
+        (
+            vec!["--mode=interpret", "--webhook-bind-address=127.0.0.1:0", "--webhook-client-ca-file=ca.crt"],
+            "--webhook-client-ca-file: Karmada presents no client certificate",
+        ),
     ] {
         let output = bulkhead().arg("run").args(&arguments).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);

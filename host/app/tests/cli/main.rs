@@ -9,6 +9,7 @@ mod plugin;
 #[path = "../../../../tests/kubectl/transcript.rs"]
 mod transcript;
 mod vectors;
+mod what_if;
 
 use std::fs;
 use std::path::PathBuf;

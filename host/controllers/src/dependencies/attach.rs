@@ -6,16 +6,16 @@ use bulkhead_api::{AnyBinding, ResourceBinding};
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::depend::{self, Snapshot, Strategies};
 use bulkhead_core::journal::{Decision, Subject};
-use bulkhead_core::model::ObjectReference;
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 
 use super::NAME;
+use crate::binding_owner::{self, Owner};
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{Error, is_not_found};
-use crate::dynamic::KeptObject;
+use crate::dynamic::{self, KeptObject};
 use crate::events::EventType;
 use crate::kinds::ObjectKind;
 use crate::store::Key;
@@ -41,7 +41,7 @@ pub(super) async fn ensure(
     desired.labels_mut().insert(names::depended_by_label(&namespace, &name), id.to_owned());
     let clusters = depend::clusters(&independent.spec);
     depend::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
-    desired.spec.resource = reference(kind, object);
+    desired.spec.resource = dynamic::reference(kind, object);
     let disagreements = settle_strategies(context, &mut desired, Some(independent));
     if existing.as_deref() == Some(&desired) {
         return Ok(false);
@@ -89,15 +89,17 @@ fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) ->
     if existing.metadata.deletion_timestamp.is_some() {
         return Err(Error::NotYet(format!("ResourceBinding {key} is still being deleted")));
     }
-    // Issue 6034: what belongs to an earlier object of that name goes with it, and a new one is made then.
-    let owner = existing.owner_references().iter().find(|owner| owner.controller == Some(true));
-    if owner.is_some_and(|owner| Some(&owner.uid) != object.metadata.uid.as_ref()) {
-        return Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")));
+    match Owner::of(existing, &dynamic::reference(kind, object)) {
+        Owner::Same => Ok(()),
+        // Issue 6034: what belongs to an earlier object of that name goes with it, and a new one is made then.
+        Owner::Earlier => {
+            Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")))
+        }
+        Owner::Other(owner) => {
+            let wanted = binding_owner::described(&dynamic::reference(kind, object));
+            Err(Error::Undecided(format!("ResourceBinding {key} belongs to {owner}, not to {wanted}")))
+        }
     }
-    let (there, wanted) = (&existing.spec.resource, reference(kind, object));
-    let same = (&there.api_version, &there.kind, &there.namespace, &there.name)
-        == (&wanted.api_version, &wanted.kind, &wanted.namespace, &wanted.name);
-    if same { Ok(()) } else { Err(Error::Undecided(format!("ResourceBinding {key} is for {there}, not for {wanted}"))) }
 }
 
 fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
@@ -120,17 +122,6 @@ fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
             ..ObjectMeta::default()
         },
         ..ResourceBinding::default()
-    }
-}
-
-fn reference(kind: &ObjectKind, object: &KeptObject) -> ObjectReference {
-    ObjectReference {
-        api_version: kind.api_version.clone(),
-        kind: kind.kind.clone(),
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
-        uid: object.uid().unwrap_or_default(),
-        resource_version: object.resource_version().unwrap_or_default(),
     }
 }
 

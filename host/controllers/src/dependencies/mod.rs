@@ -26,6 +26,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use crate::binding_kind::Binding;
+use crate::binding_owner::Owner;
 use crate::context::{Context, HUB, about, subject};
 use crate::controller::{self, Action, Error};
 use crate::dynamic::{self, KeptObject};
@@ -38,8 +39,8 @@ use crate::store::{Change, Key};
 const NAME: &str = "dependencies-distributor";
 const WORKERS: usize = 5;
 
-/// Objects that are needed, by the key of their attached binding.
-type Needed = BTreeMap<Key, (ObjectKind, Arc<KeptObject>)>;
+/// Objects that are needed, by the key of their attached binding and their uid: two objects can derive the same key.
+type Needed = BTreeMap<(Key, Option<String>), (ObjectKind, Arc<KeptObject>)>;
 
 /// Runs the distributor, for ever.
 pub(crate) async fn run(context: Context) {
@@ -194,30 +195,38 @@ async fn sync(
         match objects(context, reference).await {
             Ok(found) => needed.extend(found.into_iter().map(|(kind, object)| {
                 let name = names::binding_name(&kind.kind, &object.name_any());
-                (Key::new(binding.namespace().unwrap_or_default(), name), (kind, object))
+                ((Key::new(binding.namespace().unwrap_or_default(), name), object.uid()), (kind, object))
             })),
             Err(failed) => drop(error.get_or_insert(failed)),
         }
     }
-    // Nobody brings itself along.
-    needed.remove(&Key::of(binding));
+    // A workload does not bring itself along.
+    needed.retain(|(key, _), _| *key != Key::of(binding));
     let mut written = 0;
     // What could not be read may well be needed, so that nothing is taken away as long as something could not.
     if error.is_none() {
         for attached in attached_to(context, binding) {
-            if !needed.contains_key(&Key::of(&*attached)) {
+            if !is_needed(&needed, &attached) {
                 attach::remove(context, binding, &attached).await?;
                 written += 1;
             }
         }
     }
-    for (key, (kind, object)) in &needed {
+    for ((key, _), (kind, object)) in &needed {
         match attach::ensure(context, binding, key, (kind, object)).await {
             Ok(wrote) => written += usize::from(wrote),
             Err(failed) => drop(error.get_or_insert(failed)),
         }
     }
     error.map_or(Ok(written), Err)
+}
+
+/// True if an attached binding is that of an object that is needed.
+fn is_needed(needed: &Needed, attached: &ResourceBinding) -> bool {
+    let of_its_name = needed.iter().filter(|((key, _), _)| *key == Key::of(attached));
+    of_its_name
+        .into_iter()
+        .any(|(_, (kind, object))| !matches!(Owner::of(attached, &dynamic::reference(kind, object)), Owner::Other(_)))
 }
 
 /// The objects that a reference names or selects. One that is not there is none; it is looked for again when it comes.

@@ -4,6 +4,7 @@
 //! be one write: the API server has half of them to make, and no workload is nowhere in between.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use bulkhead_core::decide::schedule::Outcome;
 use bulkhead_core::model::{BindingSpec, TargetCluster};
@@ -17,6 +18,10 @@ use crate::controller::Error;
 use crate::metrics::Ending;
 use crate::store::Key;
 
+/// How long an eviction waits for filter and score plugins. After that it is written without a place, and the scheduler
+/// finds one. Evictions whose write takes a second keep others from starting.
+const AHEAD_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// The scheduler of this process, while there is one.
 #[derive(Default)]
 pub struct RunningScheduler(Mutex<Weak<Scheduler>>);
@@ -29,22 +34,23 @@ impl RunningScheduler {
 
     /// Adds to a patch by which a binding gets another spec where it goes then, and the records of that to those that
     /// depend on the patch.
-    pub(crate) fn put_place<B: Binding>(
+    pub(crate) async fn put_place<B: Binding>(
         &self,
         binding: &B,
         spec: &BindingSpec,
         patch: &mut Value,
         records: &mut Vec<u64>,
     ) -> Option<Ahead<B>> {
-        let ahead = self.look_ahead(binding, spec)?;
+        let ahead = self.look_ahead(binding, spec).await?;
         apply::put_result(patch, &ahead.targets, &ahead.placement);
+        apply::put_displaced(patch, spec, &ahead.decided.plan);
         records.extend(&ahead.decided.records);
         Some(ahead)
     }
 
     /// Where a binding goes that gets another spec; none if that is not for this process to say, if it goes nowhere else, or
     /// if others have to be asked or waited for first. Then the scheduler decides when it hears of the new spec.
-    fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
+    async fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
         let scheduler = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         let (context, started) = (&scheduler.context, Instant::now());
         if context.estimators.is_some() || is_one_at_a_time(&context.flags) {
@@ -61,7 +67,8 @@ impl RunningScheduler {
         if let Some(observation) = context.observations.get(&Key::of(binding)) {
             observation.put_into(next.status_mut());
         }
-        let undisclosed = scheduler.matter(Arc::new(next.to_model()))?.decide(&scheduler, None);
+        let matter = scheduler.matter(Arc::new(next.to_model()))?;
+        let undisclosed = matter.decide_within(AHEAD_TIME_MAX, &scheduler).await?;
         let Outcome::Place(targets) = &undisclosed.plan().outcome else { return None };
         if *targets == spec.clusters {
             return None;

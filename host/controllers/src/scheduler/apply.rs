@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
 use bulkhead_core::journal::{Case, Decision};
-use bulkhead_core::model::{Condition, TargetCluster};
+use bulkhead_core::model::{BindingSpec, Condition, TargetCluster};
 use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
@@ -33,7 +33,7 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decide
     let written = match plan.targets() {
         None => Ok(binding.clone()),
         Some(targets) => {
-            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, records).await) {
+            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, decided).await) {
                 Ok(written) => Ok(written),
                 Err(error) => Err(refusal(&error).ok_or(error)?),
             }
@@ -103,16 +103,26 @@ pub(super) fn record<B: Binding>(
             (Decision::NotScheduled, because, String::new())
         }
     };
-    let record = Record {
+    let record = |cluster, decision, because, effect| Record {
         controller: NAME,
         subject: subject(binding),
-        cluster: None,
+        cluster,
         decision,
         because,
         effect,
         inputs: vec![input(binding)],
     };
-    vec![context.record_decided(record, case().as_ref(), plan.explanation.clone().map(Arc::new))]
+    let case = case();
+    let explanation = plan.explanation.clone().map(Arc::new);
+    let scheduled = context.record_decided(record(None, decision, because, effect), case.as_ref(), explanation);
+    let displaced = plan.displaced.iter().map(|task| {
+        let because =
+            Because::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
+        let effect = format!("{} replicas stay until those elsewhere are healthy", task.replicas.unwrap_or(0));
+        let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, because, effect);
+        context.record_decided(leaves, case.as_ref(), None)
+    });
+    std::iter::once(scheduled).chain(displaced).collect()
 }
 
 /// Why the result is what it is, in one line: the trigger, the groups that could not be used, the clusters that fit
@@ -177,7 +187,7 @@ async fn write_spec<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
     targets: &[TargetCluster],
-    records: &[u64],
+    decided: &Decided,
 ) -> Result<B, Error> {
     let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
     let placement = placement_text(binding).map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
@@ -186,7 +196,8 @@ async fn write_spec<B: Binding>(
     }
     let mut patch = json!({});
     put_result(&mut patch, targets, &placement);
-    scheduler.context.sign(&mut patch, records);
+    put_displaced(&mut patch, binding.spec(), &decided.plan);
+    scheduler.context.sign(&mut patch, &decided.records);
     scheduler.budget.take().await;
     let patched = B::writer(&scheduler.context, binding).patch_despite_status(binding, patch).await;
     patched.map_err(Error::api(operation))
@@ -202,6 +213,14 @@ pub(super) fn put_result(patch: &mut Value, targets: &[TargetCluster], placement
     patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(placement);
     // A merge patch leaves a list that is absent as it was, so an empty one is null.
     patch["spec"]["clusters"] = if targets.is_empty() { json!(null) } else { json!(targets) };
+}
+
+/// Puts the tasks by which copies leave into a merge patch, behind those that are under way.
+pub(super) fn put_displaced(patch: &mut Value, spec: &BindingSpec, plan: &SchedulePlan) {
+    if !plan.displaced.is_empty() {
+        let tasks: Vec<_> = spec.graceful_eviction_tasks.iter().chain(&plan.displaced).collect();
+        patch["spec"]["gracefulEvictionTasks"] = json!(tasks);
+    }
 }
 
 /// `member1:1, member2:2`.

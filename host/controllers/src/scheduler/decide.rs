@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bulkhead_core::call::{CallKind, Peer};
 use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload};
 use bulkhead_core::decide::schedule::{self, SchedulePlan, SchedulerOptions, SchedulingSnapshot, Trigger};
 use bulkhead_core::journal::{Question, plan};
 use bulkhead_core::model;
+use bulkhead_core::policy::PolicySet;
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use bulkhead_estimator::EstimatorPool;
@@ -18,7 +20,11 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
 use crate::deliberation::{Asking, Basis};
 
+/// Calls that scheduling makes.
+const KINDS: [CallKind; 2] = [CallKind::Filter, CallKind::Score];
+
 /// A binding that has to be scheduled, and what is known at that moment.
+#[derive(Clone)]
 pub(super) struct Matter {
     binding: Arc<model::Binding>,
     trigger: Trigger,
@@ -28,11 +34,17 @@ pub(super) struct Matter {
     now: Time,
 }
 
-/// A plan that nobody has heard of yet.
-pub(super) struct Undisclosed {
+/// Everything that a plan is made from, but for the policies.
+#[derive(Clone)]
+struct Inputs {
     matter: Matter,
     peers: Vec<Peer>,
     accurate: Option<AccurateEstimates>,
+}
+
+/// A plan that nobody has heard of yet.
+pub(super) struct Undisclosed {
+    inputs: Arc<Inputs>,
     asking: Asking,
     plan: SchedulePlan,
 }
@@ -69,25 +81,55 @@ impl Matter {
     }
 
     /// Decides.
-    pub(super) fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Undisclosed {
+    pub(super) async fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Undisclosed {
+        let context = &scheduler.context;
+        let (inputs, policies, decide) = self.prepare(scheduler, accurate);
+        let deciding = Instant::now();
+        let (asking, plan) = context.decide(NAME, policies, &KINDS, decide).await;
+        context.metrics.scheduler.decided(deciding.elapsed());
+        Undisclosed { inputs, asking, plan }
+    }
+
+    /// Decides, unless that takes longer than `limit`.
+    pub(super) async fn decide_within(self, limit: Duration, scheduler: &Scheduler) -> Option<Undisclosed> {
+        let context = &scheduler.context;
+        let (inputs, policies, decide) = self.prepare(scheduler, None);
+        let deciding = Instant::now();
+        let (asking, plan) = context.decide_within(limit, NAME, policies, &KINDS, decide).await?;
+        context.metrics.scheduler.decided(deciding.elapsed());
+        Some(Undisclosed { inputs, asking, plan })
+    }
+
+    /// The inputs, the policies, and the decision as a function of them.
+    fn prepare(
+        self,
+        scheduler: &Scheduler,
+        accurate: Option<AccurateEstimates>,
+    ) -> (Arc<Inputs>, Arc<PolicySet>, impl Fn(&PolicySet) -> SchedulePlan + Send + Sync + use<>) {
         let context = &scheduler.context;
         let peers = scheduler.known.peers(context, &self.binding);
-        let asking = context.asking(Arc::new(inputs::policies(context)), &[CallKind::Filter, CallKind::Score]);
-        let snapshot = SchedulingSnapshot {
-            binding: &self.binding,
-            clusters: &self.clusters,
-            peers: &peers,
-            accurate: accurate.as_ref(),
-            assumed: &self.assumed,
-            options: &self.options,
-            now: self.now,
-        };
         let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
+        let inputs = Arc::new(Inputs { matter: self, peers, accurate });
+        let deciding = Arc::clone(&inputs);
+        let decide = move |policies: &PolicySet| deciding.decide(is_explained, policies);
+        (inputs, Arc::new(inputs::policies(context)), decide)
+    }
+}
+
+impl Inputs {
+    fn decide(&self, is_explained: bool, policies: &PolicySet) -> SchedulePlan {
+        let Self { matter, peers, accurate } = self;
+        let snapshot = SchedulingSnapshot {
+            binding: &matter.binding,
+            clusters: &matter.clusters,
+            peers,
+            accurate: accurate.as_ref(),
+            assumed: &matter.assumed,
+            options: &matter.options,
+            now: matter.now,
+        };
         let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
-        let deciding = Instant::now();
-        let plan = decide(snapshot, asking.policies());
-        context.metrics.scheduler.decided(deciding.elapsed());
-        Undisclosed { matter: self, peers, accurate, asking, plan }
+        decide(snapshot, policies)
     }
 }
 
@@ -99,7 +141,9 @@ impl Undisclosed {
 
     /// Records the plan, unless all of it was said before, and the faults of plugins on the way to it.
     pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Decided {
-        let Self { matter, peers, accurate, asking, plan } = self;
+        let Self { inputs, asking, plan } = self;
+        // A thread that decided may still hold its share for a moment.
+        let Inputs { matter, peers, accurate } = Arc::unwrap_or_clone(inputs);
         let Matter { binding: model, trigger, clusters, assumed, options, now } = matter;
         context.record_remarks(NAME, &subject(binding), None, &plan.remarks);
         let basis = || Basis {

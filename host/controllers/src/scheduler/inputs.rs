@@ -24,6 +24,7 @@ pub(super) fn options(flags: &Flags) -> SchedulerOptions {
         resource_models: flags.gate(FeatureGate::CustomizedClusterResourceModeling),
         overcommit_protection: flags.gate(FeatureGate::SchedulingOvercommitProtection),
         empty_workload_propagation: flags.enable_empty_workload_propagation,
+        evicts_standing: flags.gate(FeatureGate::GracefulEviction),
     }
 }
 

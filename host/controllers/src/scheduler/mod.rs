@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::Context;
-use crate::controller::{self, AFTER_CONFLICT, Action, Error};
+use crate::controller::{self, Action, Error, after_conflict};
 use crate::flags::{FeatureGate, Flags};
 use crate::metrics::Ending;
 use crate::observed::Observation;
@@ -188,10 +188,10 @@ impl Scheduler {
                 self.context.failures.count(NAME, error);
             }
             match outcome {
-                // Whoever lost a race has only to look again, when the newer version has arrived.
+                // After a lost race the newer version may still have to arrive.
                 Err(error) if error.is_conflict() => {
-                    tokio::time::sleep(AFTER_CONFLICT).await;
-                    queue.again(item);
+                    let retry = Fate::After(after_conflict(item.attempts()));
+                    self.give_back(&queue, item, retry);
                 }
                 Ok(fate) => self.give_back(&queue, item, fate),
                 Err(error) if error.is_withheld() => self.give_back(&queue, item, Fate::Forget),
@@ -234,14 +234,14 @@ impl Scheduler {
         };
         let accurate = matter.ask(context.estimators.as_deref()).await;
         let now = matter.now();
-        let decided = matter.decide(self, accurate).record(context, &*binding);
+        let decided = matter.decide(self, accurate).await.record(context, &*binding);
         let applied = apply::apply(self, &*binding, &decided).await;
         context.metrics.scheduler.attempted(decided.trigger, Ending::of(&applied), started.elapsed());
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
         Ok(match (retry, &decided.plan.outcome, block_ends) {
             // Nothing else would bring the binding back when a cluster that it left is open to it again.
-            (Retry::Forget, Outcome::Clear(_), Some(until)) => {
+            (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => {
                 Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
             }
             (Retry::Forget, ..) => Fate::Forget,

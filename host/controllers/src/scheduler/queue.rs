@@ -38,6 +38,11 @@ pub(super) struct Item<K> {
 }
 
 impl<K> Item<K> {
+    /// How often it was taken since it came in.
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
     fn retried_from(&self) -> Instant {
         self.ready_since + backoff(self.attempts)
     }
@@ -282,15 +287,6 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
         drop(lanes);
         self.changed.notify_one();
     }
-
-    /// Gives a binding back that is to be looked at again at once.
-    pub(super) fn again(&self, item: Item<K>) {
-        let mut lanes = self.lanes();
-        lanes.push(item.key.clone(), item.priority, Instant::now());
-        lanes.done(item, Instant::now());
-        drop(lanes);
-        self.changed.notify_one();
-    }
 }
 
 #[cfg(test)]
@@ -441,9 +437,6 @@ mod tests {
         queue.push("a", 0);
         let item = queue.next().await;
         queue.done(item, Fate::BackOff);
-        let item = queue.next().await;
-        assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(1)));
-        queue.again(item);
         let item = queue.next().await;
         assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(1)));
         queue.done(item, Fate::SetAside);

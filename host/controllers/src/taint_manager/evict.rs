@@ -150,7 +150,7 @@ impl TaintManager {
             patch["metadata"]["annotations"][HOME] = json!(json!(home).to_string());
         }
         let mut records = vec![record];
-        let ahead = context.scheduler.put_place(binding, &spec, &mut patch, &mut records);
+        let ahead = context.scheduler.put_place(binding, &spec, &mut patch, &mut records).await;
         context.sign(&mut patch, &records);
         let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
         if let Err(error) = &written

@@ -19,6 +19,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::evict::{Judged, Planned};
+use super::ordering::Ordering;
 use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
 use crate::context::Context;
@@ -140,8 +141,9 @@ impl TaintManager {
     /// Puts into the queue what may set out, the most important first, and no more than may be on the way.
     async fn scan_homes(&self, settings: Settings) {
         let view = self.view();
-        let mut ready = self.scan_kind::<ResourceBinding>(&view, settings).await;
-        ready.extend(self.scan_kind::<ClusterResourceBinding>(&view, settings).await);
+        let order = Ordering::new(&self.context);
+        let mut ready = self.scan_kind::<ResourceBinding>(&view, settings, &order).await;
+        ready.extend(self.scan_kind::<ClusterResourceBinding>(&view, settings, &order).await);
         ready.sort_by(|(priority, eviction), (other_priority, other)| {
             (Reverse(priority), eviction).cmp(&(Reverse(other_priority), other))
         });
@@ -160,7 +162,12 @@ impl TaintManager {
     }
 
     /// What may set out, with its priority. What is remembered for nothing is forgotten on the way.
-    async fn scan_kind<B: Binding>(&self, view: &View, settings: Settings) -> Vec<(Priority, Eviction)> {
+    async fn scan_kind<B: Binding>(
+        &self,
+        view: &View,
+        settings: Settings,
+        order: &Ordering,
+    ) -> Vec<(Priority, Eviction)> {
         let mut ready = Vec::new();
         for binding in B::store(&self.context.stores).list() {
             if !binding.annotations().contains_key(HOME) {
@@ -183,7 +190,8 @@ impl TaintManager {
                     }
                 }
                 FailbackPlan::Return(back) => {
-                    ready.push((self.priority(&*binding, &back.task.from_cluster), eviction(&back.task.from_cluster)));
+                    let priority = self.priority(&*binding, &back.task.from_cluster, order).await;
+                    ready.push((priority, eviction(&back.task.from_cluster)));
                 }
             }
         }

@@ -12,12 +12,13 @@ mod clusters;
 mod count;
 mod evict;
 mod failback;
+mod ordering;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::combine::{self, Because};
+use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
 use bulkhead_core::journal::{Case, Decision, Subject};
@@ -33,9 +34,10 @@ use self::clusters::Clusters;
 use self::count::Counts;
 use self::evict::Judged;
 use self::failback::Failback;
+use self::ordering::Ordering;
 use crate::binding_kind::Binding;
-use crate::context::{Context, HUB, Record, subject};
-use crate::controller::{self, AFTER_CONFLICT, Action, Error};
+use crate::context::{Context, HUB, Record};
+use crate::controller::{self, Action, Error};
 use crate::kinds::ObjectKind;
 use crate::metrics::Ending;
 use crate::queue::WorkQueue;
@@ -139,7 +141,10 @@ pub(crate) async fn run(context: Context) {
     });
     let scan = {
         let manager = Arc::clone(&manager);
-        move |key: Key| std::future::ready(Ok(manager.scan(&key.name)))
+        move |key: Key| {
+            let manager = Arc::clone(&manager);
+            async move { Ok(manager.scan(&key.name).await) }
+        }
     };
     let scanning = controller::run(scans, 1, scan, context.failed(NAME));
     let pumping = async {
@@ -177,13 +182,14 @@ impl TaintManager {
 
     /// Puts every binding that has to leave the cluster into the queue, with a delay if it tolerates the taint for a
     /// time, and comes back later. A cluster that need not be left any more has nothing to wait for.
-    fn scan(&self, name: &str) -> Action {
+    async fn scan(&self, name: &str) -> Action {
         let cluster = self.clusters.get(name);
         let is_gone = cluster.is_none();
         let tainted = cluster.filter(|cluster| cluster.spec.taints.iter().any(|taint| self.options.evicts(taint)));
         let action = if let Some(cluster) = tainted {
-            self.enqueue::<bulkhead_api::ResourceBinding>(&cluster);
-            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster);
+            let order = Ordering::new(&self.context);
+            self.enqueue::<bulkhead_api::ResourceBinding>(&cluster, &order).await;
+            self.enqueue::<bulkhead_api::ClusterResourceBinding>(&cluster, &order).await;
             self.note_brake(name);
             self.changed.notify_one();
             Action::After(RESCAN)
@@ -202,9 +208,9 @@ impl TaintManager {
         action
     }
 
-    fn enqueue<B: Binding>(&self, cluster: &Cluster) {
-        let (wall, now) = (self.context.clock.now(), self.now());
+    async fn enqueue<B: Binding>(&self, cluster: &Cluster, order: &Ordering) {
         for binding in B::store(&self.context.stores).by_index(&cluster.name) {
+            let (wall, now) = (self.context.clock.now(), self.now());
             let delay = match due(evictable(&*binding), cluster, self.options, wall) {
                 Ok(Due::Never) if mutation::on(Mutation::Karmada7612) => Duration::ZERO,
                 Ok(Due::Never) => continue,
@@ -215,7 +221,7 @@ impl TaintManager {
             let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding), cause: Cause::Taint };
             let waiting = Waiting {
                 cluster: cluster.name.clone(),
-                priority: self.priority(&*binding, &cluster.name),
+                priority: self.priority(&*binding, &cluster.name, order).await,
                 not_before: now.saturating_add(delay),
             };
             self.queue().put(eviction, waiting, now);
@@ -224,7 +230,7 @@ impl TaintManager {
 
     /// What plugins say, then a label on the binding, or on its template, or else the value of the priority class that the
     /// binding carries. A label that is no number counts as none.
-    fn priority<B: Binding>(&self, binding: &B, cluster: &str) -> Priority {
+    async fn priority<B: Binding>(&self, binding: &B, cluster: &str, order: &Ordering) -> Priority {
         let spec = binding.spec();
         let labelled = |labels: &BTreeMap<String, String>| labels.get(keys::EVICTION_PRIORITY)?.parse().ok();
         let template = || {
@@ -233,20 +239,7 @@ impl TaintManager {
             labelled(&self.context.templates.get(HUB, &kind, &key)?.labels())
         };
         let class = labelled(binding.labels()).or_else(template).unwrap_or_else(|| spec.schedule_priority());
-        Priority { score: self.eviction_score(binding, cluster), class }
-    }
-
-    fn eviction_score<B: Binding>(&self, binding: &B, cluster: &str) -> i64 {
-        let context = &self.context;
-        let policies = context.registry.eviction_order();
-        if policies.members().is_empty() {
-            return 0;
-        }
-        let Some(source) = context.stores.cluster(cluster) else { return 0 };
-        let (source, now) = (Arc::new(source.to_model()), context.clock.now());
-        let (score, remarks) = combine::eviction_order(&policies, &binding.to_model(), &source, now);
-        context.record_remarks(NAME, &subject(binding), Some(cluster), &remarks);
-        score
+        Priority { score: order.score(&self.context, binding, cluster).await, class }
     }
 
     /// Says once that the brake holds up evictions from a cluster, and once that it let go.
@@ -385,11 +378,14 @@ impl TaintManager {
                     self.failback.did_not_set_out(&eviction.binding);
                 }
                 self.context.failures.count(NAME, error);
-                // Whoever lost a race has only to look again.
-                if error.is_conflict() { Finished::Later(AFTER_CONFLICT) } else { Finished::Failed }
+                // A lost race too: the first retries come within milliseconds, the later ones back off.
+                Finished::Failed
             }
         };
         self.queue().finish(&eviction, finished, now);
+        if result.is_ok() {
+            self.queue().resume(now);
+        }
         let ending = Ending::of(&result);
         self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
         // What was never tried says nothing about how often it succeeds.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{BindingSpec, PurgeMode, TargetCluster};
+use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, TargetCluster};
 use crate::mutation::{self, Mutation};
+use crate::time::Time;
 
 /// The clusters of a binding, by what their Works are for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +43,45 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     Dispatch { rendered, kept, purged_first, preserved_labels }
 }
 
+/// A cluster whose Work still holds back the replacement, because its task purges directly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// The cluster answers, so the old copy may be running and is about to go.
+    UnderWay,
+    /// The cluster is not ready, and the old copy cannot be removed.
+    Blocked {
+        /// Seconds after which the replacement waits no longer.
+        limit_s: i64,
+        /// Milliseconds until then.
+        left_ms: i64,
+    },
+    /// The cluster was not ready until the limit: the replacement starts.
+    GivenUp {
+        /// Seconds that the replacement waited for.
+        limit_s: i64,
+    },
+}
+
+/// Returns how far the purge of a cluster has come whose Work is not gone yet.
+///
+/// The finalizer of a Work waits for its cluster, so a cluster that is lost for good would hold back the replacement
+/// for good. The limit is the grace period of the task, or `timeout_s` if it has none of its own. Karmada ends the wait
+/// at the same time, by ending the task. Here the task may go on, depending on `purge-without-replacement`.
+pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, now: Time) -> Purge {
+    let is_purged = |task: &&GracefulEvictionTask| {
+        task.from_cluster == cluster && task.purge_mode == Some(PurgeMode::Directly) && !is_ready
+    };
+    let Some(task) = spec.graceful_eviction_tasks.iter().find(is_purged) else { return Purge::UnderWay };
+    let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
+    let limit_s = own_s.map_or(timeout_s, i64::from);
+    // A stamp from the future, or none, begins now.
+    let created = task.creation_timestamp.map_or(now, |created| created.min(now));
+    match created.plus_seconds(limit_s).millis_since(now) {
+        left_ms if left_ms >= 0 => Purge::Blocked { limit_s, left_ms },
+        _ => Purge::GivenUp { limit_s },
+    }
+}
+
 /// The state of the old copy is for a copy that replaces it, alone and elsewhere: one target, where the workload was
 /// not before the last eviction, which purged directly (Karmada: `binding/common.go:injectReservedLabelState`).
 fn preserved_labels(spec: &BindingSpec, rendered: &[TargetCluster]) -> BTreeMap<String, String> {
@@ -53,7 +93,6 @@ fn preserved_labels(spec: &BindingSpec, rendered: &[TargetCluster]) -> BTreeMap<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::GracefulEvictionTask;
 
     #[test]
     fn a_task_keeps_the_work_unless_it_purges_directly() {
@@ -81,6 +120,27 @@ mod tests {
             ["member1", "member2", "member4", "member5"]
         );
         assert_eq!(dispatch.purged_first.iter().map(String::as_str).collect::<Vec<_>>(), ["member3"]);
+    }
+
+    #[test]
+    fn a_lost_cluster_holds_back_a_replacement_for_its_grace_period_at_most() {
+        let check = |task: serde_json::Value, is_ready, now_s: i64, expected| {
+            let mut whole = serde_json::json!({"fromCluster": "m1", "purgeMode": "Directly"});
+            whole.as_object_mut().unwrap().extend(task.as_object().unwrap().clone());
+            let task: GracefulEvictionTask = serde_json::from_value(whole).unwrap();
+            let spec = BindingSpec { graceful_eviction_tasks: vec![task], ..BindingSpec::default() };
+            assert_eq!(purge(&spec, "m1", is_ready, 600, Time::from_millis(now_s * 1000)), expected, "{spec:?}");
+        };
+        let created = serde_json::json!({"creationTimestamp": "1970-01-01T00:00:00Z"});
+        check(created.clone(), false, 590, Purge::Blocked { limit_s: 600, left_ms: 10_000 });
+        check(created.clone(), false, 600, Purge::Blocked { limit_s: 600, left_ms: 0 });
+        check(created.clone(), false, 601, Purge::GivenUp { limit_s: 600 });
+        check(created, true, 100_000, Purge::UnderWay);
+        let own = serde_json::json!({"creationTimestamp": "1970-01-01T00:00:00Z", "gracePeriodSeconds": 30});
+        check(own, false, 31, Purge::GivenUp { limit_s: 30 });
+        let blocked = Purge::Blocked { limit_s: 600, left_ms: 600_000 };
+        check(serde_json::json!({}), false, 31, blocked.clone());
+        check(serde_json::json!({"creationTimestamp": "2999-01-01T00:00:00Z"}), false, 31, blocked);
     }
 
     #[test]

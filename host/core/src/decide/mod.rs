@@ -9,6 +9,7 @@ pub mod failback;
 pub mod failover;
 pub mod finish;
 pub mod health;
+pub mod ownership;
 pub mod ready;
 pub mod report;
 pub mod schedule;

@@ -59,12 +59,16 @@ pub struct ReadyDebounce {
 #[derive(Clone, Copy, Debug)]
 struct Observed {
     status: ConditionStatus,
-    /// When `status` last changed; absent for the first observation, which is never delayed.
+    /// Start of the threshold; absent for a first observation that contradicts no condition.
     since: Option<Time>,
 }
 
 impl ReadyDebounce {
-    /// The condition to write, given what was observed and what is on the object now.
+    /// Returns the condition to write, given the observation and the condition on the object.
+    ///
+    /// The first observation of a process counts at once if the object has no condition, or `Unknown`. One that
+    /// contradicts the condition starts the threshold as any other change does: a probe often fails once when the
+    /// leader changes, because the same fault caused both. (Karmada believes the first observation.)
     pub fn adjust(
         &mut self,
         cluster: &str,
@@ -73,15 +77,16 @@ impl ReadyDebounce {
         thresholds: Thresholds,
         now: Time,
     ) -> Condition {
-        let Some(memory) = self.clusters.get_mut(cluster) else {
-            self.clusters.insert(cluster.to_owned(), Observed { status: observed.status, since: None });
-            return observed;
-        };
+        let is_true = |condition: &Condition| condition.status == ConditionStatus::True;
+        let contradicts = current.is_some_and(|current| {
+            current.status != ConditionStatus::Unknown && is_true(current) != is_true(&observed)
+        });
+        let first = || Observed { status: observed.status, since: contradicts.then_some(now) };
+        let memory = self.clusters.entry(cluster.to_owned()).or_insert_with(first);
         let Some(current) = current else { return observed };
         if memory.status != observed.status {
             *memory = Observed { status: observed.status, since: Some(now) };
         }
-        let is_true = |condition: &Condition| condition.status == ConditionStatus::True;
         let threshold_s = if is_true(&observed) { thresholds.success_s } else { thresholds.failure_s };
         let young = memory.since.is_some_and(|since| now < since.plus_seconds(threshold_s));
         if is_true(&observed) != is_true(current) && young { current.clone() } else { observed }
@@ -135,9 +140,37 @@ mod tests {
     }
 
     #[test]
-    fn the_first_observation_after_a_restart_counts_at_once() {
-        let mut current = Some(Probe::Ready.condition(Time::from_millis(0)));
-        let status = observe(&mut ReadyDebounce::default(), Probe::Unreachable, &mut current, 10);
-        assert_eq!(status, ConditionStatus::False);
+    fn the_first_contrary_observation_after_a_restart_starts_the_threshold() {
+        use ConditionStatus::{False, True};
+        let stored = |probe: Probe| Some(probe.condition(Time::from_millis(0)));
+        let check = |(stored, first): (Option<Condition>, Probe), probe, at_s, expected| {
+            let (mut debounce, mut current) = (ReadyDebounce::default(), stored);
+            observe(&mut debounce, first, &mut current, 10);
+            assert_eq!(observe(&mut debounce, probe, &mut current, at_s), expected, "{first:?}, {probe:?} at {at_s}s");
+        };
+        let lost = || (stored(Probe::Ready), Probe::Unreachable);
+        check(lost(), Probe::Unreachable, 39, True);
+        check(lost(), Probe::Unreachable, 40, False);
+        check(lost(), Probe::Ready, 16, True);
+        let back = || (stored(Probe::Unreachable), Probe::Ready);
+        check(back(), Probe::Ready, 39, False);
+        check(back(), Probe::Ready, 40, True);
+        check(back(), Probe::Unreachable, 16, False);
+    }
+
+    #[test]
+    fn the_first_observation_counts_at_once_where_it_contradicts_nothing() {
+        let check = |mut current: Option<Condition>, probe, expected| {
+            assert_eq!(
+                observe(&mut ReadyDebounce::default(), probe, &mut current, 10),
+                expected,
+                "{current:?} {probe:?}"
+            );
+        };
+        check(None, Probe::Ready, ConditionStatus::True);
+        check(None, Probe::Unreachable, ConditionStatus::False);
+        let silent = || Some(Condition::new("Ready", ConditionStatus::Unknown, "R", "", Time::from_millis(0)));
+        check(silent(), Probe::Ready, ConditionStatus::True);
+        check(silent(), Probe::Unreachable, ConditionStatus::False);
     }
 }

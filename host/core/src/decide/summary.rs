@@ -12,32 +12,74 @@ use crate::model::{NodeSummary, ResourceSummary};
 use crate::pod::{Amounts, amount, container_requests, printed};
 use crate::quantity::Quantity;
 
-/// Counts of nodes, and sums over nodes and pods; with grades of nodes if the cluster has resource models.
-pub fn summarize(nodes: &[Value], pods: &[Value], models: &[Value]) -> (NodeSummary, ResourceSummary) {
-    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let summary = NodeSummary {
-        total_num: count(nodes.len()),
-        ready_num: count(nodes.iter().filter(|node| is_ready(node)).count()),
-    };
-    let mut allocatable = Amounts::new();
-    for node in nodes {
-        add(&mut allocatable, &allocatable_of(node));
+/// Counts of nodes, and sums over nodes and pods, one object at a time. Of a pod nothing is kept, of a node only the
+/// amounts that the grades of the resource models name.
+#[derive(Debug, Default)]
+pub struct Totals {
+    grades: Vec<Grade>,
+    nodes: usize,
+    ready_nodes: usize,
+    allocatable: Amounts,
+    allocating: Amounts,
+    allocated: Amounts,
+    /// By the name of the node; empty without grades.
+    rooms: BTreeMap<String, Room>,
+}
+
+/// Capacity of a node and the part of it that pods requested, of the resources that grades name.
+#[derive(Debug, Default)]
+struct Room {
+    /// None if the node itself was not seen.
+    allocatable: Option<Amounts>,
+    used: Amounts,
+}
+
+impl Totals {
+    /// Nothing yet, for a cluster with these resource models. Models that cannot be read count as none.
+    pub fn new(models: &[Value]) -> Self {
+        let grades: Vec<Grade> = models.iter().filter_map(grade).collect();
+        let grades = if grades.len() == models.len() { grades } else { Vec::new() };
+        Self { grades, ..Self::default() }
     }
-    let (mut allocating, mut allocated) = (Amounts::new(), Amounts::new());
-    for pod in pods {
-        if node_of(pod).is_empty() {
-            add_requests(&mut allocating, pod);
-        } else if takes_room(pod) {
-            add_requests(&mut allocated, pod);
+
+    /// Adds a node.
+    pub fn add_node(&mut self, node: &Value) {
+        let mut allocatable = allocatable_of(node);
+        self.nodes += 1;
+        self.ready_nodes += usize::from(is_ready(node));
+        add(&mut self.allocatable, &allocatable);
+        if !self.grades.is_empty() {
+            allocatable.retain(|name, _| counts_for(&self.grades, name));
+            self.rooms.entry(text(node, "/metadata/name").to_owned()).or_default().allocatable = Some(allocatable);
         }
     }
-    let resources = ResourceSummary {
-        allocatable: listed(&allocatable),
-        allocating: listed(&allocating),
-        allocated: listed(&allocated),
-        allocatable_modelings: modelings(nodes, pods, models),
-    };
-    (summary, resources)
+
+    /// Adds a pod.
+    pub fn add_pod(&mut self, pod: &Value) {
+        if node_of(pod).is_empty() {
+            add_requests(&mut self.allocating, pod);
+        } else if takes_room(pod) {
+            add_requests(&mut self.allocated, pod);
+            if !self.grades.is_empty() {
+                let used = &mut self.rooms.entry(node_of(pod).to_owned()).or_default().used;
+                add_requests(used, pod);
+                used.retain(|name, _| counts_for(&self.grades, name));
+            }
+        }
+    }
+
+    /// The sums as the status of a Cluster has them.
+    pub fn finish(self) -> (NodeSummary, ResourceSummary) {
+        let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        let summary = NodeSummary { total_num: count(self.nodes), ready_num: count(self.ready_nodes) };
+        let resources = ResourceSummary {
+            allocatable: listed(&self.allocatable),
+            allocating: listed(&self.allocating),
+            allocated: listed(&self.allocated),
+            allocatable_modelings: modelings(&self.grades, self.rooms),
+        };
+        (summary, resources)
+    }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -118,31 +160,28 @@ fn grade(model: &Value) -> Option<Grade> {
     Some((model.get("grade")?.as_u64()?, items(model, "/ranges").iter().filter_map(least).collect()))
 }
 
-/// How many nodes there are of each grade. A node without room for another pod is of no grade; Karmada stops counting
-/// at the first such node, which makes the result depend on the order of nodes.
-fn modelings(nodes: &[Value], pods: &[Value], models: &[Value]) -> Vec<Value> {
-    let grades: Vec<Grade> = models.iter().filter_map(grade).collect();
-    if grades.is_empty() || grades.len() != models.len() {
-        return Vec::new();
-    }
-    let mut used = BTreeMap::<&str, Amounts>::new();
-    for pod in pods.iter().filter(|pod| takes_room(pod)) {
-        add_requests(used.entry(node_of(pod)).or_default(), pod);
-    }
+/// Number of nodes of each grade. A node without room for another pod is of no grade; Karmada stops counting at the
+/// first such node, which makes the result depend on the order of nodes.
+fn modelings(grades: &[Grade], rooms: BTreeMap<String, Room>) -> Vec<Value> {
     let mut counts = vec![0_u64; grades.len()];
-    for node in nodes {
-        let mut free = allocatable_of(node);
-        for (name, amount) in used.get(text(node, "/metadata/name")).into_iter().flatten() {
-            *free.entry(name.clone()).or_default() -= amount;
+    for room in rooms.into_values() {
+        let Some(mut free) = room.allocatable else { continue };
+        for (name, amount) in room.used {
+            *free.entry(name).or_default() -= amount;
         }
         if free.get("pods").copied().unwrap_or(0) <= 0 {
             continue;
         }
-        if let Some(count) = counts.get_mut(index_of(&grades, &free)) {
+        if let Some(count) = counts.get_mut(index_of(grades, &free)) {
             *count += 1;
         }
     }
     grades.iter().zip(counts).map(|((grade, _), count)| json!({"grade": grade, "count": count})).collect()
+}
+
+/// True if the grade of a node depends on this resource. Grades are told by the resources of the first of them.
+fn counts_for(grades: &[Grade], name: &str) -> bool {
+    name == "pods" || grades.first().is_some_and(|(_, least)| least.contains_key(name))
 }
 
 /// The highest grade whose least amounts the node has, of every resource that the grades name.
@@ -180,6 +219,17 @@ mod tests {
             ]})
         };
         vec![model(0, "0", "0"), model(1, "1", "4Gi"), model(2, "2", "16Gi")]
+    }
+
+    fn summarize(nodes: &[Value], pods: &[Value], models: &[Value]) -> (NodeSummary, ResourceSummary) {
+        let mut totals = Totals::new(models);
+        for node in nodes {
+            totals.add_node(node);
+        }
+        for pod in pods {
+            totals.add_pod(pod);
+        }
+        totals.finish()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::decide::evict::{EvictOptions, Evictable};
 use crate::decide::eviction::{self, EvictionPause, JudgeSnapshot, PreCheck};
 use crate::decide::failback::{self, FailbackSnapshot, Stability};
 use crate::decide::failover::{self, FailoverOptions, FailoverSnapshot};
-use crate::decide::finish::{self, FinishOptions, FinishSnapshot};
+use crate::decide::finish::{self, FinishOptions, FinishSnapshot, UnconfirmedTargets};
 use crate::decide::health::{self, HealthSnapshot, Uncovered};
 use crate::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload};
 use crate::decide::schedule::{self, SchedulePlan, SchedulerOptions, SchedulingSnapshot};
@@ -93,6 +93,9 @@ pub enum Question {
         binding: Arc<Binding>,
         /// Choices of the operator.
         options: FinishOptions,
+        /// Target clusters whose reports did not count.
+        #[serde(default, skip_serializing_if = "UnconfirmedTargets::is_empty")]
+        unconfirmed: UnconfirmedTargets,
     },
     /// Whether an application has failed where it runs.
     Failover {
@@ -206,9 +209,9 @@ impl Case {
                 }))
             }
             Question::Schedule { .. } => self.reschedule(policies, false).as_ref().map_or(Value::Null, plan::schedule),
-            Question::Finish { binding, options } => {
+            Question::Finish { binding, options, unconfirmed } => {
                 let sources: Vec<_> = self.clusters.iter().map(|cluster| Cluster::clone(cluster)).collect();
-                let snapshot = FinishSnapshot { binding, sources: &sources, options: *options, now };
+                let snapshot = FinishSnapshot { binding, sources: &sources, unconfirmed, options: *options, now };
                 plan::finish(&finish::decide(snapshot, policies))
             }
             Question::Failover { binding, producer, options, pauses } => {

@@ -86,7 +86,9 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
 
 /// A plan for eviction tasks.
 pub fn finish(plan: &FinishPlan) -> Value {
-    let FinishPlan { tasks, clusters, released, called_off, held, again_after_ms, remarks: told } = plan;
+    // A plan that is not confirmed takes no effect and is not recorded.
+    let FinishPlan { tasks, clusters, released, called_off, held, again_after_ms, remarks: told, rests_on_targets: _ } =
+        plan;
     object([
         ("tasks", change(tasks.as_ref())),
         ("clusters", change(clusters.as_ref())),
@@ -136,7 +138,8 @@ pub fn failback(plan: &FailbackPlan) -> Value {
 /// A plan of the scheduler.
 pub fn schedule(plan: &SchedulePlan) -> Value {
     // How it came about is made again when somebody asks.
-    let SchedulePlan { outcome, affinity_name, failed_terms, rejections, explanation: _, remarks: told } = plan;
+    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, remarks: told } =
+        plan;
     let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
     let outcome = match outcome {
         Outcome::Place(targets) => json!({ "place": targets }),
@@ -152,6 +155,7 @@ pub fn schedule(plan: &SchedulePlan) -> Value {
         rejected.values().map(|(because, clusters)| json!({"because": because, "clusters": clusters})).collect();
     object([
         ("outcome", outcome),
+        ("displaced", canonical(displaced)),
         ("affinityName", canonical(affinity_name)),
         ("failedTerms", failed_terms.iter().map(failed).collect()),
         ("rejected", rejected),

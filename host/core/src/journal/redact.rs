@@ -1,29 +1,55 @@
-//! What a journal must not keep: secrets, and bodies of objects that no decision looks at.
+//! Redaction: a journal keeps no secrets, and no bodies of objects that no decision looks at.
 //!
 //! | rule | where | what is left |
 //! | --- | --- | --- |
+//! | objects of member clusters, by the allow-list in `object` | the question of a health decision, statuses in bindings | what decisions read, and digests |
+//! | annotations that neither Karmada nor Bulkhead wrote | anywhere | the key, and a digest of long values |
 //! | data of Secrets and ConfigMaps | `data`, `stringData`, `binaryData` | the keys |
 //! | environment of containers | `value` in a list named `env` | the name |
-//! | members whose name tells of a secret | anywhere, if the value is a text | the name |
-//! | user and password in a URL | anywhere | the URL without them |
+//! | members whose name is one of a secret | anywhere, if the value is a text | the name |
+//! | headers for proxies | `proxyHeader` | the names |
+//! | passwords, tokens and keys in texts | anywhere | the text around them |
 //! | what tools keep of an object | `managedFields`, the annotation of `kubectl apply` | nothing |
 //!
-//! What policies answered is kept as it was, so a decision replays all the same. A new plugin that is asked about a
-//! redacted object sees [`REDACTED`] where something was taken out.
+//! Answers of policies are kept but for secrets in their messages, so a decision replays all the same. A new plugin that
+//! is asked about a redacted object sees [`REDACTED`] or a digest where something was taken out.
+
+mod object;
+mod text;
 
 use serde_json::Value;
 
-/// What stands where something was taken out.
+/// Marker in the place of a value that was taken out.
 pub const REDACTED: &str = "(redacted)";
 
 /// Words that make the value of a member a secret, compared without case and punctuation.
-const SECRET_WORDS: [&str; 8] =
-    ["password", "passwd", "secretkey", "accesskey", "apikey", "privatekey", "credential", "authorization"];
+const SECRET_WORDS: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secretkey",
+    "secretvalue",
+    "accesskey",
+    "apikey",
+    "privatekey",
+    "encryptionkey",
+    "signingkey",
+    "sharedkey",
+    "credential",
+    "authorization",
+];
 /// The same for names that end so: `token`, but not `tokenExpirationSeconds`.
-const SECRET_ENDS: [&str; 3] = ["token", "secret", "passphrase"];
+const SECRET_ENDS: [&str; 5] = ["token", "tokens", "secret", "secrets", "pwd"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Takes out what must not be kept, and counts how many values that were.
+/// Takes out of a case, in canonical form, what must not be kept, and counts how many values that were.
+pub fn redact_case(case: &mut Value) -> usize {
+    let object = case.pointer_mut("/question/health/object").map_or(0, object::object);
+    object + redact(case)
+}
+
+/// Takes out of any other value what must not be kept, and counts how many values that were.
 pub fn redact(value: &mut Value) -> usize {
     walk(value, "")
 }
@@ -35,9 +61,14 @@ fn walk(value: &mut Value, name: &str) -> usize {
             let holds_data = matches!(kind, Some("Secret" | "ConfigMap"));
             let mut count = usize::from(members.remove("managedFields").is_some());
             count += usize::from(members.remove(LAST_APPLIED).is_some());
+            if name == "annotations" {
+                return count + object::annotations(members);
+            }
             for (key, value) in members.iter_mut() {
                 count += match value {
                     Value::Object(data) if holds_data && is_data(key) => data.values_mut().map(blank).sum(),
+                    Value::Object(headers) if key == "proxyHeader" => headers.values_mut().map(blank).sum(),
+                    status if name == "aggregatedStatus" && key == "status" => object::kept(status),
                     Value::String(_) if is_secret(key) || (name == "env" && key == "value") => blank(value),
                     value => walk(value, key),
                 };
@@ -46,7 +77,7 @@ fn walk(value: &mut Value, name: &str) -> usize {
         }
         // A list is what its name says; its items have none of their own.
         Value::Array(items) => items.iter_mut().map(|item| walk(item, name)).sum(),
-        Value::String(text) => without_userinfo(text),
+        Value::String(text) => text::clean(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
@@ -55,9 +86,16 @@ fn is_data(key: &str) -> bool {
     matches!(key, "data" | "stringData" | "binaryData")
 }
 
+/// A name without case and punctuation.
+fn plain(key: &str) -> String {
+    key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
 fn is_secret(key: &str) -> bool {
-    let plain: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    SECRET_WORDS.iter().any(|word| plain.contains(word)) || SECRET_ENDS.iter().any(|end| plain.ends_with(end))
+    let plain = plain(key);
+    plain == "pass"
+        || SECRET_WORDS.iter().any(|word| plain.contains(word))
+        || SECRET_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
 fn blank(value: &mut Value) -> usize {
@@ -65,15 +103,6 @@ fn blank(value: &mut Value) -> usize {
         return 0;
     }
     *value = Value::String(REDACTED.to_owned());
-    1
-}
-
-/// `scheme://user:password@host` without what is before the `@`.
-fn without_userinfo(text: &mut String) -> usize {
-    let Some(start) = text.find("://").map(|position| position + 3) else { return 0 };
-    let authority = text[start..].split(['/', '?', '#', ' ', '"']).next().unwrap_or_default();
-    let Some(at) = authority.rfind('@') else { return 0 };
-    text.replace_range(start..=start + at, "");
     1
 }
 
@@ -114,11 +143,12 @@ mod tests {
     #[test]
     fn urls_lose_their_user_and_managed_fields_go() {
         check(json!({"proxy": "https://me:pw@proxy:8080/x"}), json!({"proxy": "https://proxy:8080/x"}), 1);
-        check(json!({"proxy": "https://proxy:8080/me@x"}), json!({"proxy": "https://proxy:8080/me@x"}), 0);
-        let annotations = json!({LAST_APPLIED: "{}", "other": "stays"});
+        // A password may have a slash in it.
+        check(json!({"proxy": "https://me:p/w@proxy/x"}), json!({"proxy": "https://proxy/x"}), 1);
+        let annotations = json!({LAST_APPLIED: "{}", "policy.karmada.io/applied-placement": "{}"});
         check(
             json!({"metadata": {"managedFields": [{"manager": "x"}], "annotations": annotations}}),
-            json!({"metadata": {"annotations": {"other": "stays"}}}),
+            json!({"metadata": {"annotations": {"policy.karmada.io/applied-placement": "{}"}}}),
             2,
         );
     }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod explained;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::FaultKind;
-use bulkhead_plugin::{Budget, Engine, EntryPoint};
+use bulkhead_plugin::{Budget, Engine, EntryPoint, Inspection};
 use serde_json::json;
 
 use super::{fault_of, health_call, kind_of_fault, small_budget, source};
@@ -99,6 +99,25 @@ fn time_is_the_backstop() {
     let policy = LuaEngine::default().load(&source).unwrap().policy;
     let fault = policy.call(&Call::Health(health_call(&Arc::new(json!({}))))).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Deadline);
+}
+
+#[test]
+fn an_answer_after_the_deadline_is_a_fault() {
+    // A few steps, among which the clock is not looked at: only the end of the call can tell.
+    let mut source = source("function InterpretHealth(obj) return true end", &[EntryPoint::Health]);
+    source.budget = Budget { wall_clock_ms: 0, ..small_budget() };
+    source.inspection = Inspection::AtCalls;
+    let policy = LuaEngine::default().load(&source).unwrap().policy;
+    let fault = policy.call(&Call::Health(health_call(&Arc::new(json!({}))))).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Deadline);
+    assert!(fault.message.ends_with("took longer than 0 ms"), "{}", fault.message);
+}
+
+#[test]
+fn the_error_of_a_missing_module_repeats_the_start_of_its_name() {
+    let fault = fault_of("local name = 'm' for i = 1, 19 do name = name .. name end return require(name)");
+    let expected = format!("test.lua:2: module {} not found, the only module is kube", "m".repeat(100));
+    assert_eq!((fault.kind, fault.message), (FaultKind::Denied, expected));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Scripts in, verdicts and faults out; one file per topic.
 
+mod arguments;
 mod health;
 mod hostile;
 mod interpret;

@@ -24,7 +24,7 @@ use question::ask;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Fewer would be no test.
-const SCRIPTS_MIN: usize = 35;
+const SCRIPTS_MIN: usize = 140;
 /// Calls of each script: what it does to its state must not help it later.
 const CALLS: usize = 3;
 /// Longest message of a fault, in bytes.
@@ -75,6 +75,23 @@ fn source(modules: Vec<Module>, budget: Budget) -> PluginSource {
 /// What the neighbour answers, asked through `policy`.
 fn neighbour(policy: &dyn Policy) -> Result<Reply, Fault> {
     ask(policy, EntryPoint::ReflectStatus, "Neighbour")
+}
+
+/// The neighbour with just the steps that it needs while it is alone: if a call beside it cost it one more, it would not
+/// answer.
+fn neighbour_without_a_step_to_spare(engine: &LuaEngine, module: &Module) -> Arc<dyn Policy> {
+    let with_steps = |steps: u64| {
+        let budget = Budget { steps, ..Budget::default() };
+        engine.load(&source(vec![module.clone()], budget)).ok().map(|loaded| loaded.policy)
+    };
+    let answers = |steps: u64| with_steps(steps).is_some_and(|policy| neighbour(policy.as_ref()).is_ok());
+    let (mut too_few, mut enough) = (0, 100_000);
+    assert!(answers(enough));
+    while enough - too_few > 1 {
+        let middle = too_few.midpoint(enough);
+        if answers(middle) { enough = middle } else { too_few = middle }
+    }
+    with_steps(enough).expect("it loaded before")
 }
 
 /// Everything that is wrong with what became of one script.
@@ -158,7 +175,7 @@ fn scripts() -> Vec<PathBuf> {
 fn hostile_scripts_end_in_a_named_fault_within_their_limits_and_alone() {
     let engine = LuaEngine::default();
     let innocent = module("neighbour.lua", NEIGHBOUR.as_bytes(), EntryPoint::ReflectStatus, "Neighbour");
-    let other: Arc<dyn Policy> = engine.load(&source(vec![innocent], Budget::default())).unwrap().policy;
+    let other = neighbour_without_a_step_to_spare(&engine, &innocent);
     let answer = neighbour(other.as_ref());
     assert!(answer.is_ok(), "{answer:?}");
     let (mut failures, mut ran) = (Vec::new(), 0);

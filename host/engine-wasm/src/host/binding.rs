@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::model::{AggregatedStatusItem, Binding, GracefulEvictionTask};
+use bulkhead_core::model::{AggregatedStatusItem, Binding, GracefulEvictionTask, ObjectReference, TargetCluster};
 use serde_json::{Value, json};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::allowance::{Copied, VALUE_BYTES};
 use super::cluster::seconds;
 use super::document::json as document;
+use super::trees::text_bytes;
 use super::{Document, Host, Reports};
 use crate::bindings::bulkhead::policy::binding;
 use crate::bindings::bulkhead::policy::types::ObjectKind;
@@ -33,9 +35,8 @@ impl LentBinding {
         Self { binding, observed: differs.then(|| observed.into()) }
     }
 
-    fn reports(&self) -> Arc<[AggregatedStatusItem]> {
-        let own = || self.binding.status.aggregated_status.clone().into();
-        self.observed.clone().unwrap_or_else(own)
+    fn reports(&self) -> Reports {
+        self.observed.clone().map_or_else(|| Reports::of(Arc::clone(&self.binding)), Reports::new)
     }
 
     fn document(&self) -> Value {
@@ -48,11 +49,40 @@ impl LentBinding {
         }
         document
     }
+
+    /// The most that the text of the document can be long.
+    fn text_bytes(&self) -> usize {
+        text_bytes(&*self.binding) + self.observed.as_ref().map_or(0, |observed| text_bytes(&observed.as_ref()))
+    }
 }
 
 /// A graceful eviction task that a guest holds a handle of.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct LentTask(pub(crate) GracefulEvictionTask);
+
+impl Copied for &TargetCluster {
+    type Copy = binding::Target;
+
+    fn bytes(&self) -> usize {
+        VALUE_BYTES + self.name.len()
+    }
+
+    fn copy(self) -> binding::Target {
+        binding::Target { cluster: self.name.clone(), replicas: natural(self.replicas) }
+    }
+}
+
+impl Copied for &ObjectReference {
+    type Copy = ObjectKind;
+
+    fn bytes(&self) -> usize {
+        2 * VALUE_BYTES + self.api_version.len() + self.kind.len()
+    }
+
+    fn copy(self) -> ObjectKind {
+        ObjectKind { api_version: self.api_version.clone(), kind: self.kind.clone() }
+    }
+}
 
 fn natural(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
@@ -62,20 +92,23 @@ impl binding::Host for Host {}
 
 impl binding::HostBinding for Host {
     fn namespace(&mut self, this: Resource<LentBinding>) -> Result<Option<String>> {
-        Ok(self.table.get(&this)?.binding.namespace.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.binding.namespace.as_deref())?)
     }
 
     fn name(&mut self, this: Resource<LentBinding>) -> Result<String> {
-        Ok(self.table.get(&this)?.binding.name.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.binding.name.as_str())?)
     }
 
     fn workload_kind(&mut self, this: Resource<LentBinding>) -> Result<ObjectKind> {
-        let resource = &self.table.get(&this)?.binding.spec.resource;
-        Ok(ObjectKind { api_version: resource.api_version.clone(), kind: resource.kind.clone() })
+        self.asked(&[])?;
+        Ok(self.allowance.copy(&self.table.get(&this)?.binding.spec.resource)?)
     }
 
     fn workload_name(&mut self, this: Resource<LentBinding>) -> Result<String> {
-        Ok(self.table.get(&this)?.binding.spec.resource.name.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.binding.spec.resource.name.as_str())?)
     }
 
     fn replicas(&mut self, this: Resource<LentBinding>) -> Result<u32> {
@@ -83,26 +116,28 @@ impl binding::HostBinding for Host {
     }
 
     fn targets(&mut self, this: Resource<LentBinding>) -> Result<Vec<binding::Target>> {
-        let targets = &self.table.get(&this)?.binding.spec.clusters;
-        let target = targets
-            .iter()
-            .map(|target| binding::Target { cluster: target.name.clone(), replicas: natural(target.replicas) });
-        Ok(target.collect())
+        self.asked(&[])?;
+        Ok(self.allowance.copy_each(self.table.get(&this)?.binding.spec.clusters.iter())?)
     }
 
     fn evicting_from(&mut self, this: Resource<LentBinding>) -> Result<Vec<String>> {
-        let tasks = &self.table.get(&this)?.binding.spec.graceful_eviction_tasks;
-        Ok(tasks.iter().map(|task| task.from_cluster.clone()).collect())
+        self.asked(&[])?;
+        let tasks = self.table.get(&this)?.binding.spec.graceful_eviction_tasks.iter();
+        Ok(self.allowance.copy_each(tasks.map(|task| task.from_cluster.as_str()))?)
     }
 
     fn observed(&mut self, this: Resource<LentBinding>) -> Result<Resource<Reports>> {
-        let reports = Reports::new(self.table.get(&this)?.reports());
+        self.charge(VALUE_BYTES)?;
+        let reports = self.table.get(&this)?.reports();
         Ok(self.table.push(reports)?)
     }
 
     fn document(&mut self, this: Resource<LentBinding>) -> Result<Resource<Document>> {
-        let document = Document::from(Arc::new(self.table.get(&this)?.document()));
-        Ok(self.table.push(document)?)
+        self.asked(&[])?;
+        let binding = self.table.get(&this)?;
+        let text_bytes = || binding.text_bytes();
+        let tree = self.trees.of(binding, &mut self.allowance, text_bytes, LentBinding::document)?;
+        Ok(self.table.push(Document::from(tree))?)
     }
 
     fn drop(&mut self, this: Resource<LentBinding>) -> Result<()> {
@@ -113,15 +148,18 @@ impl binding::HostBinding for Host {
 
 impl binding::HostEvictionTask for Host {
     fn from_cluster(&mut self, this: Resource<LentTask>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.from_cluster.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.from_cluster.as_str())?)
     }
 
     fn reason(&mut self, this: Resource<LentTask>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.reason.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.reason.as_str())?)
     }
 
     fn producer(&mut self, this: Resource<LentTask>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.producer.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.producer.as_str())?)
     }
 
     fn since_s(&mut self, this: Resource<LentTask>) -> Result<Option<i64>> {
@@ -137,8 +175,10 @@ impl binding::HostEvictionTask for Host {
     }
 
     fn document(&mut self, this: Resource<LentTask>) -> Result<Resource<Document>> {
-        let document = Document::of(&self.table.get(&this)?.0);
-        Ok(self.table.push(document)?)
+        self.asked(&[])?;
+        let task = &self.table.get(&this)?.0;
+        let tree = self.trees.of(task, &mut self.allowance, || text_bytes(task), document)?;
+        Ok(self.table.push(Document::from(tree))?)
     }
 
     fn drop(&mut self, this: Resource<LentTask>) -> Result<()> {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::model::{Cluster, Condition, ConditionStatus, TaintEffect};
+use bulkhead_core::model::{Cluster, Condition, ConditionStatus, Taint, TaintEffect};
 use bulkhead_core::time::Time;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::allowance::{Copied, VALUE_BYTES};
+use super::document::json;
+use super::trees::text_bytes;
 use super::{Document, Host};
 use crate::bindings::bulkhead::policy::{cluster, types};
 
@@ -25,17 +28,39 @@ pub(super) fn seconds(time: Time) -> i64 {
     time.as_millis().div_euclid(1000)
 }
 
-fn condition(condition: &Condition) -> cluster::Condition {
-    cluster::Condition {
-        name: condition.type_.clone(),
-        status: match condition.status {
-            ConditionStatus::True => types::ConditionStatus::True,
-            ConditionStatus::False => types::ConditionStatus::False,
-            ConditionStatus::Unknown => types::ConditionStatus::Unknown,
-        },
-        reason: condition.reason.clone(),
-        message: condition.message.clone(),
-        last_transition_s: condition.last_transition_time.map(seconds),
+impl Copied for &Condition {
+    type Copy = cluster::Condition;
+
+    fn bytes(&self) -> usize {
+        4 * VALUE_BYTES + self.type_.len() + self.reason.len() + self.message.len()
+    }
+
+    fn copy(self) -> cluster::Condition {
+        cluster::Condition {
+            name: self.type_.clone(),
+            status: match self.status {
+                ConditionStatus::True => types::ConditionStatus::True,
+                ConditionStatus::False => types::ConditionStatus::False,
+                ConditionStatus::Unknown => types::ConditionStatus::Unknown,
+            },
+            reason: self.reason.clone(),
+            message: self.message.clone(),
+            last_transition_s: self.last_transition_time.map(seconds),
+        }
+    }
+}
+
+impl Copied for (&Taint, types::TaintEffect) {
+    type Copy = cluster::Taint;
+
+    fn bytes(&self) -> usize {
+        3 * VALUE_BYTES + self.0.key.len() + self.0.value.len()
+    }
+
+    fn copy(self) -> cluster::Taint {
+        let (taint, effect) = self;
+        let (key, value) = (taint.key.clone(), taint.value.clone());
+        cluster::Taint { key, value, effect, time_added_s: taint.time_added.map(seconds) }
     }
 }
 
@@ -53,52 +78,56 @@ impl cluster::Host for Host {}
 
 impl cluster::HostCluster for Host {
     fn name(&mut self, this: Resource<LentCluster>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.name.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.name.as_str())?)
     }
 
     fn label(&mut self, this: Resource<LentCluster>, key: String) -> Result<Option<String>> {
-        Ok(self.table.get(&this)?.0.labels.get(&key).cloned())
+        self.asked(&[&key])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.labels.get(&key).map(String::as_str))?)
     }
 
     fn provider(&mut self, this: Resource<LentCluster>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.spec.provider.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.spec.provider.as_str())?)
     }
 
     fn region(&mut self, this: Resource<LentCluster>) -> Result<String> {
-        Ok(self.table.get(&this)?.0.spec.region.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.spec.region.as_str())?)
     }
 
     fn zones(&mut self, this: Resource<LentCluster>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.0.spec.zones.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy_each(self.table.get(&this)?.0.spec.zones.iter().map(String::as_str))?)
     }
 
     fn taints(&mut self, this: Resource<LentCluster>) -> Result<Vec<cluster::Taint>> {
-        let taints = self.table.get(&this)?.0.spec.taints.iter().filter_map(|taint| {
-            Some(cluster::Taint {
-                key: taint.key.clone(),
-                value: taint.value.clone(),
-                effect: effect(&taint.effect)?,
-                time_added_s: taint.time_added.map(seconds),
-            })
-        });
-        Ok(taints.collect())
+        self.asked(&[])?;
+        let taints = self.table.get(&this)?.0.spec.taints.iter();
+        Ok(self.allowance.copy_each(taints.filter_map(|taint| Some((taint, effect(&taint.effect)?))))?)
     }
 
     fn conditions(&mut self, this: Resource<LentCluster>) -> Result<Vec<cluster::Condition>> {
-        Ok(self.table.get(&this)?.0.status.conditions.iter().map(condition).collect())
+        self.asked(&[])?;
+        Ok(self.allowance.copy_each(self.table.get(&this)?.0.status.conditions.iter())?)
     }
 
     fn condition(&mut self, this: Resource<LentCluster>, name: String) -> Result<Option<cluster::Condition>> {
-        Ok(Condition::find(&self.table.get(&this)?.0.status.conditions, &name).map(condition))
+        self.asked(&[&name])?;
+        Ok(self.allowance.copy(Condition::find(&self.table.get(&this)?.0.status.conditions, &name))?)
     }
 
     fn serves(&mut self, this: Resource<LentCluster>, api_version: String, kind: String) -> Result<bool> {
-        Ok(self.table.get(&this)?.0.serves(&api_version, &kind))
+        self.asked(&[&api_version, &kind])?;
+        Ok(self.allowance.copy(self.table.get(&this)?.0.serves(&api_version, &kind))?)
     }
 
     fn document(&mut self, this: Resource<LentCluster>) -> Result<Resource<Document>> {
-        let document = Document::of(&*self.table.get(&this)?.0);
-        Ok(self.table.push(document)?)
+        self.asked(&[])?;
+        let cluster = &*self.table.get(&this)?.0;
+        let tree = self.trees.of(cluster, &mut self.allowance, || text_bytes(cluster), json)?;
+        Ok(self.table.push(Document::from(tree))?)
     }
 
     fn drop(&mut self, this: Resource<LentCluster>) -> Result<()> {

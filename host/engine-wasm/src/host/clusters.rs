@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::snapshot::{self, Capacity, ResourceColumn};
+use serde::Serialize;
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::allowance::{Allowance, Copied, Exceeded, VALUE_BYTES};
 use super::document::json;
+use super::trees::text_bytes;
 use super::{Host, LentCluster};
 use crate::bindings::bulkhead::policy::clusters;
 
@@ -36,8 +39,8 @@ impl Candidates {
         self.all.get(*self.rows.get(index)? as usize)
     }
 
-    fn column<T>(&self, value: impl Fn(&Cluster) -> T) -> Vec<T> {
-        self.rows.iter().filter_map(|row| self.all.get(*row as usize)).map(|cluster| value(cluster)).collect()
+    fn iter(&self) -> impl Iterator<Item = &Cluster> {
+        self.rows.iter().filter_map(|row| self.all.get(*row as usize)).map(|cluster| &**cluster)
     }
 
     /// The replicas that the binding has on each of its clusters.
@@ -47,30 +50,69 @@ impl Candidates {
     }
 
     /// Amounts of a resource; NaN for a cluster that does not report it.
-    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> Vec<f64> {
+    fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl Iterator<Item = f64> {
         let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
-        self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN)).collect()
+        self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
     }
 }
 
-/// What a pointer leads to in a cluster's document. Only the part that it leads into becomes JSON: a status lists every
-/// API that a cluster serves.
-fn looked_up(cluster: &Cluster, pointer: &str) -> Option<Value> {
+/// Finds a value in a cluster's document. Only the part that the pointer leads into becomes JSON, after `spend` was
+/// called with the length of its text: a status lists every API that a cluster serves.
+fn looked_up(cluster: &Cluster, pointer: &str, spend: &mut Spend<'_>) -> Result<Option<Value>, Exceeded> {
     let mut segments = pointer.splitn(4, '/').skip(1);
     let (first, second) = (segments.next(), segments.next());
     let status = &cluster.status;
     let (part, depth) = match (first, second) {
-        (Some("labels"), _) => (json(&cluster.labels), 1),
-        (Some("spec"), _) => (json(&cluster.spec), 1),
-        (Some("status"), Some("conditions")) => (json(&status.conditions), 2),
-        (Some("status"), Some("nodeSummary")) => (json(&status.node_summary.as_ref()?), 2),
-        (Some("status"), Some("resourceSummary")) => (json(&status.resource_summary.as_ref()?), 2),
-        (Some("status"), Some("kubernetesVersion")) => (json(&status.kubernetes_version), 2),
-        _ => (json(cluster), 0),
+        (Some("labels"), _) => (made(&cluster.labels, spend)?, 1),
+        (Some("spec"), _) => (made(&cluster.spec, spend)?, 1),
+        (Some("status"), Some("conditions")) => (made(&status.conditions, spend)?, 2),
+        (Some("status"), Some("nodeSummary")) if status.node_summary.is_none() => return Ok(None),
+        (Some("status"), Some("nodeSummary")) => (made(&status.node_summary, spend)?, 2),
+        (Some("status"), Some("resourceSummary")) if status.resource_summary.is_none() => return Ok(None),
+        (Some("status"), Some("resourceSummary")) => (made(&status.resource_summary, spend)?, 2),
+        (Some("status"), Some("kubernetesVersion")) => (made(&status.kubernetes_version, spend)?, 2),
+        _ => (made(cluster, spend)?, 0),
     };
     let rest = pointer.match_indices('/').nth(depth).map_or("", |(at, _)| pointer.get(at..).unwrap_or_default());
     let rest = if depth == 0 { pointer } else { rest };
-    part.pointer(rest).cloned()
+    Ok(part.pointer(rest).cloned())
+}
+
+/// Spends steps.
+type Spend<'a> = dyn FnMut(usize) -> Result<(), Exceeded> + 'a;
+
+fn made(part: &impl Serialize, spend: &mut Spend<'_>) -> Result<Value, Exceeded> {
+    spend(text_bytes(part))?;
+    Ok(json(part))
+}
+
+impl Host {
+    /// Copies one value of each candidate.
+    fn column<'h, T: Copied>(
+        &'h mut self,
+        this: &Resource<Candidates>,
+        value: impl Fn(&'h Cluster) -> T,
+    ) -> Result<Vec<T::Copy>> {
+        self.asked(&[])?;
+        Ok(self.allowance.copy_each(self.table.get(this)?.iter().map(value))?)
+    }
+
+    /// Finds a value in each candidate by pointer, and reads it.
+    fn looked_up<T>(
+        &mut self,
+        this: &Resource<Candidates>,
+        pointer: &str,
+        read: impl Fn(&mut Allowance, Option<&Value>) -> Result<T, Exceeded>,
+    ) -> Result<Vec<T>> {
+        self.asked(&[pointer])?;
+        let mut values = Vec::new();
+        for cluster in self.table.get(this)?.iter() {
+            self.allowance.spend(pointer.len())?;
+            let found = looked_up(cluster, pointer, &mut |steps| self.allowance.spend(steps))?;
+            values.push(read(&mut self.allowance, found.as_ref())?);
+        }
+        Ok(values)
+    }
 }
 
 impl clusters::Host for Host {}
@@ -81,59 +123,66 @@ impl clusters::HostClusters for Host {
     }
 
     fn names(&mut self, this: Resource<Candidates>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.column(|cluster| cluster.name.clone()))
+        self.column(&this, |cluster| cluster.name.as_str())
     }
 
     fn ready(&mut self, this: Resource<Candidates>) -> Result<Vec<bool>> {
-        Ok(self.table.get(&this)?.column(Cluster::is_ready))
+        self.column(&this, Cluster::is_ready)
     }
 
     fn current(&mut self, this: Resource<Candidates>) -> Result<Vec<bool>> {
+        self.asked(&[])?;
         let candidates = self.table.get(&this)?;
         let current = candidates.replicas();
-        Ok(candidates.column(|cluster| current.contains_key(cluster.name.as_str())))
+        let current = candidates.iter().map(|cluster| current.contains_key(cluster.name.as_str()));
+        Ok(self.allowance.copy_each(current)?)
     }
 
     fn replicas(&mut self, this: Resource<Candidates>) -> Result<Vec<u32>> {
+        self.asked(&[])?;
         let candidates = self.table.get(&this)?;
         let replicas = candidates.replicas();
-        Ok(candidates.column(|cluster| replicas.get(cluster.name.as_str()).copied().unwrap_or(0)))
+        let replicas = candidates.iter().map(|cluster| replicas.get(cluster.name.as_str()).copied().unwrap_or(0));
+        Ok(self.allowance.copy_each(replicas)?)
     }
 
     fn label(&mut self, this: Resource<Candidates>, key: String) -> Result<Vec<Option<String>>> {
-        Ok(self.table.get(&this)?.column(|cluster| cluster.labels.get(&key).cloned()))
+        self.asked(&[&key])?;
+        let labels = self.table.get(&this)?.iter().map(|cluster| cluster.labels.get(&key).map(String::as_str));
+        Ok(self.allowance.look_up_each(key.len(), labels)?)
     }
 
     fn regions(&mut self, this: Resource<Candidates>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.column(|cluster| cluster.spec.region.clone()))
+        self.column(&this, |cluster| cluster.spec.region.as_str())
     }
 
     fn providers(&mut self, this: Resource<Candidates>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.column(|cluster| cluster.spec.provider.clone()))
+        self.column(&this, |cluster| cluster.spec.provider.as_str())
     }
 
     fn allocatable(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
-        Ok(self.table.get(&this)?.amounts(&name, |column| &column.allocatable))
+        self.asked(&[&name])?;
+        let amounts = self.table.get(&this)?.amounts(&name, |column| &column.allocatable);
+        Ok(self.allowance.copy_each(amounts)?)
     }
 
     fn free(&mut self, this: Resource<Candidates>, name: String) -> Result<Vec<f64>> {
-        Ok(self.table.get(&this)?.amounts(&name, |column| &column.amounts))
+        self.asked(&[&name])?;
+        let amounts = self.table.get(&this)?.amounts(&name, |column| &column.amounts);
+        Ok(self.allowance.copy_each(amounts)?)
     }
 
     fn text(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<Option<String>>> {
-        let text = |cluster: &Cluster| match looked_up(cluster, &pointer) {
-            Some(Value::String(text)) => Some(text),
-            _ => None,
-        };
-        Ok(self.table.get(&this)?.column(text))
+        self.looked_up(&this, &pointer, |allowance, found| allowance.copy(found.and_then(Value::as_str)))
     }
 
     fn number(&mut self, this: Resource<Candidates>, pointer: String) -> Result<Vec<f64>> {
-        let number = |cluster: &Cluster| looked_up(cluster, &pointer).and_then(|value| value.as_f64());
-        Ok(self.table.get(&this)?.column(|cluster| number(cluster).unwrap_or(f64::NAN)))
+        let number = |found: Option<&Value>| found.and_then(Value::as_f64).unwrap_or(f64::NAN);
+        self.looked_up(&this, &pointer, |allowance, found| allowance.copy(number(found)))
     }
 
     fn get(&mut self, this: Resource<Candidates>, index: u32) -> Result<Option<Resource<LentCluster>>> {
+        self.charge(VALUE_BYTES)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let cluster = self.table.get(&this)?.get(index).cloned();
         Ok(cluster.map(|cluster| self.table.push(LentCluster::from(cluster))).transpose()?)
@@ -175,10 +224,10 @@ mod tests {
         let candidates = snapshot::Candidates::of_rows(&snapshot, &[0, 2, 3, 4, 5]);
         let candidates = Candidates::new(Arc::new(Binding::default()), candidates);
         let check = |name: &str, allocatable: [Option<f64>; 5], free: [Option<f64>; 5]| {
-            let known = |amounts: Vec<f64>| amounts.into_iter().map(|amount| Some(amount).filter(|a| !a.is_nan()));
-            let told: Vec<_> = known(candidates.amounts(name, |column| &column.allocatable)).collect();
+            let known = |amount: f64| Some(amount).filter(|amount| !amount.is_nan());
+            let told: Vec<_> = candidates.amounts(name, |column| &column.allocatable).map(known).collect();
             assert_eq!(told, allocatable, "allocatable {name}");
-            let told: Vec<_> = known(candidates.amounts(name, |column| &column.amounts)).collect();
+            let told: Vec<_> = candidates.amounts(name, |column| &column.amounts).map(known).collect();
             assert_eq!(told, free, "free {name}");
         };
         check("cpu", [Some(4.0), Some(2.0), None, None, None], [Some(2.5), Some(0.0), None, None, None]);
@@ -225,8 +274,10 @@ mod tests {
             "no-pointer",
         ];
         for pointer in pointers {
-            assert_eq!(looked_up(&cluster, pointer), whole.pointer(pointer).cloned(), "{pointer}");
+            let found = looked_up(&cluster, pointer, &mut |_| Ok(()));
+            assert_eq!(found, Ok(whole.pointer(pointer).cloned()), "{pointer}");
         }
-        assert_eq!(looked_up(&Cluster::default(), "/status/nodeSummary/readyNum"), None::<Value>);
+        let found = looked_up(&Cluster::default(), "/status/nodeSummary/readyNum", &mut |_| Ok(()));
+        assert_eq!(found, Ok(None::<Value>));
     }
 }

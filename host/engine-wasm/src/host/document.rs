@@ -6,25 +6,57 @@ use bulkhead_core::quantity::Quantity;
 use serde::Serialize;
 use serde_json::Value;
 use wasmtime::Result;
-use wasmtime::component::Resource;
+use wasmtime::component::{Resource, ResourceTable};
 
-use super::{Host, pointer};
+use super::allowance::{Copied, VALUE_BYTES};
+use super::trees::{Tree, text_bytes};
+use super::{Host, Reports, pointer};
 use crate::bindings::bulkhead::policy::object;
+
+/// Longest quantity that is read, in bytes; Kubernetes writes at most some twenty.
+pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
 
 /// A JSON document that a guest holds a handle of.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Document(Arc<Value>);
+pub struct Document(Source);
+
+/// The owner of a document.
+enum Source {
+    /// The input of the call.
+    Input(Arc<Value>),
+    /// The call, which made it from a value of the model.
+    Made(Arc<Tree>),
+    /// A report with that index, which has a status.
+    Report(Reports, usize),
+}
 
 impl Document {
-    /// A document that says what a value of the model says on the wire.
-    pub(crate) fn of(value: &impl Serialize) -> Self {
-        Self(Arc::new(json(value)))
+    /// Returns the status in the report with that index, if there is one.
+    pub(super) fn of_report(reports: &Reports, index: usize) -> Option<Self> {
+        reports.items().get(index)?.status.as_ref()?;
+        Some(Self(Source::Report(reports.clone(), index)))
+    }
+
+    fn value(&self) -> &Value {
+        match &self.0 {
+            Source::Input(value) => value,
+            Source::Made(tree) => &tree.value,
+            Source::Report(reports, index) => {
+                reports.items().get(*index).and_then(|report| report.status.as_ref()).unwrap_or(&Value::Null)
+            }
+        }
     }
 }
 
 impl From<Arc<Value>> for Document {
     fn from(value: Arc<Value>) -> Self {
-        Self(value)
+        Self(Source::Input(value))
+    }
+}
+
+impl From<Arc<Tree>> for Document {
+    fn from(tree: Arc<Tree>) -> Self {
+        Self(Source::Made(tree))
     }
 }
 
@@ -34,18 +66,26 @@ pub(crate) fn json(value: &impl Serialize) -> Value {
 }
 
 /// A value as the contract shows it.
-fn shown(value: &Value) -> object::Value {
-    let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    match value {
-        Value::Null => object::Value::Null,
-        Value::Bool(flag) => object::Value::Boolean(*flag),
-        Value::Number(number) => match number.as_i64() {
-            Some(integer) => object::Value::Integer(integer),
-            None => object::Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => object::Value::Text(text.clone()),
-        Value::Array(items) => object::Value::Array(size(items.len())),
-        Value::Object(members) => object::Value::Fields(size(members.len())),
+impl Copied for &Value {
+    type Copy = object::Value;
+
+    fn bytes(&self) -> usize {
+        VALUE_BYTES + self.as_str().map_or(0, str::len)
+    }
+
+    fn copy(self) -> object::Value {
+        let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        match self {
+            Value::Null => object::Value::Null,
+            Value::Bool(flag) => object::Value::Boolean(*flag),
+            Value::Number(number) => match number.as_i64() {
+                Some(integer) => object::Value::Integer(integer),
+                None => object::Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => object::Value::Text(text.clone()),
+            Value::Array(items) => object::Value::Array(size(items.len())),
+            Value::Object(members) => object::Value::Fields(size(members.len())),
+        }
     }
 }
 
@@ -54,22 +94,25 @@ fn thousandths(quantity: Quantity) -> i64 {
     quantity.millis().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
-impl Host {
-    fn at(&self, this: &Resource<Document>, pointer: &str) -> Result<Option<&Value>> {
-        Ok(pointer::pointer(&self.table.get(this)?.0, pointer))
-    }
+/// What a pointer leads to in a document.
+fn at<'t>(table: &'t ResourceTable, this: &Resource<Document>, pointer: &str) -> Result<Option<&'t Value>> {
+    Ok(pointer::pointer(table.get(this)?.value(), pointer))
 }
 
 impl object::Host for Host {}
 
 impl object::HostObject for Host {
     fn get(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<object::Value>> {
-        Ok(self.at(&this, &pointer)?.map(shown))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        Ok(self.allowance.copy(value)?)
     }
 
     fn get_many(&mut self, this: Resource<Document>, pointers: Vec<String>) -> Result<Vec<Option<object::Value>>> {
-        let document = &self.table.get(&this)?.0;
-        Ok(pointers.iter().map(|pointer| pointer::pointer(document, pointer).map(shown)).collect())
+        let pointers: Vec<_> = pointers.iter().map(String::as_str).collect();
+        self.asked(&pointers)?;
+        let document = self.table.get(&this)?.value();
+        Ok(self.allowance.copy_each(pointers.into_iter().map(|pointer| pointer::pointer(document, pointer)))?)
     }
 
     fn get_each(
@@ -78,47 +121,66 @@ impl object::HostObject for Host {
         in_list: String,
         pointer: String,
     ) -> Result<Vec<Option<object::Value>>> {
-        let elements = self.at(&this, &in_list)?.and_then(Value::as_array);
-        Ok(elements.into_iter().flatten().map(|element| pointer::pointer(element, &pointer).map(shown)).collect())
+        self.asked(&[&in_list, &pointer])?;
+        let elements = at(&self.table, &this, &in_list)?.and_then(Value::as_array);
+        let found = elements.into_iter().flatten().map(|element| pointer::pointer(element, &pointer));
+        Ok(self.allowance.look_up_each(pointer.len(), found)?)
     }
 
     fn get_string(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {
-        Ok(self.at(&this, &pointer)?.and_then(Value::as_str).map(str::to_owned))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        Ok(self.allowance.copy(value.and_then(Value::as_str))?)
     }
 
     fn get_s64(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<i64>> {
-        Ok(self.at(&this, &pointer)?.and_then(Value::as_i64))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        Ok(self.allowance.copy(value.and_then(Value::as_i64))?)
     }
 
     fn get_f64(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<f64>> {
-        Ok(self.at(&this, &pointer)?.and_then(Value::as_f64))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        Ok(self.allowance.copy(value.and_then(Value::as_f64))?)
     }
 
     fn get_bool(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<bool>> {
-        Ok(self.at(&this, &pointer)?.and_then(Value::as_bool))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        Ok(self.allowance.copy(value.and_then(Value::as_bool))?)
     }
 
     fn get_quantity_milli(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<i64>> {
-        let quantity = self.at(&this, &pointer)?.and_then(|value| Quantity::from_json(value).ok());
-        Ok(quantity.map(thousandths))
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        let short = |value: &&Value| value.as_str().is_none_or(|text| text.len() <= QUANTITY_BYTES_MAX);
+        let quantity = value.filter(short).and_then(|value| Quantity::from_json(value).ok());
+        Ok(self.allowance.copy(quantity.map(thousandths))?)
     }
 
     fn length(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<u32>> {
-        let length = match self.at(&this, &pointer)? {
+        self.asked(&[&pointer])?;
+        let value = at(&self.table, &this, &pointer)?;
+        let length = match value {
             Some(Value::Array(items)) => Some(items.len()),
             Some(Value::Object(members)) => Some(members.len()),
             _ => None,
         };
-        Ok(length.and_then(|length| u32::try_from(length).ok()))
+        Ok(self.allowance.copy(length.and_then(|length| u32::try_from(length).ok()))?)
     }
 
     fn keys(&mut self, this: Resource<Document>, pointer: String) -> Result<Vec<String>> {
-        let members = self.at(&this, &pointer)?.and_then(Value::as_object);
-        Ok(members.into_iter().flat_map(|members| members.keys().cloned()).collect())
+        self.asked(&[&pointer])?;
+        let members = at(&self.table, &this, &pointer)?.and_then(Value::as_object);
+        Ok(self.allowance.copy_each(members.into_iter().flat_map(|members| members.keys().map(String::as_str)))?)
     }
 
     fn json(&mut self, this: Resource<Document>, pointer: String) -> Result<Option<String>> {
-        Ok(self.at(&this, &pointer)?.map(ToString::to_string))
+        self.asked(&[&pointer])?;
+        let Some(value) = at(&self.table, &this, &pointer)? else { return Ok(None) };
+        self.allowance.charge(VALUE_BYTES + text_bytes(value))?;
+        Ok(Some(value.to_string()))
     }
 
     fn drop(&mut self, this: Resource<Document>) -> Result<()> {

@@ -1,14 +1,16 @@
 //! What a guest sees of the host: the interfaces that it may import, one file each.
 //!
 //! Inputs stay here and are lent as handles. A getter copies what it returns and nothing else; a whole document is made
-//! only when somebody asks for it.
+//! only when a guest asks for it, once for all handles of it. Each copy is charged to the call before it is made.
 
+pub(crate) mod allowance;
 mod binding;
 mod cluster;
 mod clusters;
 mod document;
 mod observations;
 pub(crate) mod pointer;
+mod trees;
 
 use bulkhead_core::policy::PolicyId;
 use wasmtime::Result;
@@ -23,6 +25,9 @@ pub use self::{
     observations::Reports,
 };
 
+use self::allowance::{Allowance, Exceeded};
+pub(crate) use self::document::QUANTITY_BYTES_MAX;
+use self::trees::Trees;
 use crate::bindings::bulkhead::policy::{context, log, types};
 use crate::limits::Limits;
 use crate::log::{Level, Lines, LogSink};
@@ -43,6 +48,10 @@ pub(crate) struct About {
 pub(crate) struct Host {
     pub(crate) table: ResourceTable,
     pub(crate) limits: Limits,
+    /// Budget of the functions here.
+    pub(crate) allowance: Allowance,
+    /// Documents that were made in this call.
+    trees: Trees,
     pub(crate) lines: Lines,
     pub(crate) about: About,
     /// What a guest of WASI wrote and did not end with a new line.
@@ -55,8 +64,22 @@ impl Host {
     /// A host for one call.
     pub(crate) fn new(memory_bytes_max: usize, about: About) -> Self {
         let chance = Chance::new(about.seed);
-        let (table, limits) = (ResourceTable::new(), Limits::new(memory_bytes_max));
-        Self { table, limits, lines: Lines::default(), about, console: Console::default(), chance }
+        let allowance = Allowance::default();
+        let limits = Limits::new(memory_bytes_max, allowance.held_counter());
+        let (table, trees) = (ResourceTable::new(), Trees::default());
+        Self { table, limits, allowance, trees, lines: Lines::default(), about, console: Console::default(), chance }
+    }
+
+    /// Starts a function of the host that is given these pointers, keys and names.
+    fn asked(&mut self, pointers: &[&str]) -> Result<(), Exceeded> {
+        self.allowance.start(self.limits.memory_bytes());
+        self.allowance.asked(pointers)
+    }
+
+    /// Starts a function of the host, and charges what it is given or gives.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.allowance.start(self.limits.memory_bytes());
+        self.allowance.charge(bytes)
     }
 
     /// Hands over what was logged and written so far.
@@ -67,9 +90,15 @@ impl Host {
 }
 
 impl Host {
+    /// Drops the inputs of a call, and what was made of them.
+    pub(crate) fn clear(&mut self) {
+        self.table = ResourceTable::new();
+        self.trees = Trees::default();
+    }
+
     /// What is left of earlier calls goes; what the instance holds in memory stays counted.
     pub(crate) fn renew(&mut self, about: About) {
-        self.table = ResourceTable::new();
+        self.clear();
         self.limits.hit = false;
         self.lines = Lines::default();
         self.console = Console::default();
@@ -90,12 +119,14 @@ impl context::Host for Host {
     }
 
     fn plugin_name(&mut self) -> Result<String> {
-        Ok(self.about.plugin_name.clone())
+        self.asked(&[])?;
+        Ok(self.allowance.copy(self.about.plugin_name.as_str())?)
     }
 }
 
 impl log::Host for Host {
     fn write(&mut self, level: log::Level, message: String) -> Result<()> {
+        self.charge(message.len())?;
         let level = match level {
             log::Level::Debug => Level::Debug,
             log::Level::Info => Level::Info,

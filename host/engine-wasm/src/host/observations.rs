@@ -2,26 +2,43 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::model::{AggregatedStatusItem, Health};
+use bulkhead_core::model::{AggregatedStatusItem, Binding, Health};
 use serde_json::Value;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+use super::allowance::VALUE_BYTES;
 use super::{Document, Host, pointer};
 use crate::bindings::bulkhead::policy::{observations, types};
 
 /// Reports that a guest holds a handle of.
+#[derive(Clone)]
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Reports(Arc<[AggregatedStatusItem]>);
+pub struct Reports(Source);
+
+/// The owner of reports.
+#[derive(Clone)]
+enum Source {
+    Call(Arc<[AggregatedStatusItem]>),
+    Binding(Arc<Binding>),
+}
 
 impl Reports {
     /// Reports of one call.
     pub(crate) fn new(items: Arc<[AggregatedStatusItem]>) -> Self {
-        Self(items)
+        Self(Source::Call(items))
     }
 
-    fn column<T>(&self, value: impl Fn(&AggregatedStatusItem) -> T) -> Vec<T> {
-        self.0.iter().map(value).collect()
+    /// The reports in the status of a binding.
+    pub(super) fn of(binding: Arc<Binding>) -> Self {
+        Self(Source::Binding(binding))
+    }
+
+    pub(super) fn items(&self) -> &[AggregatedStatusItem] {
+        match &self.0 {
+            Source::Call(items) => items,
+            Source::Binding(binding) => &binding.status.aggregated_status,
+        }
     }
 }
 
@@ -41,35 +58,46 @@ impl observations::Host for Host {}
 
 impl observations::HostObservations for Host {
     fn len(&mut self, this: Resource<Reports>) -> Result<u32> {
-        Ok(u32::try_from(self.table.get(&this)?.0.len()).unwrap_or(u32::MAX))
+        Ok(u32::try_from(self.table.get(&this)?.items().len()).unwrap_or(u32::MAX))
     }
 
     fn clusters(&mut self, this: Resource<Reports>) -> Result<Vec<String>> {
-        Ok(self.table.get(&this)?.column(|item| item.cluster_name.clone()))
+        self.asked(&[])?;
+        let reports = self.table.get(&this)?.items().iter();
+        Ok(self.allowance.copy_each(reports.map(|item| item.cluster_name.as_str()))?)
     }
 
     fn applied(&mut self, this: Resource<Reports>) -> Result<Vec<bool>> {
-        Ok(self.table.get(&this)?.column(|item| item.applied))
+        self.asked(&[])?;
+        let reports = self.table.get(&this)?.items().iter();
+        Ok(self.allowance.copy_each(reports.map(|item| item.applied))?)
     }
 
     fn health(&mut self, this: Resource<Reports>) -> Result<Vec<Option<types::HealthState>>> {
-        Ok(self.table.get(&this)?.column(|item| item.health.map(health)))
+        self.asked(&[])?;
+        let reports = self.table.get(&this)?.items().iter();
+        Ok(self.allowance.copy_each(reports.map(|item| item.health.map(health)))?)
     }
 
     fn number(&mut self, this: Resource<Reports>, pointer: String) -> Result<Vec<f64>> {
         let number = |item: &AggregatedStatusItem| at(item, &pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
-        Ok(self.table.get(&this)?.column(number))
+        self.asked(&[&pointer])?;
+        let reports = self.table.get(&this)?.items().iter();
+        Ok(self.allowance.look_up_each(pointer.len(), reports.map(number))?)
     }
 
     fn text(&mut self, this: Resource<Reports>, pointer: String) -> Result<Vec<Option<String>>> {
-        let text = |item: &AggregatedStatusItem| at(item, &pointer).and_then(Value::as_str).map(str::to_owned);
-        Ok(self.table.get(&this)?.column(text))
+        self.asked(&[&pointer])?;
+        let reports = self.table.get(&this)?.items().iter();
+        let texts = reports.map(|item| at(item, &pointer).and_then(Value::as_str));
+        Ok(self.allowance.look_up_each(pointer.len(), texts)?)
     }
 
     fn status(&mut self, this: Resource<Reports>, index: u32) -> Result<Option<Resource<Document>>> {
+        self.charge(VALUE_BYTES)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let status = self.table.get(&this)?.0.get(index).and_then(|item| item.status.clone());
-        Ok(status.map(|status| self.table.push(Document::from(Arc::new(status)))).transpose()?)
+        let status = Document::of_report(self.table.get(&this)?, index);
+        Ok(status.map(|status| self.table.push(status)).transpose()?)
     }
 
     fn drop(&mut self, this: Resource<Reports>) -> Result<()> {

@@ -7,12 +7,14 @@ use bulkhead_core::call::{InterpretCall, Interpretation, Operation};
 use bulkhead_core::model::{self, DependentObjectReference, ReplicaRequirements};
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_core::quantity::Quantity;
+use bulkhead_plugin::plain;
 use serde_json::{Map, Value};
 use wasmtime::component::Instance;
 
+use super::{EDITS_MAX, MESSAGE_CHARS_MAX};
 use crate::bindings::exports::bulkhead::policy::interpreter as contract;
 use crate::edit;
-use crate::host::{Document, Reports};
+use crate::host::{Document, QUANTITY_BYTES_MAX, Reports};
 use crate::session::{Session, exported};
 
 /// The interpretation; none if the plugin has no rule for the operation.
@@ -48,12 +50,14 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
             let beyond = |_| Fault::new(FaultKind::HostBug, format!("{replicas} replicas are beyond 32 bits"));
             let replicas = i32::try_from(*replicas).map_err(beyond)?;
             let edits = guest.call_revise_replicas(&mut session.store, template, replicas);
-            edited(object, session.answered(edits)?)
+            let edits = session.answered(edits)?;
+            edited(session, object, edits)
         }
         Operation::Retain { desired, observed } => {
             let observed = session.lend(Document::from(Arc::clone(observed)))?;
             let edits = guest.call_retain(&mut session.store, template, observed);
-            edited(desired, session.answered(edits)?)
+            let edits = session.answered(edits)?;
+            edited(session, desired, edits)
         }
         Operation::ReflectStatus { .. } => {
             let told = guest.call_reflect_status(&mut session.store, template);
@@ -63,7 +67,8 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
         Operation::AggregateStatus { object, items } => {
             let reports = session.lend(Reports::new((*items).into()))?;
             let edits = guest.call_aggregate_status(&mut session.store, template, reports);
-            edited(object, session.answered(edits)?)
+            let edits = session.answered(edits)?;
+            edited(session, object, edits)
         }
         Operation::Dependencies { .. } => {
             let told = guest.call_interpret_dependencies(&mut session.store, template);
@@ -73,20 +78,25 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
     }
 }
 
-fn bad(message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::BadReply, message)
+/// Names and pointers of the guest are a part of messages, which are cut therefore.
+fn bad(message: impl AsRef<str>) -> Fault {
+    Fault::new(FaultKind::BadReply, plain(message.as_ref(), MESSAGE_CHARS_MAX))
 }
 
 fn json(text: &str, what: &str) -> Result<Value, Fault> {
     serde_json::from_str(text).map_err(|error| bad(format!("{what} is no JSON: {error}")))
 }
 
-fn edited(object: &Value, edits: Vec<contract::Edit>) -> Result<Interpretation, Fault> {
+fn edited(session: &Session<'_>, object: &Value, edits: Vec<contract::Edit>) -> Result<Interpretation, Fault> {
+    if edits.len() > EDITS_MAX {
+        return Err(bad(format!("{} edits, at most {EDITS_MAX} are allowed", edits.len())));
+    }
     let mut edited = object.clone();
     for change in edits {
+        session.in_time()?;
         match change {
             contract::Edit::Set(assignment) => {
-                let value = json(&assignment.json, &format!("the value for {:?}", assignment.pointer))?;
+                let value = json(&assignment.json, &format!("the value for {:?}", edit::shown(&assignment.pointer)))?;
                 edit::set(&mut edited, &assignment.pointer, value).map_err(|error| bad(error.to_string()))?;
             }
             contract::Edit::Remove(pointer) => {
@@ -104,8 +114,14 @@ fn replicas(count: i32) -> Result<i32, Fault> {
 fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
     let mut resource_request = BTreeMap::new();
     for (name, text) in told.requests {
+        if text.len() > QUANTITY_BYTES_MAX {
+            let (name, bytes) = (edit::shown(&name), text.len());
+            return Err(bad(format!(
+                "the request of {name} has {bytes} bytes; a quantity has at most {QUANTITY_BYTES_MAX}"
+            )));
+        }
         let quantity: Result<Quantity, _> = text.parse();
-        let quantity = quantity.map_err(|error| bad(format!("the request of {name}: {error}")))?;
+        let quantity = quantity.map_err(|error| bad(format!("the request of {}: {error}", edit::shown(&name))))?;
         resource_request.insert(name, quantity.to_string());
     }
     let mut rest = BTreeMap::new();

@@ -9,6 +9,11 @@ pub(crate) mod score;
 
 use bulkhead_core::call::Reason;
 
+/// Most edits of one reply.
+const EDITS_MAX: usize = 1_024;
+/// Longest message about a reply, in characters.
+const MESSAGE_CHARS_MAX: usize = 1_024;
+
 use crate::bindings::bulkhead::policy::types;
 
 fn reason(reason: types::Reason) -> Reason {

@@ -133,7 +133,7 @@ fn an_instance_that_keeps_a_handle_is_not_used_again() {
     let hoards = text
         .replace("(drop (call $document", "(loop (drop (call $document")
         .replace("(call $drop (local.get $binding))", "(br 0)) (call $drop (local.get $binding))");
-    assert_eq!(answers(&hoards, Budget::default(), 1), [Err(FaultKind::Memory)]);
+    assert_eq!(answers(&hoards, Budget::default(), 1), [Err(FaultKind::Denied)]);
 }
 
 #[test]

@@ -43,15 +43,21 @@ impl Chance {
     }
 }
 
+/// Charges random bytes, then makes them.
+fn random_bytes(host: &mut Host, length: u64) -> Result<Vec<u8>> {
+    host.charge(usize::try_from(length.min(BYTES_MAX))?)?;
+    host.chance.bytes(length)
+}
+
 /// `random`, `insecure` and `insecure-seed`, which are all the same here.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut random = interface(linker, "random/random")?;
     random
-        .func_wrap("get-random-bytes", |mut call, (length,): (u64,)| Ok((call.data_mut().chance.bytes(length)?,)))?;
+        .func_wrap("get-random-bytes", |mut call, (length,): (u64,)| Ok((random_bytes(call.data_mut(), length)?,)))?;
     random.func_wrap("get-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
     let mut insecure = interface(linker, "random/insecure")?;
     insecure.func_wrap("get-insecure-random-bytes", |mut call, (length,): (u64,)| {
-        Ok((call.data_mut().chance.bytes(length)?,))
+        Ok((random_bytes(call.data_mut(), length)?,))
     })?;
     insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
     let mut seed = interface(linker, "random/insecure-seed")?;

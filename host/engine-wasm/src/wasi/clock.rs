@@ -54,7 +54,8 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     poll.resource("pollable", ResourceType::host::<Pollable>(), |_, _| Ok(()))?;
     poll.func_wrap("[method]pollable.ready", |_, (_,): (Resource<Pollable>,)| Ok((true,)))?;
     poll.func_wrap("[method]pollable.block", |_, (_,): (Resource<Pollable>,)| Ok(()))?;
-    poll.func_wrap("poll", |_, (all,): (Vec<Resource<Pollable>>,)| {
+    poll.func_wrap("poll", |mut call, (all,): (Vec<Resource<Pollable>>,)| {
+        call.data_mut().charge(all.len().saturating_mul(size_of::<u32>()))?;
         let ready: Vec<u32> = (0..).zip(all).map(|(index, _)| index).collect();
         Ok((ready,))
     })?;

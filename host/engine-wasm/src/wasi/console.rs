@@ -116,6 +116,7 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
     for name in ["write", "blocking-write-and-flush"] {
         let name = format!("[method]output-stream.{name}");
         streams.func_wrap(&name, |mut call, (stream, bytes): (Resource<OutputStream>, Vec<u8>)| {
+            call.data_mut().charge(bytes.len())?;
             Ok(write(call.data_mut(), stream, &bytes))
         })?;
     }

@@ -46,3 +46,51 @@ fn segments_go_when_their_newest_record_is_too_old() {
     assert_eq!(kept.last(), Some(&40));
     assert!(kept.first().is_some_and(|first| (25..=30).contains(first)), "{kept:?}");
 }
+
+#[test]
+fn a_clock_that_jumps_deletes_one_segment_and_not_the_history() {
+    let directory = tempfile::tempdir().unwrap();
+    let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
+    let writer = open_bounded(directory.path(), bounds);
+    let segments = || segment::list(directory.path()).unwrap();
+    let mut id = 0;
+    let mut keep = |at_ms| {
+        id += 1;
+        writer.keep(&record(id, at_ms), None);
+    };
+    for at_ms in 0..20 {
+        keep(at_ms);
+    }
+    let (before, first) = (segments().len(), segments()[0].0);
+    // A year ahead, for as long as it takes to begin one more segment.
+    let last = segments()[before - 1].0;
+    while segments().last().unwrap().0 == last {
+        keep(365 * 24 * 3_600_000);
+    }
+    assert_eq!(segments()[0].0, first + 1, "one segment goes for the one that was begun");
+    for _ in 0..20 {
+        keep(30);
+    }
+    assert_eq!(segments()[0].0, first + 1, "the clock is right again, and nothing is too old");
+    assert!(segments().len() > before);
+}
+
+#[test]
+fn a_quiet_journal_loses_one_old_segment_at_each_call_of_expire() {
+    let directory = tempfile::tempdir().unwrap();
+    let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
+    let writer = open_bounded(directory.path(), bounds);
+    for id in 1..=20 {
+        writer.keep(&record(id, 5), None);
+    }
+    writer.keep(&record(21, 60_000), None);
+    let count = || segment::list(directory.path()).unwrap().len();
+    let before = count();
+    writer.expire();
+    assert_eq!(count(), before - 1);
+    for _ in 0..before {
+        writer.expire();
+    }
+    // The newest closed segment stays, as it does when there are too many bytes.
+    assert_eq!((count(), ids(directory.path()).last()), (2, Some(&21)));
+}

@@ -44,6 +44,32 @@ fn a_torn_end_is_told_cut_and_written_over() {
 }
 
 #[test]
+fn a_journal_with_a_tail_that_never_reached_the_disk_goes_on() {
+    let whole = tempfile::tempdir().unwrap();
+    let path = journal(whole.path(), 12);
+    let bytes = fs::read(&path).unwrap();
+    // The header, the middle and the end were not written before the power was gone.
+    for hole in [0..512, 1_024..1_536, bytes.len() - 20..bytes.len(), 0..bytes.len()] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = segment::path(directory.path(), 1);
+        let mut holed = bytes.clone();
+        holed[hole.clone()].fill(0);
+        fs::write(&path, &holed).unwrap();
+        // A header of zeros in front of records is a file of another program, as far as anyone can tell.
+        if hole == (0..512) {
+            assert!(Writer::open(directory.path(), Bounds::default(), |_| {}).is_err());
+            continue;
+        }
+        let (_, problems) = read_ids(directory.path());
+        assert!(matches!(&problems[..], [Problem::Torn { .. }]), "{hole:?}: {problems:?}");
+        let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
+        assert!(opened.cut.is_some() && opened.last_id < 12, "{hole:?}: {}", opened.last_id);
+        opened.writer.keep(&record(opened.last_id + 1, 6), None);
+        assert_eq!(read_ids(directory.path()).1, Vec::new(), "{hole:?}");
+    }
+}
+
+#[test]
 fn a_journal_that_nothing_was_recorded_in_is_empty_and_sound() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));

@@ -3,7 +3,10 @@
 
 mod bounds;
 mod damage;
+mod full;
+mod modes;
 mod records;
+mod secrets;
 mod support;
 
 use std::sync::Arc;
@@ -62,7 +65,7 @@ fn a_journal_goes_on_where_it_ended() {
     let directory = tempfile::tempdir().unwrap();
     for id in 1..=5 {
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
-        assert_eq!((opened.last_id, opened.records), (id - 1, usize::try_from(id - 1).unwrap()));
+        assert_eq!((opened.last_id, opened.records), (id - 1, id - 1));
         assert_eq!(opened.cut, None);
         opened.writer.keep(&record(id, 1_000 * i64::try_from(id).unwrap()), Some(&case("member1", "True")));
     }

@@ -22,7 +22,7 @@ pub(crate) fn record(id: u64, at_ms: i64) -> Record {
         inputs: Vec::new(),
         explanation: None,
     };
-    Record { id, outcome: Outcome::Taken, entry }
+    Record { id, process: String::new(), outcome: Outcome::Taken, entry }
 }
 
 /// A decision with nobody asked.

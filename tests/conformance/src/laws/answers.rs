@@ -19,6 +19,11 @@ pub(super) fn is_over_budget(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory)
 }
 
+/// The fault that an answer ended in, in words, if that is no answer.
+pub(super) fn fault(answer: &Answer) -> Option<String> {
+    answer.fault().filter(|fault| !is_answer(fault)).map(told)
+}
+
 fn told(fault: &Fault) -> String {
     format!("{} ({fault})", fault_name(fault.kind))
 }

@@ -17,7 +17,8 @@
 //! # What counts as a failure
 //!
 //! `unsupported` and an error of the plugin's own are answers to an odd question; every other fault is not: it would count
-//! against the plugin in production. That holds for huge inputs too, which the default budget has room for. With a smaller
+//! against the plugin in production. A law that is not broken, but whose questions were answered by such faults only, is
+//! reported as not judged, and not as held. What counts as a failure holds for huge inputs too, which the default budget has room for. With a smaller
 //! budget the operator has chosen not to pay for them, and a huge input may end in `out-of-fuel`, `deadline` or `memory`.
 
 mod answers;
@@ -28,7 +29,7 @@ mod repetition;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use bulkhead_core::call::CallKind;
 
@@ -96,8 +97,8 @@ pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
         }
         let inputs = Inputs::of(kind, capabilities, cases);
         for law in LAWS.iter().filter(|law| (law.applies)(kind)) {
-            let examination = Examination { subject, inputs: &inputs, steps: Cell::new(0) };
-            let outcome = (law.check)(&examination);
+            let examination = Examination::new(subject, &inputs);
+            let outcome = examination.judged((law.check)(&examination));
             checks.push(Check { name: law.name.to_owned(), kind: Some(kind), outcome, steps: examination.steps.get() });
         }
     }
@@ -115,14 +116,37 @@ pub(crate) struct Examination<'a> {
     pub(crate) subject: &'a Subject<'a>,
     pub(crate) inputs: &'a Inputs,
     steps: Cell<u64>,
+    /// True once an answer said something about the plugin.
+    answered: Cell<bool>,
+    /// The first fault that is no answer.
+    fault: OnceCell<String>,
 }
 
-impl Examination<'_> {
-    /// Asks, and remembers what it cost.
+impl<'a> Examination<'a> {
+    fn new(subject: &'a Subject<'a>, inputs: &'a Inputs) -> Self {
+        Self { subject, inputs, steps: Cell::new(0), answered: Cell::new(false), fault: OnceCell::new() }
+    }
+
+    /// Asks, and remembers what it cost and whether it was answered.
     pub(crate) fn ask(&self, sample: &Sample) -> Answer {
         let answer = ask(self.subject.policy(), &sample.question);
         self.steps.set(self.steps.get().saturating_add(answer.steps));
+        if let Some(fault) = answers::fault(&answer) {
+            self.fault.get_or_init(|| fault);
+        } else if !answer.is_abstention() {
+            self.answered.set(true);
+        }
         answer
+    }
+
+    /// The outcome, unless a law passed only because every call faults: then nothing is known about it.
+    fn judged(&self, outcome: Outcome) -> Outcome {
+        match self.fault.get() {
+            Some(fault) if outcome == Outcome::Passed && !self.answered.get() => {
+                Outcome::skipped(format!("not judged: the call faults: {fault}"))
+            }
+            _ => outcome,
+        }
     }
 }
 

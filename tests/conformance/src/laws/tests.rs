@@ -54,6 +54,35 @@ fn a_policy_that_behaves_holds_to_every_law() {
 }
 
 #[test]
+fn a_law_is_not_held_by_a_call_that_faults() {
+    for kind in CallKind::ALL {
+        for fault_kind in [FaultKind::Trap, FaultKind::BadReply, FaultKind::Denied] {
+            let checks = examined(&Scripted::good(kind).answering(move |_| fault(fault_kind)));
+            let held: Vec<_> = checks.iter().filter(|check| check.outcome == Outcome::Passed).collect();
+            assert!(held.is_empty(), "{fault_kind:?}: {held:#?}");
+            assert!(failed(&checks).contains(&"no input makes it fail"), "{checks:#?}");
+            let judged = |check: &&Check| check.kind.is_some() && check.skipped();
+            let why = format!("not judged: the call faults: {} (", crate::answer::fault_name(fault_kind));
+            for check in checks.iter().filter(judged) {
+                let Outcome::Skipped { why: told } = &check.outcome else { continue };
+                assert!(told.starts_with(&why), "{}: {told}", check.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_law_is_held_by_the_answers_among_faults() {
+    let traps = |call: &Call<'_>| {
+        if object(call).get("metadata").is_none() { fault(FaultKind::Trap) } else { Ok(good(call)) }
+    };
+    let checks = examined(&Scripted::good(CallKind::Health).answering(traps));
+    assert_eq!(failed(&checks), ["no input makes it fail"]);
+    let law = "the same question gets the same answer";
+    assert!(checks.iter().any(|check| check.name == law && check.outcome == Outcome::Passed), "{checks:#?}");
+}
+
+#[test]
 fn an_error_of_the_plugins_own_is_an_answer() {
     for kind in [FaultKind::GuestError, FaultKind::Unsupported] {
         let checks = examined(&Scripted::good(CallKind::Health).answering(move |_| fault(kind)));

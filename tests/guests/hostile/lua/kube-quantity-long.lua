@@ -1,6 +1,7 @@
 -- Adds a quantity of a hundred thousand digits.
 -- kind: health
--- expect: healthy
+-- expect: trap
+-- says: a quantity has at most 63
 function InterpretHealth(object)
     local digits = '9'
     for i = 1, 17 do

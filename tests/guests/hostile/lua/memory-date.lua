@@ -1,6 +1,7 @@
 -- Asks for a date in a layout of a megabyte.
 -- kind: health
--- expect: memory
+-- expect: trap
+-- says: string is longer than
 function InterpretHealth(object)
     local layout = '%c%c%c%c'
     for i = 1, 18 do

@@ -97,6 +97,21 @@ fn what_cannot_go_anywhere_stays_and_the_gate_is_named() {
 }
 
 #[test]
+fn nothing_can_move_when_no_ready_cluster_is_left() {
+    let names = ["member1", "member2"];
+    let not_ready = clusters(2).replacen("status: 'True'", "status: 'False'", 2).replacen("'False'", "'True'", 1);
+    for (name, all, down) in [("every", clusters(2), &names[..]), ("the-only-ready", not_ready, &names[..1])] {
+        let files = [("a.yaml", all), ("b.json", bindings(3, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let lose = |question: &mut Question| question.down = down.iter().map(|&name| name.to_owned()).collect();
+        let answer = ask(&format!("no-cluster-left-{name}"), &files, lose).unwrap();
+        assert!(answer.no_cluster_left && answer.moves.is_empty(), "{name}: {answer:?}");
+        let answer = ask(&format!("one-left-{name}"), &[files[1], files[2], ("a.yaml", &clusters(3))], lose).unwrap();
+        assert!(!answer.no_cluster_left, "{name}: {answer:?}");
+    }
+}
+
+#[test]
 fn a_cluster_that_is_back_in_time_keeps_the_rest() {
     let files = [
         ("a.yaml", clusters(2)),

@@ -10,7 +10,12 @@ use crate::doctor::finding::{Section, count};
 const OURS: &str = "bulkhead.dev";
 
 pub(super) fn served(facts: &Facts, section: &mut Section) {
-    let lacking: Vec<_> = REGISTERED.iter().filter(|info| !is_served(facts, info)).collect();
+    // An API that does not answer is an error of its own.
+    let is_known = |info: &&KindInfo| {
+        let api = info.api_version();
+        !facts.unread.iter().any(|unread| !unread.answered && unread.what == api)
+    };
+    let lacking: Vec<_> = REGISTERED.iter().filter(is_known).filter(|info| !is_served(facts, info)).collect();
     section.summary = format!("{} of {} are served", REGISTERED.len() - lacking.len(), count(REGISTERED.len(), "kind"));
     for info in lacking {
         let place = format!("{}.{}", info.plural, info.group);

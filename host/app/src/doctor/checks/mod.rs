@@ -11,6 +11,9 @@ mod upkeep;
 use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
 
+/// What to do about an API that does not answer on a control plane that does.
+const NO_ANSWER: &str = "look at the server of that API; `kubectl get apiservices` shows aggregated ones";
+
 type Check = fn(&Facts, &mut Section);
 
 /// Every check with its name, in the order of the report: what comes first explains what comes later.
@@ -56,7 +59,12 @@ pub(super) fn all(facts: &Facts) -> Vec<Section> {
             section.summary = format!("not looked at: {why}");
         }
         for unread in facts.unread.iter().filter(|unread| unread.check == *name) {
-            section.note(&unread.what, format!("could not be looked at: {}", unread.why), "");
+            let why = &unread.why;
+            if unread.answered {
+                section.note(&unread.what, format!("could not be looked at: {why}"), "");
+            } else {
+                section.error(&unread.what, format!("the API does not answer: {why}"), NO_ANSWER);
+            }
         }
         section
     };

@@ -27,7 +27,7 @@ use super::facts::{
     Unread,
 };
 use crate::access::{self, Uses};
-use crate::run::hub::Hub;
+use crate::run::hub::{Hub, in_time};
 use crate::run::{self, Checked, federation};
 
 /// Everything that can be known of an installation.
@@ -73,14 +73,18 @@ pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> any
             return Ok(facts);
         }
     };
-    let client = &hub.unguarded;
+    let client = &hub.reader();
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
+    if facts.control_plane.trouble.is_some() {
+        plugins(arguments, &checked, &[], &mut facts)?;
+        return Ok(facts);
+    }
     served(client, &mut facts).await;
     policies(client, &mut facts).await;
     let objects = listed::<bulkhead_api::Plugin>(client, checks::PLUGINS, &mut facts).await;
     let registry = plugins(arguments, &checked, &objects, &mut facts)?;
     kinds(client, &registry, &mut facts).await;
-    permissions(arguments, &checked, client, user, &mut facts).await;
+    permissions(arguments, &checked, &in_time(hub.unguarded.clone()), user, &mut facts).await;
     leases::gather(client, &mut facts).await;
     writers::gather(client, &mut facts).await;
     certificates::of_webhook(arguments, client, &mut facts).await;
@@ -106,12 +110,13 @@ where
 impl Facts {
     /// Notes that something could not be read. A kind that is not served is told by another check.
     fn unread(&mut self, check: &str, what: &str, error: &kube::Error) {
-        let why = match error {
+        let (why, answered) = match error {
             kube::Error::Api(status) if status.code == 404 => return,
-            kube::Error::Api(status) => status.message.clone(),
-            other => other.to_string(),
+            kube::Error::Api(status) if status.code < 500 => (status.message.clone(), true),
+            kube::Error::Api(status) => (format!("{} ({})", status.message.trim(), status.code), false),
+            other => (bulkhead_controllers::causes(other), false),
         };
-        self.unread.push(Unread { check: check.to_owned(), what: what.to_owned(), why });
+        self.unread.push(Unread { check: check.to_owned(), what: what.to_owned(), why, answered });
     }
 }
 
@@ -229,15 +234,15 @@ async fn permissions(
     let asked = match asked {
         Ok(asked) => asked,
         Err(error) => {
-            let unread =
-                Unread { check: checks::PERMISSIONS.to_owned(), what: "--as".to_owned(), why: format!("{error:#}") };
-            return facts.unread.push(unread);
+            let (check, what) = (checks::PERMISSIONS.to_owned(), "--as".to_owned());
+            return facts.unread.push(Unread { check, what, why: format!("{error:#}"), answered: true });
         }
     };
     let answers = access::review(&asked, &needs).await;
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
         let what = "access reviews".to_owned();
-        facts.unread.push(Unread { check: checks::PERMISSIONS.to_owned(), what, why: why.clone() });
+        let check = checks::PERMISSIONS.to_owned();
+        facts.unread.push(Unread { check, what, why: why.clone(), answered: true });
     }
     let permission = |(need, answer): (access::Need, Result<bool, String>)| Permission {
         resource: need.kind(),

@@ -12,7 +12,7 @@ use kube::client::Body;
 use super::trouble_of;
 use crate::doctor::facts::{NO_ADDRESS, Server, Trouble};
 use crate::run;
-use crate::run::hub::HubArguments;
+use crate::run::hub::{HubArguments, in_time};
 
 /// How long a server may take.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
@@ -62,5 +62,5 @@ pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error
 pub(super) async fn impersonating(arguments: &HubArguments, user: &str) -> anyhow::Result<Client> {
     let mut config = arguments.config().await?;
     config.auth_info.impersonate = Some(user.to_owned());
-    Ok(connect(config, &WritePermit::unlimited(), &Arc::default())?)
+    Ok(in_time(connect(config, &WritePermit::unlimited(), &Arc::default())?))
 }

@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, bail};
 use bulkhead_controlplane::{Change, ChangeType, Contents, Persistence, ResourceKind};
-use bulkhead_journal::Problem;
 use bulkhead_journal::frame::{Chain, Header, Sort, append};
-use bulkhead_journal::segment;
+use bulkhead_journal::{JournalError, Problem, private, segment};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -50,9 +48,9 @@ impl DataDirectory {
     /// Opens the folder, or makes it.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let about = || format!("--data-dir {}", path.display());
-        // It holds Secrets, so a folder that is made here is its owner's alone.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(about)?;
-        let lock = OpenOptions::new().create(true).write(true).truncate(false).open(path.join("lock"));
+        // It holds Secrets.
+        private::directory(path).with_context(about)?;
+        let lock = private::open(OpenOptions::new().create(true).write(true).truncate(false), &path.join("lock"));
         let lock = lock.with_context(about)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -115,7 +113,8 @@ struct Log {
 
 impl Kept {
     fn open(folder: &Path, failure: &Arc<Failure>) -> anyhow::Result<(Contents, Arc<Self>)> {
-        fs::create_dir_all(folder)?;
+        private::directory(folder)?;
+        private::files(folder)?;
         let segments = segment::list(folder)?;
         let last = segments.last().map_or(0, |(number, _)| *number);
         let mut replay = Replay::default();
@@ -201,7 +200,7 @@ impl Log {
         }
         self.number += 1;
         let path = segment::path(&self.folder, self.number);
-        let mut file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        let mut file = private::open(OpenOptions::new().append(true).create_new(true), &path)?;
         file.write_all(&bytes)?;
         file.sync_data()?;
         (self.file, self.bytes, self.chain) = (file, bytes.len() as u64, chain);
@@ -234,9 +233,8 @@ struct Replay {
 
 impl Replay {
     fn segment(&mut self, path: &Path, is_last: bool) -> anyhow::Result<()> {
-        let bytes = fs::read(path)?;
         let mut unreadable = None;
-        let scanned = segment::scan(path, &bytes, |at, sort, payload| {
+        let scanned = segment::scan(path, |at, sort, payload| {
             if let Err(error) = self.frame(sort, payload) {
                 unreadable.get_or_insert(format!("{} at byte {at}: {error}", path.display()));
             }
@@ -249,7 +247,8 @@ impl Replay {
                 self.version = self.version.max(scanned.header.first_id);
                 scanned.problem
             }
-            Err(problem) => Some(problem),
+            Err(JournalError::Damaged(problem)) => Some(problem),
+            Err(error) => return Err(error.into()),
         };
         match problem {
             // The process died in the middle of a write that nobody was told of.
@@ -327,6 +326,32 @@ mod tests {
         assert_eq!(again.value(), kept.unwrap().value());
         let next = second.store().create(kind, "", json!({"metadata": {"name": "c"}})).unwrap();
         assert_eq!(next.resource_version(), version + 1);
+    }
+
+    #[test]
+    fn other_users_read_nothing_of_a_folder_that_was_open_to_them() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, hub) = (parent.path().join("data"), parent.path().join("data/hub"));
+        fs::create_dir_all(&hub).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let open_up = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let directory = DataDirectory::open(&folder).unwrap();
+        let first = server(&directory);
+        let kind = first.kind_id("v1", "Namespace").unwrap();
+        first.store().create(kind, "", json!({"metadata": {"name": "a"}})).unwrap();
+        drop((first, directory));
+        let segments = || segment::list(&hub).unwrap().into_iter().map(|(_, path)| path).collect::<Vec<_>>();
+        for path in segments().iter().chain([&folder.join("lock")]) {
+            assert_eq!(mode(path), 0o600, "{}", path.display());
+            open_up(path, 0o644);
+        }
+        open_up(&folder, 0o755);
+        open_up(&hub, 0o755);
+        let directory = DataDirectory::open(&folder).unwrap();
+        let _second = server(&directory);
+        assert_eq!((mode(&folder), mode(&hub), mode(&folder.join("lock"))), (0o700, 0o700, 0o600));
+        assert!(segments().iter().all(|path| mode(path) == 0o600));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use bulkhead_controllers::flags::Flags;
 use bulkhead_controlplane::{
     ApiServer, Clock, DeleteOptions, Fidelity, MemberCluster, ObjectKey, Options, StatusError, Store, kinds,
 };
+use bulkhead_journal::private;
 use clap::Args;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use self::data::DataDirectory;
+use super::server::{self, Transport};
 use super::webhook::certificate::Certificate;
 use super::{now, say};
 
@@ -115,8 +117,9 @@ impl EmbeddedArguments {
         let served =
             members.iter().map(|(name, member)| (name.clone(), member.server().service_through(member.link())));
         let api = serve::Api { hub: hub.service(), members: served.collect(), token: token.clone() };
-        let acceptor = TlsAcceptor::from(Arc::new(identity.certificate.server_config()?));
-        tasks.spawn(serve::accept(listener, acceptor, Arc::new(api)));
+        let acceptor = TlsAcceptor::from(Arc::new(identity.certificate.server_config(None)?));
+        let transport = Transport::Tls(Box::new(move || acceptor.clone()));
+        tasks.spawn(server::serve(listener, transport, api, serve::LIMITS, "the embedded control plane"));
         tasks.spawn(members::follow_annotations(hub.clone(), members.clone()));
         tasks.spawn(expire_events(hub.clone()));
         if let Some(data) = data.clone() {
@@ -281,6 +284,8 @@ impl Identity {
         let Some(folder) = data.map(|data| data.path().join("identity")) else {
             return Ok(Self { certificate: made()?, token: random_token(), port: None });
         };
+        let restricted = private::directory(&folder).and_then(|()| private::files(&folder));
+        restricted.with_context(|| format!("making {}", folder.display()))?;
         let kept = |name: &str| fs::read_to_string(folder.join(name)).ok().map(|text| text.trim().to_owned());
         if let (Some(token), true) =
             (kept("token"), folder.join("tls.crt").exists() && kept("host").as_deref() == Some(host))
@@ -289,7 +294,6 @@ impl Identity {
             return Ok(Self { certificate, token, port: kept("port").and_then(|port| port.parse().ok()) });
         }
         let identity = Self { certificate: made()?, token: kept("token").unwrap_or_else(random_token), port: None };
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         for (name, text) in [
             ("token", &identity.token),
             ("tls.crt", &identity.certificate.chain_pem),
@@ -318,8 +322,7 @@ fn random_token() -> String {
 /// Writes a file that only its owner can read.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path);
+    let file = private::open(fs::OpenOptions::new().create(true).write(true).truncate(true), path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.with_context(|| format!("writing {}", path.display()))
 }

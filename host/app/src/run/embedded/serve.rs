@@ -2,22 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use bulkhead_controlplane::{ApiBody, ApiService, ConnectionError, StatusError};
+use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
+use http_body_util::{BodyExt as _, Full};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-/// Largest request that is read, as in Kubernetes.
-const REQUEST_BYTES_MAX: usize = 3 << 20;
+use crate::run::server::{Application, Limits, Refusal};
+
+/// Room for the watches of the controllers on a hundred members and for people; requests as large as in Kubernetes.
+pub(super) const LIMITS: Limits = Limits { connections: 4096, body_bytes: 3 << 20, buffered_bytes: 64 << 20 };
 /// Paths below this lead to members.
 const MEMBERS: &str = "/members/";
 
@@ -46,58 +44,43 @@ pub(super) async fn listen(address: SocketAddr, preferred: Option<u16>) -> anyho
     TcpListener::bind(address).await.with_context(|| format!("--bind-address: listening on {address}"))
 }
 
-/// Accepts connections until it is dropped.
-pub(super) async fn accept(listener: TcpListener, acceptor: TlsAcceptor, api: Arc<Api>) {
-    let mut connections = tokio::task::JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            // The process is out of file handles, for example; connections end, so it is worth waiting.
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        let (acceptor, api) = (acceptor.clone(), Arc::clone(&api));
-        connections.spawn(async move {
-            // Events of a watch are small and must not wait for more of them.
-            let _ = stream.set_nodelay(true);
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let answer = service_fn(move |request| answer(request, Arc::clone(&api)));
-            let connection = auto::Builder::new(TokioExecutor::new());
-            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
-        });
+impl Api {
+    /// The service that a path leads to, with the path below it.
+    fn route(&self, uri: &Uri) -> Option<(ApiService, Uri)> {
+        let Some(rest) = uri.path().strip_prefix(MEMBERS) else { return Some((self.hub.clone(), uri.clone())) };
+        let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let member = self.members.get(name)?;
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Some((member.clone(), format!("/{path}{query}").parse().ok()?))
     }
 }
 
-/// An error ends the connection without an answer: that is how a member that cannot be reached behaves.
-async fn answer(request: Request<Incoming>, api: Arc<Api>) -> Result<Response<ApiBody>, ConnectionError> {
-    let (mut parts, body) = request.into_parts();
-    let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if shown.strip_prefix("Bearer ") != Some(&api.token) {
-        return Ok(refusal(&StatusError::unauthorized()));
+impl Application for Api {
+    type Body = ApiBody;
+    /// An error ends the connection without a response: that is how a member behaves that cannot be reached.
+    type Error = ConnectionError;
+
+    fn answer_head(&self, head: &Parts) -> Option<Response<ApiBody>> {
+        let shown = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let is_known = shown.strip_prefix("Bearer ") == Some(&self.token);
+        (!is_known).then(|| refusal(&StatusError::unauthorized()))
     }
-    let service = match parts.uri.path().strip_prefix(MEMBERS) {
-        None => api.hub.clone(),
-        Some(rest) => {
-            let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
-            let Some(member) = api.members.get(name) else {
-                return Ok(refusal(&StatusError::unknown_path(parts.uri.path())));
-            };
-            let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-            let Ok(inner) = format!("/{path}{query}").parse::<Uri>() else {
-                return Ok(refusal(&StatusError::unknown_path(parts.uri.path())));
-            };
-            parts.uri = inner;
-            member.clone()
-        }
-    };
-    let body = match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
-        Ok(body) => kube::client::Body::from(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            return Ok(refusal(&StatusError::too_large(REQUEST_BYTES_MAX)));
-        }
-        Err(error) => return Ok(refusal(&StatusError::bad_request(format!("reading the request: {error}")))),
-    };
-    service.oneshot(Request::from_parts(parts, body)).await
+
+    async fn answer(&self, request: Request<Bytes>) -> Result<Response<ApiBody>, ConnectionError> {
+        let (mut head, body) = request.into_parts();
+        let Some((service, uri)) = self.route(&head.uri) else {
+            return Ok(refusal(&StatusError::unknown_path(head.uri.path())));
+        };
+        head.uri = uri;
+        service.oneshot(Request::from_parts(head, kube::client::Body::from(body))).await
+    }
+
+    fn refuse(&self, why: &Refusal) -> Response<ApiBody> {
+        refusal(&match why {
+            Refusal::TooLarge(limit) => StatusError::too_large(*limit),
+            Refusal::Unreadable(_) => StatusError::bad_request(why.to_string()),
+        })
+    }
 }
 
 fn refusal(error: &StatusError) -> Response<ApiBody> {

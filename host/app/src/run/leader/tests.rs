@@ -1,4 +1,5 @@
-use bulkhead_controllers::Keeper;
+use bulkhead_controllers::permissions::Mode;
+use bulkhead_controllers::{BootClock, Keeper};
 use bulkhead_controlplane::{ApiServer, Clock, Fault, Options, Verb, kinds};
 use bulkhead_core::time::Time;
 use kube::api::{Patch, PatchParams};
@@ -24,7 +25,9 @@ fn candidate(hub: &ApiServer, identity: &str) -> Candidate {
         retry_period: Duration::from_secs(2),
         modes: "all".to_owned(),
     };
-    Candidate::new(election, hub.client(), WritePermit::none())
+    let start = Instant::now();
+    let permit = WritePermit::none().with_clock(BootClock::new(move || start.elapsed()));
+    Candidate::new(election, hub.client(), permit)
 }
 
 async fn elected(hub: &ApiServer, identity: &str) -> Candidate {
@@ -121,4 +124,53 @@ async fn who_cannot_record_gives_the_lease_up_and_who_is_slow_does_not() {
     let lost = lost_within(&mut leader, 20).await.unwrap();
     assert!(lost.contains("the disk of the journal does not answer"), "{lost}");
     drop(keeper);
+}
+
+/// The arguments of a process with these durations, checked.
+fn checked(arguments: &[&str]) -> Result<Election, String> {
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        election: ElectionArguments,
+    }
+    let program = <Program as clap::Parser>::parse_from(std::iter::once(&"bulkhead").chain(arguments));
+    program
+        .election
+        .check(&Modes::new(&[Mode::All]).map_err(|misuse| misuse.to_string())?)
+        .map_err(|misuse| misuse.to_string())
+}
+
+#[test]
+fn parts_of_a_second_are_refused_where_a_lease_counts_in_seconds() {
+    let check = |arguments: &[&str], expected: &str| {
+        let error = checked(arguments).err().unwrap_or_default();
+        assert!(error.starts_with(expected) && error.is_empty() == expected.is_empty(), "{arguments:?}: {error}");
+    };
+    let lease = |text: &'static str| [text, "--leader-elect-renew-deadline=1s", "--leader-elect-retry-period=200ms"];
+    check(&[], "");
+    check(&lease("--leader-elect-lease-duration=2s"), "");
+    let whole = "leader-elect-lease-duration: must be whole seconds, at least 1s";
+    check(&lease("--leader-elect-lease-duration=1500ms"), whole);
+    check(&lease("--leader-elect-lease-duration=0s"), whole);
+    check(&["--leader-elect-renew-deadline=9500ms"], "leader-elect-renew-deadline: must be whole seconds, at least 1s");
+    check(&["--leader-elect-renew-deadline=15s"], "leader-elect-lease-duration: must be longer than");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_machine_was_suspended_gives_the_lease_up() {
+    let hub = hub();
+    let suspended = std::sync::Arc::new(std::sync::Mutex::new(Duration::ZERO));
+    let mut leader = candidate(&hub, "a");
+    let (counted, start) = (std::sync::Arc::clone(&suspended), Instant::now());
+    leader.permit = WritePermit::none().with_clock(BootClock::new(move || start.elapsed() + *counted.lock().unwrap()));
+    leader.acquire(|why| panic!("{why}")).await;
+    assert_eq!(lost_within(&mut leader, 60).await, None);
+    let suspend = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        *suspended.lock().unwrap() = RENEW;
+        hub.inject(Fault::TimeOut(Duration::from_mins(1)), |request| request.plural == "leases");
+    };
+    let (lost, ()) = tokio::join!(lost_within(&mut leader, 8), suspend);
+    let lost = lost.expect("the lease is given up");
+    assert_eq!(lost, "the lease default/bulkhead could not be renewed in time");
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use k8s_openapi::jiff::civil::Date;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -60,8 +62,11 @@ impl Certificate {
         self.ca_pem.find(END).map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
     }
 
-    /// The TLS side of a server with this certificate.
-    pub(in crate::run) fn server_config(&self) -> anyhow::Result<ServerConfig> {
+    /// The TLS side of a server with this certificate, for the clients that `clients` accepts or for any.
+    pub(in crate::run) fn server_config(
+        &self,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> anyhow::Result<ServerConfig> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(self.chain_pem.as_bytes())
             .collect::<Result<_, _>>()
             .map_err(|error| anyhow::anyhow!("tls.crt is not PEM: {error}"))?;
@@ -70,11 +75,24 @@ impl Certificate {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
             .with_single_cert(chain, key)
             .context("the certificate and the key do not go together")?;
         Ok(config)
     }
+}
+
+/// A verifier that accepts only clients with a certificate of one of these authorities.
+pub(super) fn clients_of(authorities_pem: &str) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(authorities_pem.as_bytes()) {
+        roots.add(authority.map_err(|error| anyhow::anyhow!("not PEM: {error}"))?)?;
+    }
+    if roots.is_empty() {
+        bail!("no certificate in it");
+    }
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
 }
 
 #[cfg(test)]
@@ -88,7 +106,7 @@ mod tests {
     #[test]
     fn a_self_made_certificate_serves() {
         let first = made("127.0.0.1", None);
-        first.server_config().unwrap();
+        first.server_config(None).unwrap();
         assert!(first.ca_pem.starts_with("-----BEGIN CERTIFICATE-----"));
         let second = made("127.0.0.1", Some(first.own_authority()));
         assert!(second.ca_pem.ends_with(&first.ca_pem) && second.ca_pem != first.ca_pem);
@@ -104,7 +122,7 @@ mod tests {
         for (name, text) in [("tls.crt", &one.chain_pem), ("tls.key", &other.key_pem), ("ca.crt", &one.ca_pem)] {
             fs::write(directory.path().join(name), text).unwrap();
         }
-        let mixed = Certificate::from_directory(directory.path()).unwrap().server_config().map(drop).unwrap_err();
+        let mixed = Certificate::from_directory(directory.path()).unwrap().server_config(None).map(drop).unwrap_err();
         assert!(format!("{mixed:#}").contains("do not go together"), "{mixed:#}");
     }
 }

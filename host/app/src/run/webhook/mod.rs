@@ -10,36 +10,43 @@ mod registration;
 mod review;
 mod source;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_api::admission::AdmissionOptions;
 use bulkhead_api::webhook::serve::rules;
-use bulkhead_controllers::Store;
+use bulkhead_controllers::{Store, Unanswered};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Layer, Registry};
+use bulkhead_plugin::Layer;
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use self::certificate::Certificate;
+pub(super) use self::interpreter::Interpreter;
 use self::registration::Registration;
 pub(super) use self::source::Source;
+use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transport};
 use super::{News, say};
 
-/// Largest request that is read; API servers do not store objects larger than about 1.5 MiB, and a question may hold
-/// two of them.
+/// API servers do not store objects larger than about 1.5 MiB, and a review may hold two of them. A client keeps a few
+/// connections.
+const LIMITS: Limits =
+    Limits { connections: 512, body_bytes: REQUEST_BYTES_MAX, buffered_bytes: 4 * REQUEST_BYTES_MAX };
+/// Largest request.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
+/// Reviews that are answered at a time.
+const REVIEWS_MAX: usize = 32;
 /// How soon a registration that failed is tried again.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -55,20 +62,39 @@ pub(super) struct Answers {
     /// The customizations there are, with which a new one must not conflict.
     pub(super) customizations: Arc<Store<ResourceInterpreterCustomization>>,
     /// Plugins for Karmada's interpreter, if it is to ask them.
-    pub(super) interpreter: Option<Arc<Registry>>,
+    pub(super) interpreter: Option<Interpreter>,
 }
 
-/// What is served with, until there is a newer one.
+/// Certificate of the endpoint, and the clients that it accepts.
+pub(super) struct Credentials {
+    /// Source of the certificate.
+    pub(super) source: Source,
+    /// File with the authorities that the certificates of clients must come from; without it, a client needs none.
+    pub(super) client_ca: Option<PathBuf>,
+}
+
+impl Credentials {
+    async fn identity(&self) -> anyhow::Result<Identity> {
+        let (client_ca, clients) = match &self.client_ca {
+            None => (None, None),
+            Some(path) => {
+                let about = || format!("cannot use the client CA {}", path.display());
+                let authorities = std::fs::read_to_string(path).with_context(about)?;
+                let clients = certificate::clients_of(&authorities).with_context(about)?;
+                (Some(authorities), Some(clients))
+            }
+        };
+        let certificate = self.source.current().await?;
+        let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config(clients)?));
+        Ok(Identity { certificate, client_ca, acceptor })
+    }
+}
+
+/// Credentials in use, until there are newer ones.
 struct Identity {
     certificate: Certificate,
+    client_ca: Option<String>,
     acceptor: TlsAcceptor,
-}
-
-impl Identity {
-    fn new(certificate: Certificate) -> anyhow::Result<Arc<Self>> {
-        let acceptor = TlsAcceptor::from(Arc::new(certificate.server_config()?));
-        Ok(Arc::new(Self { certificate, acceptor }))
-    }
 }
 
 /// The running endpoint. It ends when this is dropped.
@@ -81,31 +107,28 @@ pub(super) struct Endpoint {
 }
 
 /// Starts to serve.
-pub(super) async fn start(address: SocketAddr, source: Source, answers: Answers) -> anyhow::Result<Endpoint> {
+pub(super) async fn start(address: SocketAddr, credentials: Credentials, answers: Answers) -> anyhow::Result<Endpoint> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for webhooks"))?;
     let address = listener.local_addr()?;
-    let (renewed, identity) = watch::channel(Identity::new(source.current().await?)?);
+    let (renewed, identity) = watch::channel(Arc::new(credentials.identity().await?));
+    let current = identity.clone();
+    let transport = Transport::Tls(Box::new(move || current.borrow().acceptor.clone()));
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(accept(listener, identity.clone(), answers.clone()));
-    tasks.spawn(renew(source, renewed));
+    tasks.spawn(server::serve(listener, transport, Webhook::new(answers.clone()), LIMITS, "the webhook endpoint"));
+    tasks.spawn(renew(credentials, renewed));
     Ok(Endpoint { address, answers, identity, _tasks: tasks })
 }
 
-/// Looks for a newer certificate. One that cannot be used is said once, and the one before stays.
-async fn renew(source: Source, renewed: watch::Sender<Arc<Identity>>) {
+/// Looks for newer credentials. An error is logged once, and the ones before stay.
+async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) {
     let mut news = News::default();
     loop {
         tokio::time::sleep(source::RELOAD).await;
-        let before = renewed.borrow().certificate.clone();
-        let newer = match source.current().await {
-            Ok(current) if current == before => continue,
-            Ok(current) => Identity::new(current),
-            Err(error) => Err(error),
-        };
-        match newer {
+        match credentials.identity().await {
+            Ok(identity) if identity.is_like(&renewed.borrow()) => {}
             Ok(identity) => {
                 say("the certificate of the webhook was replaced");
-                renewed.send_replace(identity);
+                renewed.send_replace(Arc::new(identity));
                 news.over();
             }
             Err(error) => news.say(format!("the certificate of the webhook stays as it is: {error:#}")),
@@ -113,20 +136,9 @@ async fn renew(source: Source, renewed: watch::Sender<Arc<Identity>>) {
     }
 }
 
-async fn accept(listener: TcpListener, identity: watch::Receiver<Arc<Identity>>, answers: Answers) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // The process is out of file handles, for example; connections end, so it is worth waiting.
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        let (acceptor, answers) = (identity.borrow().acceptor.clone(), answers.clone());
-        tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else { return };
-            let answer = service_fn(move |request| answer(request, answers.clone()));
-            let connection = auto::Builder::new(TokioExecutor::new());
-            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
-        });
+impl Identity {
+    fn is_like(&self, other: &Self) -> bool {
+        self.certificate == other.certificate && self.client_ca == other.client_ca
     }
 }
 
@@ -135,8 +147,8 @@ impl Endpoint {
     pub(super) async fn keep_registered(&self, client: &Client, url: &str) {
         let mut identity = self.identity.clone();
         let (changed, mut plugins) = watch::channel(());
-        let _subscription = self.answers.interpreter.as_ref().map(|registry| {
-            registry.subscribe(move || {
+        let _subscription = self.answers.interpreter.as_ref().map(|interpreter| {
+            interpreter.registry.subscribe(move || {
                 changed.send_replace(());
             })
         });
@@ -180,7 +192,7 @@ impl Endpoint {
 
     fn registration(&self, url: &str, identity: &Identity) -> Registration {
         let offered =
-            |registry: &Arc<Registry>| rules(&registry.policies_before(Layer::Customizations), Time::new(super::now()));
+            |by: &Interpreter| rules(&by.registry.policies_before(Layer::Customizations), Time::new(super::now()));
         Registration {
             name: self.answers.name.clone(),
             url: url.to_owned(),
@@ -195,39 +207,63 @@ fn stored(customizations: &Store<ResourceInterpreterCustomization>) -> Vec<serde
     customizations.list().iter().filter_map(|stored| serde_json::to_value(&**stored).ok()).collect()
 }
 
-async fn answer(
-    request: Request<Incoming>,
+/// The endpoint for reviews and interpreter requests.
+struct Webhook {
     answers: Answers,
-) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
-    let plain = |status: StatusCode, text: String| {
-        let mut response = Response::new(Full::from(text));
-        *response.status_mut() = status;
-        response
-    };
-    let path = request.uri().path().to_owned();
-    let interpreter = answers.interpreter.filter(|_| path == interpreter::PATH);
-    if path != review::PATH && interpreter.is_none() {
-        let there = format!("reviews are answered at {}\n", review::PATH);
-        return Ok(plain(StatusCode::NOT_FOUND, there));
-    }
-    if request.method() != Method::POST {
-        return Ok(plain(StatusCode::METHOD_NOT_ALLOWED, "a request is posted\n".to_owned()));
-    }
-    let body = match Limited::new(request.into_body(), REQUEST_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return Ok(plain(StatusCode::BAD_REQUEST, format!("reading the request: {error}\n"))),
-    };
-    let answered = match interpreter {
-        Some(registry) => interpreter::answer(registry, body).await,
-        None => review::answer(&body, answers.admission, &|| stored(&answers.customizations)),
-    };
-    Ok(match answered {
-        Ok(answer) => {
-            let mut response = Response::new(Full::from(answer));
-            let json = http::HeaderValue::from_static("application/json");
-            response.headers_mut().insert(http::header::CONTENT_TYPE, json);
-            response
-        }
-        Err(error) => plain(StatusCode::BAD_REQUEST, format!("{error:#}\n")),
-    })
+    reviews: Gate,
 }
+
+impl Webhook {
+    fn new(answers: Answers) -> Self {
+        Self { answers, reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX) }
+    }
+
+    /// The plugins that answer requests to a path.
+    fn interpreter(&self, path: &str) -> Option<&Interpreter> {
+        self.answers.interpreter.as_ref().filter(|_| path == interpreter::PATH)
+    }
+}
+
+impl Application for Webhook {
+    type Body = Full<Bytes>;
+    type Error = Infallible;
+
+    fn answer_head(&self, head: &Parts) -> Option<Response<Full<Bytes>>> {
+        let path = head.uri.path();
+        if path != review::PATH && self.interpreter(path).is_none() {
+            return Some(server::plain(StatusCode::NOT_FOUND, format!("reviews are answered at {}\n", review::PATH)));
+        }
+        let is_post = head.method == Method::POST;
+        (!is_post).then(|| server::plain(StatusCode::METHOD_NOT_ALLOWED, "a request is posted\n".to_owned()))
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (path, size) = (request.uri().path(), request.body().len());
+        let answered = if let Some(interpreter) = self.interpreter(path) {
+            interpreter.clone().answer(request.into_body()).await
+        } else {
+            let (answers, body) = (self.answers.clone(), request.into_body());
+            let review = move || review::answer(&body, answers.admission, &|| stored(&answers.customizations));
+            self.reviews.run(size, review).await.unwrap_or_else(|overloaded| Err(overloaded.into()))
+        };
+        Ok(match answered {
+            Ok(answer) => {
+                let mut response = Response::new(Full::from(answer));
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+            }
+            Err(error) if error.is::<Overloaded>() || error.is::<Unanswered>() => {
+                let text = format!("cannot answer the request: {error}; send it again\n");
+                server::plain(StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+            Err(error) => server::plain(StatusCode::BAD_REQUEST, format!("{error:#}\n")),
+        })
+    }
+
+    fn refuse(&self, refusal: &Refusal) -> Response<Full<Bytes>> {
+        server::plain(refusal.status(), format!("{refusal}\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, ResourceBinding};
-use bulkhead_controlplane::{ApiServer, ChangeType, KindId, Object, Subscription};
-use bulkhead_core::model::{self, Binding};
+use bulkhead_controlplane::{ApiServer, ChangeType, KindId, Object, ObjectKey, Subscription};
+use bulkhead_core::model::{self, Binding, ObjectReference};
 use bulkhead_core::names;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,6 +21,8 @@ pub(super) struct Hub {
     pub(super) bindings: BTreeMap<String, Arc<Binding>>,
     /// Clusters by name.
     pub(super) clusters: BTreeMap<String, Arc<model::Cluster>>,
+    /// Templates that were placed, by the name of their Works.
+    placed: BTreeMap<String, ObjectReference>,
     /// Works by name and cluster, each with whether it is being deleted.
     pub(super) works: BTreeMap<String, BTreeMap<String, bool>>,
 }
@@ -31,6 +33,7 @@ struct Kinds {
     cluster_binding: KindId,
     cluster: KindId,
     work: KindId,
+    taint_policy: KindId,
 }
 
 /// One change.
@@ -66,11 +69,12 @@ impl Hub {
             cluster_binding: server.kind_id(BINDING_VERSION, "ClusterResourceBinding")?,
             cluster: server.kind_id("cluster.karmada.io/v1alpha1", "Cluster")?,
             work: server.kind_id("work.karmada.io/v1alpha1", "Work")?,
+            taint_policy: server.kind_id("policy.karmada.io/v1alpha1", "ClusterTaintPolicy")?,
         };
         let all = [kinds.binding, kinds.cluster_binding, kinds.cluster, kinds.work];
         let changes = server.store().subscribe(&all);
-        let (bindings, clusters, works) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut hub = Self { server: server.clone(), kinds, changes, bindings, clusters, works };
+        let (bindings, clusters, works, placed) = Default::default();
+        let mut hub = Self { server: server.clone(), kinds, changes, bindings, clusters, placed, works };
         hub.list();
         Some(hub)
     }
@@ -92,7 +96,7 @@ impl Hub {
         self.bindings.clear();
         self.clusters.clear();
         self.works.clear();
-        let Kinds { binding, cluster_binding, cluster, work } = self.kinds;
+        let Kinds { binding, cluster_binding, cluster, work, taint_policy: _ } = self.kinds;
         for kind in [binding, cluster_binding, cluster, work] {
             for object in self.server.store().list(kind, None) {
                 self.apply(kind, &object, true);
@@ -121,12 +125,44 @@ impl Hub {
             ClusterResourceBinding::deserialize(value).ok()?.to_model()
         };
         let key = model.key();
+        if model.spec.placement.is_some() && model.deletion_timestamp.is_none() {
+            self.placed.insert(work_name(&model), model.spec.resource.clone());
+        }
         let after = there.then(|| Arc::new(model));
         let before = match &after {
             Some(after) => self.bindings.insert(key, Arc::clone(after)),
             None => self.bindings.remove(&key),
         };
         Some(Step::Binding { before, after })
+    }
+
+    /// The template whose Works have this name, if it is still there.
+    pub(super) fn template_of(&self, work: &str) -> Option<&ObjectReference> {
+        self.placed.get(work).filter(|template| self.exists(template))
+    }
+
+    /// Whether a template still exists, and is not being deleted.
+    pub(super) fn exists(&self, template: &ObjectReference) -> bool {
+        self.live(template).is_some_and(|object| {
+            let text = |pointer: &str| object.value().pointer(pointer).and_then(Value::as_str);
+            text("/metadata/uid") == Some(template.uid.as_str()) && text("/metadata/deletionTimestamp").is_none()
+        })
+    }
+
+    fn live(&self, template: &ObjectReference) -> Option<Arc<Object>> {
+        let kind = self.server.kind_id(&template.api_version, &template.kind)?;
+        self.server.store().get(&ObjectKey::new(kind, &template.namespace, &template.name))
+    }
+
+    /// Whether no policy taints clusters for anything but that they are not ready.
+    pub(super) fn only_readiness_taints(&self) -> bool {
+        let policies = self.server.store().list(self.kinds.taint_policy, None);
+        policies.iter().all(|policy| {
+            let spec = &policy.value()["spec"];
+            let conditions = ["addOnConditions", "matchConditions"].map(|field| spec[field].as_array());
+            let mut conditions = conditions.into_iter().flatten().flatten();
+            conditions.all(|condition| condition["conditionType"] == "Ready")
+        })
     }
 
     fn apply_work(&mut self, value: &Value, there: bool) -> Option<Step> {

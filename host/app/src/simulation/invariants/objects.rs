@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::decide::evict::{PRODUCER_TAINT_MANAGER, applied_placement};
+use bulkhead_core::decide::evict::{PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement};
 use bulkhead_core::decide::failover::REASON_APPLICATION_FAILURE;
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode};
 use bulkhead_core::names::keys;
@@ -18,6 +18,13 @@ use crate::simulation::observe::Observer;
 /// For how long what happened before may still have consequences: caches are late and writes are repeated.
 const LATE: Duration = Duration::from_mins(1);
 
+/// Whether an eviction needs a failure as long as the threshold.
+const JUDGES_THRESHOLD: bool = true;
+
+/// For how long a failure of a cluster may still evict: its taint goes some time after it is well again, and evictions
+/// queue.
+const RECENTLY: Duration = Duration::from_mins(2);
+
 /// Follows the objects, one look after the other.
 pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
@@ -25,10 +32,14 @@ pub(in crate::simulation) struct Observed {
     pace: Pace,
     /// Evictions per second.
     rate: f64,
+    /// How long a cluster must fail before it counts as not ready.
+    failure_threshold: Duration,
     /// When a copy was not held the last time, by binding and cluster.
     unheld: BTreeMap<(String, String), GoDuration>,
     /// When the placement of a binding, or its replicas, changed the last time.
     replanned: BTreeMap<String, GoDuration>,
+    /// Clusters that joined again since the start.
+    joined: BTreeSet<String>,
     /// Taints that nobody here added, as cluster and `key:effect`.
     foreign: BTreeSet<(String, String)>,
     /// Evictions of the taint manager: each happened after the first moment and not after the second, in milliseconds.
@@ -55,14 +66,18 @@ impl Observed {
     /// Follows a federation whose clusters have joined; none if there is nothing to follow.
     pub(in crate::simulation) fn new(federation: &Federation, inspector: Inspector) -> Option<Self> {
         let hub = Hub::new(federation.hub())?;
+        inspector.with(|ledger| ledger.truth.follow(federation));
+        let flags = &federation.context().flags;
         let foreign = hub.clusters.values().flat_map(|cluster| foreign_taints(cluster)).collect();
         Some(Self {
             inspector,
             hub,
-            pace: Pace::new(&federation.context().flags),
-            rate: federation.context().flags.resource_eviction_rate,
+            pace: Pace::new(flags),
+            rate: flags.resource_eviction_rate,
+            failure_threshold: flags.cluster_failure_threshold.0.min(flags.cluster_monitor_grace_period.0),
             unheld: BTreeMap::new(),
             replanned: BTreeMap::new(),
+            joined: BTreeSet::new(),
             foreign,
             evictions_ms: Vec::new(),
             last_look: GoDuration::default(),
@@ -75,6 +90,16 @@ impl Observed {
         self.pace.disturbed(GoDuration(until.0 + LATE));
     }
 
+    /// The control plane, or a process that uses it, cannot know what goes on in the member clusters for a time.
+    pub(in crate::simulation) fn blinded(&self, lasts: GoDuration) {
+        self.inspector.with(|ledger| ledger.truth.blinded(lasts.0));
+    }
+
+    /// Notes how the member clusters are, before anything is done to them.
+    pub(in crate::simulation) fn sample(&self, federation: &Federation) {
+        self.inspector.with(|ledger| ledger.truth.sample(federation));
+    }
+
     /// Says that a promise is broken, once for each.
     fn found(&mut self, invariant: &'static str, at: GoDuration, seen: String) {
         if self.told.insert(invariant) {
@@ -84,6 +109,7 @@ impl Observed {
 
     /// Looks at everything that changed since the last time.
     pub(in crate::simulation) fn look(&mut self, federation: &Federation, observer: &Observer, at: GoDuration) {
+        self.sample(federation);
         for step in self.hub.drain().unwrap_or_default() {
             match step {
                 Step::Binding { before, after } => {
@@ -113,6 +139,10 @@ impl Observed {
         if old.placement != new.placement || new.replicas < old.replicas || old.replicas == 0 {
             self.replanned.insert(key.clone(), at);
         }
+        if old.resource.uid != new.resource.uid && self.hub.exists(&old.resource) {
+            let seen = format!("{key} is taken from {}, which still exists, for {}", old.resource, new.resource);
+            self.found("S6", at, seen);
+        }
         for task in new.graceful_eviction_tasks.iter().filter(|task| !old.is_evicting(&task.from_cluster)) {
             self.task(after, task, observer, at);
         }
@@ -133,11 +163,16 @@ impl Observed {
     fn task(&mut self, binding: &Binding, task: &GracefulEvictionTask, observer: &Observer, at: GoDuration) {
         let (key, cluster) = (binding.key(), &task.from_cluster);
         self.pace.left(&key, cluster);
+        self.inspector.with(|ledger| ledger.truth.task_begins(&key, cluster));
         if !self.inspector.with(|ledger| ledger.recorded.has_eviction(&key, cluster)) {
             self.found("S7", at, format!("{key} leaves {cluster}, and no record says so"));
         }
         if task.producer == PRODUCER_TAINT_MANAGER {
             self.evictions_ms.push((millis(self.last_look), millis(at)));
+        }
+        if JUDGES_THRESHOLD && task.reason == REASON_TAINT_UNTOLERATED && !self.failed_long_enough(cluster) {
+            let seen = format!("{key} leaves {cluster}, which failed for less than cluster-failure-threshold");
+            self.found("L3", at, seen);
         }
         if task.reason == REASON_APPLICATION_FAILURE {
             let resource = &binding.spec.resource;
@@ -149,26 +184,50 @@ impl Observed {
         }
     }
 
-    /// A target is left by an eviction, or because somebody wants it elsewhere, and in no other way.
+    /// Whether a cluster has failed for as long as the flags say before it counts as not ready. Taints of people, and of
+    /// policies that look at other conditions, are theirs to judge, and one that has just joined has no past.
+    fn failed_long_enough(&self, cluster: &str) -> bool {
+        let others = |(of, taint): &(String, String)| of == cluster && taint.ends_with("NoExecute");
+        let joined = self.joined.contains(cluster);
+        let judged = !joined && self.hub.only_readiness_taints() && !self.foreign.iter().any(others);
+        let (threshold, lately) = (self.failure_threshold, RECENTLY);
+        !judged || self.inspector.with(|ledger| ledger.truth.failed_for(cluster, threshold, lately))
+    }
+
+    /// A target is left by an eviction, or because a policy or a person wants it elsewhere, and in no other way.
     fn targets(&mut self, before: &Binding, after: &Binding, at: GoDuration) {
-        let (key, asked) = (after.key(), |spec: &bulkhead_core::model::BindingSpec| spec.reschedule_triggered_at);
+        let key = after.key();
         let replanned = self.replanned.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
         let placed_anew = applied_placement(before).as_ref() != before.spec.placement.as_ref();
-        if replanned || placed_anew || asked(&before.spec) != asked(&after.spec) || after.deletion_timestamp.is_some() {
+        if replanned || placed_anew || after.deletion_timestamp.is_some() {
             return;
         }
         for target in before.spec.clusters.iter().filter(|target| target.replicas > 0) {
             let (spec, name) = (&after.spec, &target.name);
-            let gone = !self.hub.clusters.contains_key(name);
+            let gone = self.hub.clusters.get(name).is_none_or(|cluster| cluster.is_terminating());
             if !spec.targets(name) && !spec.is_evicting(name) && !before.spec.is_evicting(name) && !gone {
                 self.found("S1", at, format!("{key} is taken off {name} without an eviction"));
             }
         }
     }
 
-    /// A copy that was held all the time must not be taken away.
+    /// A copy that was held all the time must not be taken away, nor one whose template has lost its binding. A Work that
+    /// is there again by now was recreated by a person.
     fn work_goes(&mut self, name: &str, cluster: &str, at: GoDuration) {
-        let Some(binding) = self.hub.bindings.values().find(|binding| work_name(binding) == name) else { return };
+        let works = self.hub.works.get(name);
+        if works.and_then(|works| works.get(cluster)) == Some(&false) {
+            return;
+        }
+        let Some(binding) = self.hub.bindings.values().find(|binding| work_name(binding) == name) else {
+            if let Some(template) = self.hub.template_of(name).cloned() {
+                self.found(
+                    "S1",
+                    at,
+                    format!("the copy of {template} on {cluster} is taken away, and nothing says why"),
+                );
+            }
+            return;
+        };
         let key = (binding.key(), cluster.to_owned());
         let lately = self.unheld.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
         if holds(binding, cluster) && !lately && binding.deletion_timestamp.is_none() {
@@ -182,6 +241,9 @@ impl Observed {
             self.foreign.retain(|(cluster, _)| *cluster != gone);
             return;
         };
+        if before.is_none() {
+            self.joined.insert(after.name.clone());
+        }
         let there = foreign_taints(after);
         let lost: Vec<_> =
             self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(known)).cloned().collect();

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bulkhead_core::decide::affinity;
 use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::decide::eviction::PreCheck;
-use bulkhead_core::decide::finish::FinishOptions;
+use bulkhead_core::decide::finish::{FinishOptions, ReplacementHealth};
 use bulkhead_core::journal::{Case, Decision, Question, Record, differences};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health};
 
-use crate::simulation::inject::SABOTEUR;
+use super::truth::Truth;
+use crate::simulation::saboteur::SABOTEUR;
 
 /// What is known of the records so far.
 #[derive(Default)]
@@ -36,7 +38,7 @@ impl Recorded {
     }
 
     /// What is wrong with a record.
-    pub(super) fn look(&mut self, record: &Record, case: Option<&Arc<Case>>) -> Vec<Broken> {
+    pub(super) fn look(&mut self, record: &Record, case: Option<&Arc<Case>>, truth: &Truth) -> Vec<Broken> {
         let entry = &record.entry;
         let key = || (entry.subject.key(), entry.cluster.clone().unwrap_or_default());
         let mut broken = Vec::new();
@@ -60,8 +62,8 @@ impl Recorded {
             broken.extend(replay(record, case));
         }
         match (&case.question, entry.decision) {
-            (Question::Finish { binding, options }, Decision::Released) => {
-                broken.extend(released(record, case, binding, *options));
+            (Question::Finish { binding, options, .. }, Decision::Released) => {
+                broken.extend(released(record, case, binding, *options, truth));
             }
             (Question::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
                 broken.extend(all_dead(record, case));
@@ -92,8 +94,8 @@ fn sabotage(record: &Record) -> Option<Broken> {
         .then(|| ("S4", format!("record {}: {:?} because of a plugin that fails", record.id, entry.decision)))
 }
 
-/// What the binding itself says, whatever the decision says of it.
-fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOptions) -> Option<Broken> {
+/// What the binding itself says, whatever the decision says of it, and what runs, whatever the binding says of that.
+fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOptions, truth: &Truth) -> Option<Broken> {
     let cluster = record.entry.cluster.as_deref().unwrap_or_default();
     let task = binding.spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster);
     let Some(task) = task else { return Some(("S1", format!("record {}: there is no task for {cluster}", record.id))) };
@@ -107,8 +109,18 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
     let targets = &binding.spec.clusters;
     let replaced = !targets.is_empty() && targets.iter().all(|target| is_healthy(&target.name));
     let waited = is_over(task, case, options) && !targets.is_empty();
+    let reason = &record.entry.because.reason;
+    let grace = Duration::from_secs(u64::try_from(limit_s(task, options)).unwrap_or(0));
+    if let Some(age) = truth.too_young(&binding.key(), cluster, grace).filter(|_| waited && !replaced) {
+        let seen = format!("record {}: {cluster} is left after {age:?}, and its grace period is {grace:?}", record.id);
+        return Some(("S1", seen));
+    }
+    if replaced && !waited && options.replacement_health != ReplacementHealth::Reported {
+        let shortfall = truth.shortfall(binding)?;
+        let seen = format!("record {}: {cluster} is left, and {shortfall} ({reason})", record.id);
+        return Some(("S1", seen));
+    }
     (!replaced && !waited).then(|| {
-        let reason = &record.entry.because.reason;
         let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
         (
             "S1",
@@ -134,9 +146,13 @@ fn nowhere(record: &Record, case: &Case, binding: &Binding, from: &str) -> Optio
 }
 
 fn is_over(task: &GracefulEvictionTask, case: &Case, options: FinishOptions) -> bool {
-    let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
-    let limit_s = own_s.unwrap_or(options.timeout_s);
+    let limit_s = limit_s(task, options);
     task.creation_timestamp.is_some_and(|created| case.now > created.plus_seconds(limit_s))
+}
+
+fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
+    let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+    own_s.unwrap_or(options.timeout_s)
 }
 
 fn all_dead(record: &Record, case: &Case) -> Option<Broken> {

@@ -12,6 +12,8 @@ use crate::scenario::faults::{FaultKind, FaultSpec};
 const TROUBLES: (u64, u64) = (2, 9);
 /// Most writes that pass before a fault strikes one.
 const WRITES_MAX: u64 = 12;
+/// Longest age of an eviction at which its target is lost: by then most replacements are ready.
+const TARGET_AGE_MAX_S: u64 = 15;
 
 /// What troubles are about.
 pub(super) struct Targets<'a> {
@@ -58,6 +60,12 @@ fn trouble(dice: &mut Dice, sorts: &[Sort], targets: &Targets<'_>, timing: &Timi
             }
             events
         }
+        Sort::BlipAtTakeover => {
+            let cluster = dice.one_of(targets.clusters)?;
+            let (taken_over, back) = (GoDuration(at.0 + dice.seconds(0, 2).0), GoDuration(at.0 + dice.seconds(2, 4).0));
+            let takeover = json!({"at": taken_over, "fault": FaultSpec::of(FaultKind::LeaderChange)});
+            vec![state(at, cluster, "unreachable"), takeover, state(back, cluster, "recover")]
+        }
         Sort::ApplicationFailure => {
             let (cluster, workload) = (dice.one_of(targets.clusters)?, dice.one_of(targets.workloads)?);
             let mode = dice.one_of(&["never-ready", "crash-loop"])?;
@@ -74,7 +82,13 @@ fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timin
     let codes = [409, 410, 429, 500, 504];
     let resources = kind.resources();
     let narrow = !resources.is_empty() && dice.chance(66);
-    let after = if kind.strikes_a_write() { dice.between(0, WRITES_MAX) } else { 0 };
+    let after = match kind {
+        FaultKind::TargetLoss => dice.between(0, TARGET_AGE_MAX_S),
+        _ if kind.strikes_a_write() => dice.between(0, WRITES_MAX),
+        _ => 0,
+    };
+    // What is down because of others is down for longer.
+    let lasts_max_s = if kind == FaultKind::WriteOutage { timing.lasts_max_s } else { timing.lasts_max_s.min(40) };
     let cluster = if kind.has_cluster() { Some(dice.one_of(targets.clusters)?.clone()) } else { None };
     let peers: Vec<_> = targets.clusters.iter().filter(|name| Some(*name) != cluster.as_ref()).collect();
     let peer = if kind == FaultKind::PeerPartition { Some((*dice.one_of(&peers)?).clone()) } else { None };
@@ -85,7 +99,7 @@ fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timin
         cluster,
         peer,
         by: kind.is_of_clocks().then(|| dice.seconds(2, 600)),
-        for_: kind.lasts().then(|| dice.seconds(1, timing.lasts_max_s.min(40))),
+        for_: kind.lasts().then(|| dice.seconds(1, lasts_max_s)),
         ..FaultSpec::of(kind)
     })
 }

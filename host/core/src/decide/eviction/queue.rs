@@ -14,8 +14,9 @@ use super::bucket::{Bucket, Rate};
 const AGED_SHARE: u64 = 4;
 /// First retry of a failed item; doubles from there (Karmada: `--rate-limiter-base-delay`).
 const RETRY_BASE: Duration = Duration::from_millis(5);
-/// Longest wait between retries (Karmada: `--rate-limiter-max-delay`).
-const RETRY_MAX: Duration = Duration::from_secs(1_000);
+/// Longest wait between retries, and with it the longest wait after a fault of the control plane ends. Karmada waits
+/// up to 1,000 s (`--rate-limiter-max-delay`).
+const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// The rates that an eviction from a cluster has to keep, all of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +126,8 @@ pub struct EvictionQueue<K> {
     aging: Option<Duration>,
     charged: u64,
     sequence: u64,
+    /// When failed items were last brought forward.
+    resumed: Option<Duration>,
 }
 
 impl<K: Ord + Clone> EvictionQueue<K> {
@@ -139,6 +142,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             aging,
             charged: 0,
             sequence: 0,
+            resumed: None,
         }
     }
 
@@ -226,6 +230,24 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             if self.items.get(&key).is_some_and(|item| item.failures == 0) {
                 self.change(&key, |item| item.place = Place::Delayed(now));
             }
+        }
+    }
+
+    /// Tries failed items again now, because a write succeeded: the fault that they share may be over. Items that fail
+    /// whatever the control plane does are not tried more often than their own back-off allows in the long run, so
+    /// this happens at most once in `RETRY_MAX`.
+    pub fn resume(&mut self, now: Duration) {
+        if self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX) {
+            return;
+        }
+        let waits = |item: &Item| item.failures > 0 && matches!(item.place, Place::Delayed(_));
+        let failed: Vec<_> = self.items.iter().filter(|(_, item)| waits(item)).map(|(key, _)| key.clone()).collect();
+        if failed.is_empty() {
+            return;
+        }
+        self.resumed = Some(now);
+        for key in &failed {
+            self.change(key, |item| item.place = Place::Delayed(now));
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decide::finish::{self, FinishOptions, FinishSnapshot};
+use crate::decide::finish::{self, CONFIRMED, FinishOptions, FinishSnapshot};
 use crate::policy::PolicySet;
 
 fn at(second: i64) -> Time {
@@ -209,7 +209,8 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
         finish::PurgeWithoutReplacement::OnlyByPolicy,
     ] {
         let options = FinishOptions { timeout_s: 0, purge_without_replacement, ..FinishOptions::default() };
-        let snapshot = FinishSnapshot { binding: &moved, sources: &[], options, now: at(1_000_000) };
+        let snapshot =
+            FinishSnapshot { binding: &moved, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1_000_000) };
         let plan = finish::decide(snapshot, &policies);
         assert_eq!((plan.released.len(), plan.held.len()), (0, 1), "{options:?}");
     }
@@ -220,7 +221,10 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     let (clusters, _) = clusters(&json!({}));
     let sources = [Cluster::clone(&clusters["m2"])];
     let options = FinishOptions::default();
-    let plan = finish::decide(FinishSnapshot { binding: &moved, sources: &sources, options, now: at(5001) }, &policies);
+    let plan = finish::decide(
+        FinishSnapshot { binding: &moved, sources: &sources, unconfirmed: &CONFIRMED, options, now: at(5001) },
+        &policies,
+    );
     assert_eq!(plan.clusters, Some(vec![TargetCluster::new("m2", 6)]));
 }
 

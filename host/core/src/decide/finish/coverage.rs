@@ -24,7 +24,7 @@ pub enum ReplacementHealth {
     /// When it shows at least as many available replicas as are placed on the cluster.
     #[default]
     Covering,
-    /// Always (Karmada).
+    /// Whatever number of replicas it shows (Karmada).
     Reported,
 }
 

@@ -6,8 +6,9 @@
 //!
 //! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port.
 //! Start reading at [`decide`]; what the scheduler has made of the binding is in [`result`], whether a healthy report
-//! covers it in [`coverage`], the way back in [`restore`].
+//! covers it in [`coverage`], reports that do not count in [`confirm`], the way back in [`restore`].
 
+pub mod confirm;
 pub mod coverage;
 pub mod restore;
 pub mod result;
@@ -16,6 +17,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::confirm::{CONFIRMED, Unconfirmed, UnconfirmedTargets};
 pub use self::coverage::ReplacementHealth;
 pub use self::restore::RestoreSource;
 pub use self::result::ScheduleResult;
@@ -83,6 +85,8 @@ pub struct FinishSnapshot<'a> {
     pub binding: &'a Binding,
     /// The clusters that tasks name, as far as they are known. One that is missing counts as not usable.
     pub sources: &'a [Cluster],
+    /// Target clusters whose reports do not count.
+    pub unconfirmed: &'a UnconfirmedTargets,
     /// Choices of the operator.
     pub options: FinishOptions,
     /// The time to reason with.
@@ -106,6 +110,8 @@ pub struct FinishPlan {
     pub again_after_ms: Option<i64>,
     /// Eviction checks that did not answer; each of them holds.
     pub remarks: Remarks,
+    /// True if a release rests on targets being alive. Such a plan takes effect only once they are confirmed to be.
+    pub rests_on_targets: bool,
 }
 
 /// Decides about the tasks of one binding.
@@ -114,7 +120,9 @@ pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan 
     if mutation::on(Mutation::Karmada4951) && snapshot.binding.namespace.is_none() {
         return FinishPlan::default();
     }
-    let mut round = Round { snapshot, policies, clusters: Cow::Borrowed(&spec.clusters), plan: FinishPlan::default() };
+    let reported = confirm::masked(snapshot.binding, snapshot.unconfirmed);
+    let (clusters, plan) = (Cow::Borrowed(spec.clusters.as_slice()), FinishPlan::default());
+    let mut round = Round { snapshot, reported: &reported, policies, clusters, plan };
     let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
     for task in &spec.graceful_eviction_tasks {
         match round.assess(task) {
@@ -147,6 +155,8 @@ enum End {
 /// The tasks of a binding are assessed one after the other: a cluster that comes back is a target for the next.
 struct Round<'a> {
     snapshot: FinishSnapshot<'a>,
+    /// The binding with the reports that count.
+    reported: &'a Binding,
     policies: &'a PolicySet,
     /// The scheduling result as it is by now; ours once something was added to it.
     clusters: Cow<'a, [TargetCluster]>,
@@ -198,7 +208,18 @@ impl Round<'_> {
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
             PurgeWithoutReplacement::OnlyByPolicy if own_s.is_none() => self.ask(task, i64::MAX),
+            _ if placed && own_s.is_none() && confirm::all_dead(binding, self.snapshot.unconfirmed) => {
+                let targets = confirm::describe(binding, self.snapshot.unconfirmed);
+                match self.ask(task, i64::MAX) {
+                    End::Held(_) => {
+                        let message = format!("{over}, but no target may run the workload: {targets}");
+                        End::Held(Because::rule("ReplacementUnconfirmed", message))
+                    }
+                    end => end,
+                }
+            }
             _ if placed => {
+                self.plan.rests_on_targets |= own_s.is_none();
                 let message = format!("{over}; the old copy goes although its replacement is not healthy");
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
@@ -211,10 +232,11 @@ impl Round<'_> {
     }
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
-        let FinishSnapshot { binding, now, options, .. } = self.snapshot;
+        let FinishSnapshot { now, options, unconfirmed, .. } = self.snapshot;
         if mutation::on(Mutation::Karmada3736) {
             return End::Released(Because::rule("ReplacementHealthy", "nobody looked"));
         }
+        let binding = self.reported;
         let observed = &binding.status.aggregated_status;
         let call = |observed| EvictionCheckCall { binding, task, observed, now };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
@@ -233,7 +255,15 @@ impl Round<'_> {
         let failed = !outcome.remarks.faults.is_empty();
         self.plan.remarks.extend(outcome.remarks);
         if outcome.released {
+            self.plan.rests_on_targets = true;
             return End::Released(outcome.because);
+        }
+        let doubts = confirm::describe(binding, unconfirmed);
+        if !doubts.is_empty() {
+            let message = &mut outcome.because.reason.message;
+            *message = format!("{message} ({doubts})");
+            let targets = binding.spec.clusters.iter().filter_map(|target| unconfirmed.get(&target.name));
+            targets.filter_map(|reason| reason.recheck_ms()).for_each(|after_ms| self.again(after_ms));
         }
         // Nothing tells when a plugin is well again.
         if failed {

@@ -14,7 +14,7 @@ use crate::decide::affinity;
 use crate::decide::evict::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
 use crate::decide::failback::REASON_FAILBACK;
 use crate::decide::failover::REASON_APPLICATION_FAILURE;
-use crate::decide::schedule::blocked_until;
+use crate::decide::schedule::{REASON_RESCHEDULED, blocked_until};
 use crate::model::{
     Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
     TargetCluster,
@@ -41,7 +41,7 @@ pub(super) fn target(
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Because)> {
-    let FinishSnapshot { binding, sources, options, now } = *snapshot;
+    let FinishSnapshot { binding, sources, options, now, .. } = *snapshot;
     if options.restore_source == RestoreSource::Never || mutation::on(Mutation::Karmada3747) {
         return None;
     }
@@ -85,11 +85,11 @@ pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
 }
 
 /// A taint is seen on the cluster; a failed application has to be healthy again; nothing was ever wrong with a cluster
-/// that only stood in. Why another program evicts, only that program knows.
+/// that only stood in, or that the scheduler gave up. Why another program evicts, only that program knows.
 fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
     match task.reason.as_str() {
-        REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK => true,
+        REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK | REASON_RESCHEDULED => true,
         REASON_APPLICATION_FAILURE => match reported() {
             Some(item) => item.health == Some(Health::Healthy),
             // What was purged first cannot get well, only be started anew; there is nowhere else to start it.

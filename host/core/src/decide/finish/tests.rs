@@ -122,7 +122,8 @@ fn a_task_ends_as_its_fields_and_the_checks_say() {
     let check = |task: Value, now_s: i64, say: fn() -> Result<Reply, Fault>, expected: &str| {
         let binding = binding(elsewhere(), true, "True", &task);
         let options = FinishOptions::default();
-        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: at(now_s) };
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(now_s) };
         assert_eq!(told(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
     };
     check(json!({}), 600, hold, "held: Ill");
@@ -155,7 +156,8 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
     let check = |targets: Value, seen, scheduled, own: Value, purge_without_replacement, expected: &str| {
         let binding = binding(targets.clone(), seen, scheduled, &json!({"gracePeriodSeconds": own}));
         let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
-        let snapshot = FinishSnapshot { binding: &binding, sources: &[], options, now: at(601) };
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
         assert_eq!(
             told(&decide(snapshot, &policies(hold))),
             expected,
@@ -187,7 +189,10 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
             serde_json::from_value(json!([{"clusterName": "m1", "health": "Healthy"}])).unwrap();
         let options = FinishOptions::default();
         let sources = std::slice::from_ref(source);
-        let plan = decide(FinishSnapshot { binding: &binding, sources, options, now: at(100) }, &policies(hold));
+        let plan = decide(
+            FinishSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now: at(100) },
+            &policies(hold),
+        );
         let clusters = plan.clusters.as_ref().map(|clusters| serde_json::to_value(clusters).unwrap());
         assert_eq!(clusters, expected, "{task} {source:?}");
         assert_eq!(expected.is_some(), plan.tasks == Some(Vec::new()), "task and target change together");
@@ -221,8 +226,10 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
         let mut binding = binding(json!([]), false, "False", &task);
         binding.status.aggregated_status = serde_json::from_value(report).unwrap();
         let (sources, options) = ([cluster("m1", "True", json!([]))], FinishOptions::default());
-        let plan =
-            decide(FinishSnapshot { binding: &binding, sources: &sources, options, now: at(100) }, &policies(hold));
+        let plan = decide(
+            FinishSnapshot { binding: &binding, sources: &sources, unconfirmed: &CONFIRMED, options, now: at(100) },
+            &policies(hold),
+        );
         assert_eq!(told(&plan), expected, "{mode}");
     };
     let ill = json!([{"clusterName": "m1", "health": "Unhealthy"}]);
@@ -237,7 +244,7 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
     let decide_at = |source: &Cluster, now, options| {
         let sources = std::slice::from_ref(source);
-        decide(FinishSnapshot { binding: &binding, sources, options, now }, &policies(hold))
+        decide(FinishSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now }, &policies(hold))
     };
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
     let options = FinishOptions::default();
@@ -257,7 +264,10 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
 fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
     let binding = binding(json!([]), true, "False", &json!({}));
     let options = FinishOptions::default();
-    let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(100_000) }, &policies(hold));
+    let plan = decide(
+        FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100_000) },
+        &policies(hold),
+    );
     assert_eq!(told(&plan), "held: NoReplacement");
 }
 
@@ -267,7 +277,10 @@ fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_conne
     binding.spec.replicas = 0;
     let decide_at = |source: Cluster| {
         let options = FinishOptions::default();
-        decide(FinishSnapshot { binding: &binding, sources: &[source], options, now: at(50_000) }, &policies(hold))
+        decide(
+            FinishSnapshot { binding: &binding, sources: &[source], unconfirmed: &CONFIRMED, options, now: at(50_000) },
+            &policies(hold),
+        )
     };
     assert_eq!(told(&decide_at(cluster("m1", "False", json!([])))), "held: NoReplacement");
     let plan = decide_at(cluster("m1", "True", json!([])));
@@ -281,7 +294,10 @@ fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
     (second.from_cluster, second.grace_period_seconds) = ("m3".to_owned(), None);
     binding.spec.graceful_eviction_tasks.push(second);
     let options = FinishOptions::default();
-    let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(100) }, &policies(hold));
+    let plan = decide(
+        FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100) },
+        &policies(hold),
+    );
     let from =
         |list: &[(GracefulEvictionTask, Because)]| list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>();
     assert_eq!((from(&plan.released), from(&plan.held)), (vec!["m1".to_owned()], vec!["m3".to_owned()]));
@@ -294,7 +310,10 @@ fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
     binding.spec.placement = None;
     let decide_at = |now, say| {
         let options = FinishOptions::default();
-        decide(FinishSnapshot { binding: &binding, sources: &[], options, now }, &policies(say))
+        decide(
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now },
+            &policies(say),
+        )
     };
     assert_eq!(told(&decide_at(at(1), release)), "released: Well");
     assert_eq!(told(&decide_at(at(601), hold)), "released: GracePeriodExceeded");
@@ -305,7 +324,10 @@ fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     let check = |task: Value, now_s: i64, expected: Option<i64>| {
         let binding = binding(elsewhere(), true, "True", &task);
         let options = FinishOptions::default();
-        let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(now_s) }, &policies(hold));
+        let plan = decide(
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(now_s) },
+            &policies(hold),
+        );
         assert_eq!(plan.again_after_ms, expected, "{task}");
     };
     check(json!({}), 100, Some(60_001));
@@ -324,7 +346,10 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": available}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
         let options = FinishOptions { replacement_health: rule, ..FinishOptions::default() };
-        let plan = decide(FinishSnapshot { binding: &binding, sources: &[], options, now: at(1) }, &asking(trusting));
+        let plan = decide(
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1) },
+            &asking(trusting),
+        );
         let (_, because) = plan.held.iter().chain(&plan.released).next().unwrap();
         assert_eq!(because.reason.to_string(), expected, "{available} {rule:?}");
     };
@@ -332,4 +357,71 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
     check(2, ReplacementHealth::Covering, stale);
     check(3, ReplacementHealth::Covering, "Well: m2 is Healthy");
     check(2, ReplacementHealth::Reported, "Well: m2 is Healthy");
+}
+
+fn unconfirmed(targets: &[(&str, Unconfirmed)]) -> UnconfirmedTargets {
+    targets.iter().map(|(name, reason)| ((*name).to_owned(), *reason)).collect()
+}
+
+#[test]
+fn a_stale_report_of_a_dead_target_releases_nothing() {
+    use Unconfirmed::{Missing, NotReady, Outdated, Terminating, Unreachable};
+    let check = |reason: Option<Unconfirmed>, expected: &str, again_after_ms: Option<i64>| {
+        let mut binding = binding(elsewhere(), true, "True", &json!({}));
+        let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": 3}}]);
+        binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
+        let unconfirmed = unconfirmed(reason.map(|reason| ("m2", reason)).as_slice());
+        let options = FinishOptions::default();
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &unconfirmed, options, now: at(1) };
+        // It must not find the report anywhere in its question.
+        let asks_the_binding = |call: &Call<'_>| {
+            let Call::EvictionCheck(call) = call else { return fault() };
+            assert_eq!(call.observed, call.binding.status.aggregated_status);
+            trusting(&Call::EvictionCheck(call.clone()))
+        };
+        let plan = decide(snapshot, &asking(asks_the_binding));
+        let (_, because) = plan.held.iter().chain(&plan.released).next().unwrap();
+        assert_eq!(because.reason.to_string(), expected);
+        assert_eq!((plan.again_after_ms, plan.rests_on_targets), (again_after_ms, reason.is_none()), "{reason:?}");
+    };
+    check(None, "Well: m2 is Healthy", None);
+    check(Some(Missing), "Ill: m2 is Unknown (m2 does not exist)", Some(60_001));
+    check(Some(Terminating), "Ill: m2 is Unknown (m2 is being deleted)", Some(60_001));
+    check(Some(NotReady), "Ill: m2 is Unknown (m2 is not ready)", Some(60_001));
+    check(Some(Unreachable), "Ill: m2 is Unknown (m2 does not answer)", Some(10_001));
+    check(Some(Outdated), "Ill: m2 is Unknown (m2 has changed since its last report)", Some(2_001));
+}
+
+#[test]
+fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherwise() {
+    use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
+    use Unconfirmed::{NotReady, Outdated, Unreachable};
+    let check = |targets: &[(&str, Unconfirmed)], own: Value, purge_without_replacement, expected: &str| {
+        let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
+        let binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
+        let unconfirmed = unconfirmed(targets);
+        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &unconfirmed, options, now: at(601) };
+        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
+    };
+    let (dead, over) = ([("m2", NotReady), ("m3", Unreachable)], "released: GracePeriodExceeded");
+    check(&dead, json!(null), IfPlaced, "held: ReplacementUnconfirmed");
+    check(&dead, json!(30), IfPlaced, over);
+    check(&dead, json!(30), OnlyByPolicy, over);
+    check(&dead, json!(null), AfterGracePeriod, over);
+    check(&[("m2", NotReady)], json!(null), IfPlaced, over);
+    check(&[("m2", NotReady), ("m3", Outdated)], json!(null), IfPlaced, over);
+    check(&[], json!(null), IfPlaced, over);
+}
+
+#[test]
+fn the_names_of_unconfirmed_targets_stay_short() {
+    let names: Vec<_> = (1..=7).map(|n| format!("m{n}")).collect();
+    let targets: Vec<_> = names.iter().map(|name| json!({"name": name, "replicas": 1})).collect();
+    let binding = binding(json!(targets), true, "True", &json!({}));
+    let unconfirmed = names.iter().map(|name| (name.clone(), Unconfirmed::NotReady)).collect();
+    let described = confirm::describe(&binding, &unconfirmed);
+    assert!(described.ends_with("m5 is not ready, and 2 others"), "{described}");
 }

@@ -26,6 +26,7 @@ mod plugins;
 mod region;
 mod rejections;
 mod select;
+mod standing;
 mod trigger;
 pub mod webster;
 
@@ -51,6 +52,7 @@ pub use plan::{Conclusion, FailedTerm, Outcome, ScheduleEvent, SchedulePlan, del
 pub use plugins::{IN_TREE, IN_TREE_WORKLOAD_AFFINITY, enabled_plugins};
 pub use region::RegionChoice;
 pub use rejections::Rejections;
+pub use standing::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 pub use trigger::{Trigger, placement_changed, reschedule_required, trigger};
 
 /// What scheduling one binding depends on.
@@ -88,7 +90,8 @@ fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut told: Told) 
         Some(placement) => by_placement(snapshot, placement, policies, &mut told),
     };
     let Told { rejections, remarks, explanation } = told;
-    SchedulePlan { outcome, affinity_name, failed_terms, rejections, explanation, remarks }
+    let (outcome, displaced) = standing::keep(snapshot, outcome);
+    SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, remarks }
 }
 
 /// The outcome, the group that it came from, and the groups that failed before.

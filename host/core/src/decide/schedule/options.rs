@@ -12,6 +12,9 @@ pub struct SchedulerOptions {
     pub overcommit_protection: bool,
     /// `--enable-empty-workload-propagation`, off: selected clusters without a replica are targets too.
     pub empty_workload_propagation: bool,
+    /// True if copies leave clusters that a new result gives up through graceful eviction tasks. Karmada deletes them.
+    #[serde(default)]
+    pub evicts_standing: bool,
 }
 
 impl Default for SchedulerOptions {
@@ -21,6 +24,7 @@ impl Default for SchedulerOptions {
             resource_models: true,
             overcommit_protection: false,
             empty_workload_propagation: false,
+            evicts_standing: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::error::{self, ScheduleError, Verdict, WriteError};
 use super::explanation::ScheduleExplanation;
 use super::rejections::Rejections;
 use crate::combine::Remarks;
-use crate::model::{Binding, BindingStatus, Condition, TargetCluster, set_condition};
+use crate::model::{Binding, BindingStatus, Condition, GracefulEvictionTask, TargetCluster, set_condition};
 use crate::time::Time;
 
 /// What is to happen to `spec.clusters`.
@@ -34,6 +34,8 @@ pub struct FailedTerm {
 pub struct SchedulePlan {
     /// What is to happen.
     pub outcome: Outcome,
+    /// Tasks by which copies leave clusters that the new result gives up, to be written together with it.
+    pub displaced: Vec<GracefulEvictionTask>,
     /// The affinity group to observe from now on; absent when the placement has none or all failed.
     pub affinity_name: Option<String>,
     /// Groups that failed before, in the order in which they were tried.

@@ -3,6 +3,7 @@
 //! What comes out is a scenario as somebody could have written it. It leaves everything a way to end well: whatever is
 //! placed fits somewhere once nothing is wrong any more, and what people start they end.
 
+mod coincidences;
 mod people;
 mod plugins;
 mod policies;
@@ -49,6 +50,7 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
         crowd(&mut scenario, &apps);
     }
     plugins::draw(&mut dice, &mut scenario);
+    coincidences::draw(&mut dice, &mut scenario, &names, crowded);
     if dice.chance(15) {
         scenario["witness"] = json!(true);
     }

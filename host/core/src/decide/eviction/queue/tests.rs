@@ -144,6 +144,49 @@ fn the_earlier_time_counts_and_a_failure_waits_longer_each_time() {
 }
 
 #[test]
+fn evictions_resume_within_thirty_seconds_of_the_end_of_a_fault() {
+    let mut queue = EvictionQueue::new(None);
+    queue.put("a", waiting("m1", 0), S(0));
+    let (mut now, mut attempts) = (S(0), 0);
+    while now < S(600) {
+        now = match queue.next(now, global(1.0)) {
+            Next::Take(key) => {
+                attempts += 1;
+                queue.finish(&key, Finished::Failed, now);
+                now
+            }
+            Next::WaitUntil(at) => at,
+            Next::Idle => panic!("the item is lost"),
+        };
+    }
+    assert!(now <= S(630), "the next attempt after the fault is at {now:?}");
+    assert!(attempts < 40, "{attempts} attempts in ten minutes");
+}
+
+#[test]
+fn the_first_success_brings_failed_items_forward_but_not_at_every_success() {
+    let mut queue = queue(&[("a", "m1", 2), ("b", "m1", 1), ("c", "m1", 0)]);
+    let fail = |queue: &mut EvictionQueue<&'static str>, key, now: Duration| {
+        for _ in 0..12 {
+            assert_eq!(queue.next(now, global(1.0)), Next::Take(key));
+            queue.finish(&key, Finished::Failed, now);
+            queue.change(&key, |item| item.place = Place::Ready);
+        }
+        queue.change(&key, |item| item.place = Place::Delayed(now + S(30)));
+    };
+    fail(&mut queue, "a", S(0));
+    fail(&mut queue, "b", S(0));
+    assert_eq!(queue.next(S(1), global(1.0)), Next::Take("c"));
+    queue.finish(&"c", Finished::Done, S(1));
+    queue.resume(S(1));
+    fail(&mut queue, "a", S(1));
+    assert_eq!(queue.next(S(1), global(1.0)), Next::Take("b"));
+    queue.finish(&"b", Finished::Done, S(1));
+    queue.resume(S(1));
+    assert_eq!(queue.next(S(2), global(1.0)), Next::WaitUntil(S(31)));
+}
+
+#[test]
 fn a_wake_up_looks_at_what_sleeps() {
     let mut queue = EvictionQueue::new(None);
     queue.put("a", Waiting { not_before: S(600), ..waiting("m1", 0) }, S(0));

@@ -1,0 +1,153 @@
+//! Leader election on the runtime of leases and probes.
+
+use std::sync::Arc;
+
+use bulkhead_controllers::WritePermit;
+use kube::Client;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::JoinSet;
+
+use super::leader::{Candidate, Election};
+
+/// Candidate whose requests are made on a runtime that controllers cannot keep busy.
+pub(super) struct Elector {
+    candidate: Arc<Mutex<Candidate>>,
+    runtime: Handle,
+}
+
+impl Elector {
+    /// `client` belongs to `runtime`.
+    pub(super) fn new(election: Election, client: Client, permit: WritePermit, runtime: Handle) -> Self {
+        let candidate = Arc::new(Mutex::new(Candidate::new(election, client, permit)));
+        Self { candidate, runtime }
+    }
+
+    /// Waits until the candidate holds the lease, see [`Candidate::acquire`].
+    pub(super) async fn acquire(&self, waiting: impl FnMut(&str) + Send + 'static) -> Option<String> {
+        self.run(|mut candidate| async move { candidate.acquire(waiting).await }).await
+    }
+
+    /// Renews for as long as that works, see [`Candidate::hold`].
+    pub(super) async fn hold(&self) -> String {
+        self.run(|mut candidate| async move { candidate.hold().await }).await
+    }
+
+    /// True if the candidate had the lease at its last look.
+    pub(super) async fn holds(&self) -> bool {
+        self.candidate.lock().await.holds()
+    }
+
+    /// Gives the lease up.
+    pub(super) async fn release(&self) {
+        self.run(|mut candidate| async move { candidate.release().await }).await;
+    }
+
+    /// Runs work with the candidate on its runtime. The work stops when the future is dropped.
+    async fn run<T, F>(&self, work: impl FnOnce(OwnedMutexGuard<Candidate>) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let candidate = Arc::clone(&self.candidate).lock_owned().await;
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(work(candidate), &self.runtime);
+        match tasks.join_next().await {
+            Some(Ok(value)) => value,
+            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime ends, and the process with it.
+            Some(Err(_)) | None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use bulkhead_controllers::permitted;
+    use bulkhead_controlplane::{ApiServer, Clock, Options, kinds};
+    use bulkhead_core::time::Time;
+    use http::{Method, Request};
+    use kube::client::Body;
+    use tokio::runtime::{Builder, Runtime};
+    use tower::{Service, ServiceExt, service_fn};
+
+    use super::*;
+
+    /// How long anything may take on a machine that is busy.
+    const PATIENCE: Duration = Duration::from_secs(90);
+
+    fn runtime(workers: usize) -> Runtime {
+        Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
+    }
+
+    fn counting(hub: &ApiServer, renewals: mpsc::Sender<()>) -> Client {
+        let service = hub.service();
+        let counting = service_fn(move |request: Request<Body>| {
+            if request.method() == Method::PUT {
+                let _ = renewals.send(());
+            }
+            let mut service = service.clone();
+            async move { service.ready().await?.call(request).await }
+        });
+        Client::new(permitted(counting, &WritePermit::unlimited()), "default")
+    }
+
+    #[test]
+    fn the_lease_is_renewed_while_every_worker_is_busy() {
+        let (runtime, vital) = (runtime(2), runtime(1));
+        let (renewed, renewals) = mpsc::channel();
+        let client = {
+            let _entered = vital.enter();
+            let clock = Clock::new(Time::from_millis(0).timestamp());
+            let kinds = kinds::kubernetes();
+            let hub = ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new("hub", 1, clock) });
+            counting(&hub, renewed)
+        };
+        let election = Election {
+            namespace: "default".to_owned(),
+            name: "bulkhead".to_owned(),
+            identity: "a".to_owned(),
+            lease_duration: PATIENCE * 2,
+            renew_deadline: PATIENCE,
+            retry_period: Duration::from_millis(10),
+            modes: "all".to_owned(),
+        };
+        let elector = Elector::new(election, client, WritePermit::none(), vital.handle().clone());
+        // Every worker blocks until the test ends, as with plugins on them.
+        let (began, begins) = mpsc::channel();
+        let release: Vec<_> = (0..2)
+            .map(|_| {
+                let (began, (release, released)) = (began.clone(), mpsc::channel::<()>());
+                runtime.spawn(async move {
+                    began.send(()).unwrap();
+                    let _ = released.recv();
+                });
+                release
+            })
+            .collect();
+        for _ in 0..2 {
+            begins.recv_timeout(PATIENCE).expect("the workers are occupied");
+        }
+        let (seen, enough) = tokio::sync::oneshot::channel();
+        let holding = std::thread::spawn(move || {
+            runtime.block_on(async {
+                elector.acquire(|_| {}).await;
+                tokio::select! {
+                    why = elector.hold() => panic!("{why}"),
+                    _ = enough => {}
+                }
+            });
+            runtime.shutdown_background();
+        });
+        for _ in 0..5 {
+            renewals.recv_timeout(PATIENCE).expect("the lease is renewed");
+        }
+        seen.send(()).unwrap();
+        holding.join().unwrap();
+        drop(release);
+        vital.shutdown_background();
+    }
+}

@@ -1,0 +1,215 @@
+//! Connections of an endpoint: their number, the bytes that they buffer and their deadlines.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::Limits;
+
+/// Connections of an endpoint. Clones share them.
+#[derive(Clone)]
+pub(super) struct Connections(Arc<Shared>);
+
+struct Shared {
+    limits: Limits,
+    state: Mutex<State>,
+    /// Notified when a connection ends, releases its buffer or begins to wait for its client.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Next id, and next position in the order of waiting.
+    next: u64,
+    seats: BTreeMap<u64, Entry>,
+    /// Sum of the bytes that the connections buffer.
+    buffered: usize,
+}
+
+struct Entry {
+    /// Position in the order in which connections began to wait for their clients; absent while the server works.
+    waits_since: Option<u64>,
+    /// Bytes of the request body that it holds.
+    buffered: usize,
+    /// It was closed to make room, and its task has not ended yet.
+    closing: bool,
+    /// End of the present step; absent while the server works.
+    deadline: watch::Sender<Option<Instant>>,
+}
+
+impl Connections {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self(Arc::new(Shared { limits, state: Mutex::default(), freed: Notify::new() }))
+    }
+
+    /// Admits a connection whose first step may take this long. When the endpoint is full, closes the connection that
+    /// has waited longest for its client; when all are being answered, waits for one to end.
+    pub(super) async fn seat(&self, first_step: Duration) -> Arc<Seat> {
+        loop {
+            let mut freed = pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            {
+                let mut state = self.0.state();
+                if state.seats.len() < self.0.limits.connections {
+                    return self.admit(&mut state, first_step);
+                }
+                if !state.seats.values().any(|entry| entry.closing) {
+                    state.close_longest_waiting(|_, _| true);
+                }
+            }
+            freed.await;
+        }
+    }
+
+    /// Closes the connection that has waited longest for its client, if one waits.
+    pub(super) fn close_longest_waiting(&self) {
+        self.0.state().close_longest_waiting(|_, _| true);
+    }
+
+    fn admit(&self, state: &mut State, first_step: Duration) -> Arc<Seat> {
+        let (id, order) = (state.take_next(), state.take_next());
+        let (deadline, deadlines) = watch::channel(Some(Instant::now() + first_step));
+        state.seats.insert(id, Entry { waits_since: Some(order), buffered: 0, closing: false, deadline });
+        Arc::new(Seat { id, shared: Arc::clone(&self.0), deadlines })
+    }
+
+    /// Number of open connections, and bytes that they buffer.
+    #[cfg(test)]
+    pub(super) fn usage(&self) -> (usize, usize) {
+        let state = self.0.state();
+        (state.seats.len(), state.buffered)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take_next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Closes the connection that has waited longest for its client, of those that `eligible` accepts by id and entry.
+    fn close_longest_waiting(&mut self, eligible: impl Fn(u64, &Entry) -> bool) {
+        let waiting = self.seats.iter_mut().filter(|(id, entry)| !entry.closing && eligible(**id, entry));
+        let oldest = waiting.filter_map(|(_, entry)| entry.waits_since.map(|since| (since, entry)));
+        if let Some((_, entry)) = oldest.min_by_key(|(since, _)| *since) {
+            entry.closing = true;
+            entry.deadline.send_replace(Some(Instant::now()));
+        }
+    }
+
+    /// Bytes that will be free once the connections that are closing have ended.
+    fn becoming_free(&self) -> usize {
+        self.seats.values().filter(|entry| entry.closing).map(|entry| entry.buffered).sum()
+    }
+}
+
+/// Place of one open connection. It becomes free when this is dropped.
+pub(super) struct Seat {
+    id: u64,
+    shared: Arc<Shared>,
+    deadlines: watch::Receiver<Option<Instant>>,
+}
+
+impl Seat {
+    /// Limits of the endpoint.
+    pub(super) fn limits(&self) -> Limits {
+        self.shared.limits
+    }
+
+    /// Begins a step of the client, which may take this long.
+    pub(super) fn wait(&self, limit: Duration) {
+        let mut state = self.shared.state();
+        let order = state.take_next();
+        if let Some(entry) = state.seats.get_mut(&self.id).filter(|entry| !entry.closing) {
+            entry.waits_since = Some(order);
+            entry.deadline.send_replace(Some(Instant::now() + limit));
+        }
+        drop(state);
+        // It may give way now.
+        self.shared.freed.notify_waiters();
+    }
+
+    /// Begins a step of the server, which has no deadline here.
+    pub(super) fn work(&self) {
+        let mut state = self.shared.state();
+        if let Some(entry) = state.seats.get_mut(&self.id).filter(|entry| !entry.closing) {
+            entry.waits_since = None;
+            entry.deadline.send_replace(None);
+        }
+    }
+
+    /// Reserves bytes for the body of the request. When too many are in use, closes the connections that have waited
+    /// longest for the rest of a body; when all bodies are complete, waits for an answer to one.
+    pub(super) async fn buffer(&self, bytes: usize) {
+        loop {
+            let mut freed = pin!(self.shared.freed.notified());
+            freed.as_mut().enable();
+            {
+                let mut state = self.shared.state();
+                let lacking = (state.buffered + bytes).saturating_sub(self.shared.limits.buffered_bytes);
+                if lacking == 0 {
+                    if let Some(entry) = state.seats.get_mut(&self.id) {
+                        entry.buffered += bytes;
+                        state.buffered += bytes;
+                    }
+                    return;
+                }
+                if state.becoming_free() < lacking {
+                    state.close_longest_waiting(|id, entry| id != self.id && entry.buffered > 0);
+                }
+            }
+            freed.await;
+        }
+    }
+
+    /// Releases the bytes of the request.
+    pub(super) fn release(&self) {
+        let mut state = self.shared.state();
+        if let Some(entry) = state.seats.get_mut(&self.id) {
+            let buffered = std::mem::take(&mut entry.buffered);
+            state.buffered -= buffered;
+        }
+        drop(state);
+        self.shared.freed.notify_waiters();
+    }
+
+    /// Runs the connection until it ends or misses a deadline.
+    pub(super) async fn within_deadlines(&self, connection: impl Future<Output = ()>) {
+        let (mut connection, mut deadlines) = (pin!(connection), self.deadlines.clone());
+        loop {
+            let deadline = *deadlines.borrow_and_update();
+            let missed = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = &mut connection => return,
+                () = missed => return,
+                Ok(()) = deadlines.changed() => {}
+            }
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Some(entry) = state.seats.remove(&self.id) {
+            state.buffered -= entry.buffered;
+        }
+        drop(state);
+        self.shared.freed.notify_waiters();
+    }
+}

@@ -1,0 +1,297 @@
+//! HTTP/1.1 server of every endpoint of the process: one accept loop, one place for limits.
+//!
+//! A client cannot hold a connection by waiting: each step that depends on it has a deadline, and when the endpoint is
+//! full, the connection that has waited longest for its client gives way to the new one. Connections whose request is
+//! being answered stay.
+//!
+//! Start reading at [`serve`]; the limits are kept by [`connections`].
+
+mod connections;
+mod gate;
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use self::connections::{Connections, Seat};
+pub(super) use self::gate::{Gate, Overloaded};
+use super::News;
+
+/// Duration of each step of a client: the TLS handshake, the head of its first request, the body of a request.
+const STEP: Duration = Duration::from_secs(10);
+/// Time from a response to the next request of a connection. Longer than the intervals of probes and scrapes, and as
+/// long as a Kubernetes API server keeps idle connections.
+const IDLE: Duration = Duration::from_secs(90);
+/// Largest head of a request, and size of the buffer of a connection.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// First pause after an error of the listener; it doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause after an error of the listener.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Limits of an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Open connections.
+    pub(super) connections: usize,
+    /// Bytes of the body of one request.
+    pub(super) body_bytes: usize,
+    /// Bytes of all request bodies that are read or answered.
+    pub(super) buffered_bytes: usize,
+}
+
+/// Reason for which the server does not pass a request on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The body is larger than this many bytes.
+    TooLarge(usize),
+    /// The body cannot be read.
+    Unreadable(String),
+}
+
+impl Refusal {
+    /// Status of the response.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unreadable(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(limit) => write!(f, "cannot read the request: its body is larger than {limit} bytes"),
+            Self::Unreadable(cause) => write!(f, "cannot read the request: {cause}"),
+        }
+    }
+}
+
+/// A response of plain text.
+pub(super) fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// Source of connections.
+pub(super) trait Listener: Send + 'static {
+    /// Connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for the next connection.
+    fn next(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&mut self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept().await?;
+        // Events of a watch are small and must not wait for more of them.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+}
+
+/// Transport of an endpoint.
+pub(super) enum Transport {
+    /// Plain HTTP.
+    Plain,
+    /// TLS with the acceptor that is current when a connection begins.
+    Tls(Box<dyn Fn() -> TlsAcceptor + Send + Sync>),
+}
+
+/// Answers to the requests of an endpoint.
+pub(super) trait Application: Send + Sync + 'static {
+    /// Body of a response.
+    type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static;
+    /// Failure that ends the connection without a response.
+    type Error: Into<BoxError>;
+
+    /// Answers a request whose head decides, before its body is read.
+    fn answer_head(&self, head: &Parts) -> Option<Response<Self::Body>>;
+
+    /// Answers a complete request.
+    fn answer(&self, request: Request<Bytes>)
+    -> impl Future<Output = Result<Response<Self::Body>, Self::Error>> + Send;
+
+    /// Response to a request that the server does not pass on.
+    fn refuse(&self, refusal: &Refusal) -> Response<Self::Body>;
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Serves an endpoint until the future is dropped, which closes its connections. `name` is how the log calls it.
+pub(super) async fn serve(
+    listener: impl Listener,
+    transport: Transport,
+    application: impl Application,
+    limits: Limits,
+    name: &str,
+) {
+    accept(listener, transport, application, Connections::new(limits), name).await;
+}
+
+async fn accept<L: Listener, A: Application>(
+    mut listener: L,
+    transport: Transport,
+    application: A,
+    connections: Connections,
+    name: &str,
+) {
+    let (transport, application) = (Arc::new(transport), Arc::new(application));
+    let (mut tasks, mut news, mut pause) = (JoinSet::new(), News::default(), PAUSE);
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let stream = match listener.next().await {
+            Ok(stream) => stream,
+            Err(error) if is_of_connection(&error) => continue,
+            Err(error) => {
+                // The process is out of file descriptors, for example. An idle connection has one to give.
+                news.say(format!("cannot accept a connection of {name}: {error}; trying again"));
+                connections.close_longest_waiting();
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+                continue;
+            }
+        };
+        (news, pause) = (News::default(), PAUSE);
+        let seat = connections.seat(STEP).await;
+        let served = connection(stream, Arc::clone(&transport), Arc::clone(&application), Arc::clone(&seat));
+        tasks.spawn(async move { seat.within_deadlines(served).await });
+    }
+}
+
+/// Returns true for errors of one connection that ended before it was accepted.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Serves one connection until its client closes it.
+async fn connection<A: Application>(
+    stream: impl Stream + 'static,
+    transport: Arc<Transport>,
+    application: Arc<A>,
+    seat: Arc<Seat>,
+) {
+    let stream: Box<dyn Stream> = match &*transport {
+        Transport::Plain => Box::new(stream),
+        Transport::Tls(acceptor) => match acceptor().accept(stream).await {
+            Ok(stream) => Box::new(stream),
+            Err(_) => return,
+        },
+    };
+    seat.wait(STEP);
+    let answer = service_fn(|request| answer(request, &*application, &seat));
+    // Deadlines are those of the seat, which knows idle connections from slow ones; hyper has one for both.
+    let mut server = http1::Builder::new();
+    server.max_buf_size(HEAD_BYTES_MAX);
+    let _ = server.serve_connection(TokioIo::new(stream), answer).await;
+}
+
+async fn answer<A: Application>(
+    request: Request<Incoming>,
+    application: &A,
+    seat: &Arc<Seat>,
+) -> Result<Response<Sent<A::Body>>, A::Error> {
+    let (head, body) = request.into_parts();
+    let response = if let Some(response) = application.answer_head(&head) {
+        response
+    } else {
+        seat.wait(STEP);
+        match read(body, seat).await {
+            Ok(body) => {
+                seat.work();
+                application.answer(Request::from_parts(head, body)).await?
+            }
+            Err(refusal) => application.refuse(&refusal),
+        }
+    };
+    seat.release();
+    // A response of known size waits for nothing but its client; a stream of events waits for events.
+    if response.body().size_hint().exact().is_some() {
+        seat.wait(IDLE);
+    } else {
+        seat.work();
+    }
+    Ok(response.map(|body| Sent { body, seat: Arc::clone(seat) }))
+}
+
+/// Reads a body whole, within the limits of the endpoint.
+async fn read(mut body: Incoming, seat: &Seat) -> Result<Bytes, Refusal> {
+    let limit = seat.limits().body_bytes;
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge(limit));
+    }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > limit {
+            return Err(Refusal::TooLarge(limit));
+        }
+        seat.buffer(data.len()).await;
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+/// Body of a response. Its connection is idle once it is dropped.
+struct Sent<B> {
+    body: B,
+    seat: Arc<Seat>,
+}
+
+impl<B> Drop for Sent<B> {
+    fn drop(&mut self) {
+        self.seat.wait(IDLE);
+    }
+}
+
+impl<B: Body + Unpin> Body for Sent<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

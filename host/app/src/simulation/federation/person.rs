@@ -1,0 +1,79 @@
+//! A person whose writes come between a read and a write of a controller.
+
+use bulkhead_controlplane::{ApiServer, DeleteOptions, ObjectKey, ResourceRequest};
+use serde_json::{Value, json};
+
+/// Key of the taint and name of the label by which a person leaves a trace.
+const TRACE: &str = "example.com/in-the-same-moment";
+
+/// Writes of a person, made at once and without a request.
+pub(in crate::simulation) struct Person(ApiServer);
+
+impl Person {
+    pub(super) fn new(hub: &ApiServer) -> Self {
+        Self(hub.clone())
+    }
+
+    fn object_of(&self, request: &ResourceRequest) -> Option<(ObjectKey, Value)> {
+        let info = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.plural == request.plural)?;
+        let kind = self.0.kind_id(&info.api_version(), info.kind)?;
+        let key = ObjectKey::new(kind, request.namespace.as_deref().unwrap_or_default(), request.name.as_deref()?);
+        let object = Value::clone(self.0.store().get(&key)?.value());
+        Some((key, object))
+    }
+
+    /// Changes the object that a request is about, unless that writes its status: a cluster gets a taint that evicts
+    /// nothing, others a label. Returns whether that was possible.
+    pub(in crate::simulation) fn touch(&self, request: &ResourceRequest) -> bool {
+        let of_spec = request.subresource.is_none();
+        let Some((key, mut object)) = self.object_of(request).filter(|_| of_spec) else { return false };
+        if request.plural == "clusters" {
+            let taint = json!({"key": TRACE, "value": "person", "effect": "PreferNoSchedule"});
+            match object["spec"]["taints"].as_array_mut() {
+                Some(taints) => taints.push(taint),
+                None => object["spec"]["taints"] = json!([taint]),
+            }
+        } else {
+            object["metadata"]["labels"][TRACE] = json!("true");
+        }
+        self.0.store().update(&key, object).is_ok()
+    }
+
+    /// Deletes the object that a request is about and creates it again, if the request writes its status. Returns
+    /// whether that was possible.
+    pub(in crate::simulation) fn recreate(&self, request: &ResourceRequest) -> bool {
+        let of_status = request.subresource.as_deref() == Some("status");
+        let Some((key, object)) = self.object_of(request).filter(|_| of_status) else { return false };
+        self.replace(&key, object)
+    }
+
+    /// Deletes a Cluster and creates it again.
+    pub(in crate::simulation) fn recreate_cluster(&self, name: &str) {
+        let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster");
+        let key = kind.map(|kind| ObjectKey::new(kind, "", name));
+        if let Some((key, object)) = key.and_then(|key| Some((key.clone(), self.0.store().get(&key)?))) {
+            self.replace(&key, Value::clone(object.value()));
+        }
+    }
+
+    /// An object that is being deleted stays as it is: somebody is at it.
+    fn replace(&self, key: &ObjectKey, mut object: Value) -> bool {
+        if object.pointer("/metadata/deletionTimestamp").is_some() {
+            return false;
+        }
+        let (store, mut again) = (self.0.store(), object.clone());
+        let Some(metadata) = object["metadata"].as_object_mut() else { return false };
+        metadata.remove("finalizers");
+        if store.update(key, object).is_err() || store.delete(key, &DeleteOptions::default()).is_err() {
+            return false;
+        }
+        if let Some(again) = again.as_object_mut() {
+            again.remove("status");
+            if let Some(metadata) = again.get_mut("metadata").and_then(Value::as_object_mut) {
+                let of_server = ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"];
+                metadata.retain(|field, _| !of_server.contains(&field.as_str()));
+            }
+        }
+        store.create(key.kind, &key.namespace, again).is_ok()
+    }
+}

@@ -1,0 +1,224 @@
+//! State of the member clusters as it is, whatever is reported of it: links, health endpoints, pods.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bulkhead_controlplane::{LinkState, MemberCluster, ObjectKey, Subscription};
+use bulkhead_core::model::{Binding, ObjectReference};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::simulation::federation::Federation;
+use crate::simulation::member::WORKLOAD_KINDS;
+
+/// Age of a change in a member cluster that a decision may not know of yet. A watch delivers the change at once; the loss
+/// of a copy waits up to one second before it is reported, and is written twice on its way to the binding.
+const UNKNOWN_MAX: Duration = Duration::from_secs(5);
+
+/// Time after a disturbance until watches, which reconnect after a pause of up to 30 seconds, have caught up.
+const CATCH_UP_MAX: Duration = Duration::from_secs(30);
+
+/// Age of what is still remembered.
+const HISTORY_MAX: Duration = Duration::from_mins(5);
+
+/// Longest time for which a member cluster can be well between two failures without any probe in between: probes come
+/// every ten seconds, and take up to five.
+const UNSEEN_MAX: Duration = Duration::from_secs(16);
+
+/// Time by which a failure may be shorter than its threshold: a probe that starts before the end of a failure counts.
+const PROBE_SLACK: Duration = Duration::from_secs(3);
+
+/// Time between the stamp of a task and its write: a decision may wait for slow plugins and for writes that fail.
+const STAMP_SLACK: Duration = Duration::from_secs(30);
+
+/// The member clusters.
+#[derive(Default)]
+pub(super) struct Truth {
+    members: BTreeMap<String, Member>,
+    /// Periods in which controllers cannot know what goes on, oldest first.
+    blind: Vec<(Instant, Instant)>,
+    /// First moments at which tasks were seen, by binding and cluster. No clock that steps moves them.
+    tasks: BTreeMap<(String, String), Instant>,
+}
+
+struct Member {
+    cluster: MemberCluster,
+    changes: Subscription,
+    /// Last moment at which it was reachable.
+    reachable: Instant,
+    /// Time for which it may be silent before anything can know.
+    silence_max: Duration,
+    /// Ready replicas of workloads over time, by `Kind namespace/name`.
+    ready: BTreeMap<String, Vec<(Instant, i64)>>,
+    /// Periods of failed health, by link or endpoint; the last one may be open.
+    failures: Vec<(Instant, Option<Instant>)>,
+}
+
+/// A target that lacks ready replicas.
+pub(super) struct Shortfall {
+    pub(super) cluster: String,
+    pub(super) ready: i64,
+    pub(super) wanted: i64,
+    pub(super) reachable: bool,
+}
+
+impl std::fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { cluster, ready, wanted, reachable } = self;
+        match (*reachable, *ready) {
+            (false, _) => write!(f, "{cluster} cannot be reached"),
+            (true, ..0) => write!(f, "{cluster} has no copy"),
+            (true, _) => write!(f, "{cluster} has {ready} of {wanted} ready replicas"),
+        }
+    }
+}
+
+impl Truth {
+    /// Follows the member clusters of a federation.
+    pub(super) fn follow(&mut self, federation: &Federation) {
+        for (name, cluster) in federation.member_clusters() {
+            let kinds: Vec<_> = WORKLOAD_KINDS
+                .iter()
+                .filter_map(|(api_version, kind)| cluster.server().kind_id(api_version, kind))
+                .collect();
+            let changes = cluster.server().store().subscribe(&kinds);
+            let (reachable, ready, failures) = (Instant::now(), BTreeMap::new(), Vec::new());
+            let silence_max = federation.silence_max(name);
+            let member = Member { cluster: cluster.clone(), changes, reachable, silence_max, ready, failures };
+            self.members.insert(name.to_owned(), member);
+        }
+    }
+
+    /// Notes the state of every member cluster.
+    pub(super) fn sample(&mut self, federation: &Federation) {
+        let now = Instant::now();
+        for (name, member) in &mut self.members {
+            member.sample(federation.is_well(name), now);
+        }
+        self.blind.retain(|(_, until)| now.duration_since(*until) < HISTORY_MAX);
+    }
+
+    /// Notes that controllers cannot know what goes on for a time.
+    pub(super) fn blinded(&mut self, lasts: Duration) {
+        let now = Instant::now();
+        self.blind.push((now, now + lasts + CATCH_UP_MAX));
+    }
+
+    /// Notes that an eviction task is new.
+    pub(super) fn task_begins(&mut self, binding: &str, cluster: &str) {
+        self.tasks.insert((binding.to_owned(), cluster.to_owned()), Instant::now());
+    }
+
+    /// The age of a task as monotonic time counts, if that is too young for its grace period to be over.
+    pub(super) fn too_young(&self, binding: &str, cluster: &str, grace: Duration) -> Option<Duration> {
+        let age = self.tasks.get(&(binding.to_owned(), cluster.to_owned()))?.elapsed();
+        (age + STAMP_SLACK < grace).then_some(age)
+    }
+
+    /// The first moment that a decision may still rest on.
+    fn known_since(&self, now: Instant) -> Instant {
+        let before = |moment: Instant| moment.checked_sub(UNKNOWN_MAX).unwrap_or(moment);
+        let mut since = before(now);
+        for (from, until) in self.blind.iter().rev() {
+            if *until >= since {
+                since = since.min(before(*from));
+            }
+        }
+        since
+    }
+
+    /// The first target of a binding that has not run all of its replicas, ready and reachable, at any moment that a
+    /// decision may rest on.
+    pub(super) fn shortfall(&self, binding: &Binding) -> Option<Shortfall> {
+        let now = Instant::now();
+        let (since, resource) = (self.known_since(now), &binding.spec.resource);
+        binding.spec.clusters.iter().find_map(|target| {
+            let wanted = i64::from(target.replicas);
+            let member = self.members.get(&target.name)?;
+            let since = since.checked_sub(member.silence_max).unwrap_or(since);
+            let reachable = member.is_reachable() || member.reachable >= since;
+            let ready = member.most_ready(resource, since).unwrap_or(wanted);
+            let cluster = target.name.clone();
+            (!reachable || ready < wanted).then_some(Shortfall { cluster, ready, wanted, reachable })
+        })
+    }
+
+    /// True if a cluster failed for as long as its threshold says, not long ago.
+    pub(super) fn failed_for(&self, cluster: &str, threshold: Duration, lately: Duration) -> bool {
+        let Some(member) = self.members.get(cluster) else { return true };
+        let (now, mut longest, mut open) = (Instant::now(), Duration::ZERO, None::<(Instant, Instant)>);
+        for (from, until) in &member.failures {
+            let until = until.unwrap_or(now);
+            let since = match open {
+                Some((since, last)) if from.duration_since(last) <= UNSEEN_MAX => since,
+                _ => *from,
+            };
+            open = Some((since, until));
+            if now.duration_since(until) <= lately {
+                longest = longest.max(until.duration_since(since));
+            }
+        }
+        longest + PROBE_SLACK >= threshold
+    }
+}
+
+impl Member {
+    fn is_reachable(&self) -> bool {
+        self.cluster.link().state() != LinkState::Down
+    }
+
+    fn sample(&mut self, is_well: bool, now: Instant) {
+        if self.is_reachable() {
+            self.reachable = now;
+        }
+        match (self.failures.last_mut(), is_well) {
+            (Some((_, until @ None)), true) => *until = Some(now),
+            (Some((_, None)), false) | (None | Some(_), true) => {}
+            (_, false) => self.failures.push((now, None)),
+        }
+        for change in self.changes.drain().unwrap_or_default() {
+            let object = change.object.value();
+            let is_gone = change.change_type == bulkhead_controlplane::ChangeType::Deleted;
+            let ready = object.pointer("/status/readyReplicas").and_then(Value::as_i64).filter(|_| !is_gone);
+            let history = self.ready.entry(workload_key(object)).or_default();
+            history.push((now, ready.unwrap_or(0)));
+            let old = history.iter().take_while(|(at, _)| now.duration_since(*at) > HISTORY_MAX).count();
+            drop(history.drain(..old.saturating_sub(1)));
+        }
+    }
+
+    /// The most replicas of a workload that were ready at one time since then. Without replicas of its own an object
+    /// counts as long as it exists, which is `None`.
+    fn most_ready(&self, resource: &ObjectReference, since: Instant) -> Option<i64> {
+        let store = self.cluster.server().store();
+        let kind = self.cluster.server().kind_id(&resource.api_version, &resource.kind)?;
+        let object = store.get(&ObjectKey::new(kind, &resource.namespace, &resource.name));
+        if !WORKLOAD_KINDS.iter().any(|(_, known)| *known == resource.kind) {
+            return if object.is_some() { None } else { Some(-1) };
+        }
+        let uid = object.as_ref().and_then(|object| object.value().pointer("/metadata/uid")?.as_str());
+        let pods = self.cluster.server().kind_id("v1", "Pod").zip(uid);
+        let pods = pods.map(|(pod, uid)| store.dependents(uid, pod)).unwrap_or_default();
+        let ready_now = pods.iter().filter(|pod| is_ready(pod.value())).count();
+        let key = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
+        let history = self.ready.get(&key).map_or(&[][..], Vec::as_slice);
+        let first = history.iter().take_while(|(at, _)| *at <= since).count().saturating_sub(1);
+        let before = history[first.min(history.len())..].iter().map(|(_, ready)| *ready).max();
+        Some(before.unwrap_or(0).max(i64::try_from(ready_now).unwrap_or(i64::MAX)))
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    let is_terminating = pod.pointer("/metadata/deletionTimestamp").is_some();
+    !is_terminating
+        && conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+fn workload_key(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
+}

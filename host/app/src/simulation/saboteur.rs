@@ -1,0 +1,133 @@
+//! The plugin that fails, is slow or lies when a scenario says so, and has no opinion otherwise.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bulkhead_controlplane::{ApiServer, Fault, ResourceRequest};
+use bulkhead_core::call::{Call, CallKind, EvictionVerdict, FilterVerdict, Reason, Reply, TaintChange, TaintVerdict};
+use bulkhead_core::model::{Taint, TaintEffect};
+use bulkhead_core::policy::{Capability, Fault as PolicyFault, FaultKind as PolicyFaultKind, Policy, PolicyId};
+use tokio::time::Instant;
+
+use crate::scenario::faults::FaultKind;
+
+/// Name of the plugin that fails when a scenario says so.
+pub(super) const SABOTEUR: &str = "saboteur";
+
+/// Duration of a call that is slow and does not fail: below the default budget of five seconds.
+const SLUGGISH_CALL: Duration = Duration::from_millis(4_500);
+
+/// The ways in which the saboteur fails.
+const WAYS: [FaultKind; 4] =
+    [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin, FaultKind::SluggishPlugin];
+
+/// Current action of the saboteur.
+#[derive(Default)]
+pub(super) struct Sabotage {
+    /// Until when, whatever the clocks say.
+    until: Mutex<Option<Instant>>,
+    /// How: the position among [`WAYS`].
+    way: AtomicU8,
+}
+
+impl Sabotage {
+    /// Lets the saboteur fail in some way for a time.
+    pub(super) fn start(&self, kind: FaultKind, lasts: Duration) {
+        let way = WAYS.iter().position(|way| *way == kind).unwrap_or(0);
+        self.way.store(u8::try_from(way).unwrap_or(0), Ordering::Relaxed);
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + lasts);
+    }
+
+    fn is_over(&self) -> bool {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| until <= Instant::now())
+    }
+}
+
+const ASKED: [CallKind; 5] =
+    [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
+
+/// A plugin that fails for a time, and has no opinion otherwise.
+pub(super) struct Saboteur {
+    id: PolicyId,
+    capabilities: [Capability; 5],
+    sabotage: Arc<Sabotage>,
+    count: AtomicU64,
+    hub: ApiServer,
+    /// The requests that wait for it.
+    busy: Mutex<Option<Instant>>,
+}
+
+impl Saboteur {
+    /// The plugin of a federation with this control plane.
+    pub(super) fn new(sabotage: Arc<Sabotage>, hub: ApiServer) -> Self {
+        let (id, capabilities) = (PolicyId::builtin(SABOTEUR), ASKED.map(Capability::any));
+        Self { id, capabilities, sabotage, count: AtomicU64::new(0), hub, busy: Mutex::default() }
+    }
+
+    /// Takes time, as seen by everyone who waits for decisions: requests of controllers are sent when the call is over.
+    fn take_time(&self) {
+        let now = Instant::now();
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if busy.is_none_or(|until| until <= now) {
+            let until = now + SLUGGISH_CALL;
+            *busy = Some(until);
+            let waits = |request: &ResourceRequest| request.plural != "leases";
+            self.hub.inject_for(SLUGGISH_CALL, Fault::HoldUntil(until), waits);
+        }
+    }
+}
+
+impl Policy for Saboteur {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, PolicyFault> {
+        if self.sabotage.is_over() {
+            return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
+        }
+        let way = WAYS[usize::from(self.sabotage.way.load(Ordering::Relaxed)) % WAYS.len()];
+        // One sort after the other, and a reply that is out of bounds now and then.
+        let kinds =
+            [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
+        let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
+        match way {
+            FaultKind::SlowPlugin => Err(PolicyFault::new(PolicyFaultKind::Deadline, "it takes too long")),
+            FaultKind::LyingPlugin => Ok(lie(call)),
+            FaultKind::SluggishPlugin => {
+                self.take_time();
+                Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"))
+            }
+            _ => match kinds.get(count % (kinds.len() + 1)) {
+                Some(kind) => Err(PolicyFault::new(*kind, "sabotage")),
+                None => Ok(Reply::Score(vec![1_000])),
+            },
+        }
+    }
+}
+
+/// An answer of the right sort that cannot be true.
+fn lie(call: &Call<'_>) -> Reply {
+    let reason = || Reason::new("Lie", "x".repeat(100_000));
+    match call {
+        // An opinion about health is never out of bounds, so it answers another question.
+        Call::Health(_) => Reply::Score(vec![50]),
+        Call::ClusterTaint(_) => {
+            let (key, effect) = ("not a key".to_owned(), TaintEffect::NoExecute);
+            let taint = Taint { key, value: String::new(), effect, time_added: None };
+            Reply::ClusterTaint(TaintVerdict { changes: vec![TaintChange::Add { taint, reason: reason() }] })
+        }
+        Call::Filter(call) => Reply::Filter(vec![FilterVerdict::Fit; call.clusters.len() + 1]),
+        Call::Score(call) => Reply::Score(vec![i64::MAX; call.clusters.len()]),
+        Call::EvictionCheck(_) => {
+            Reply::EvictionCheck(EvictionVerdict::Hold { reason: reason(), recheck_after_s: None })
+        }
+        Call::Interpret(_) => Reply::Score(Vec::new()),
+    }
+}

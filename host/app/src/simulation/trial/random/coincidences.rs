@@ -1,0 +1,169 @@
+//! Things that seldom come together by themselves, and that mistakes need to show: several tasks of one binding, many
+//! workloads that tolerate a loss beside one that does not, an interpreter that fails while the application does, a person
+//! who writes at the same moment as a controller.
+//!
+//! The later ones start when the troubles of the trial are over, because promises about time are not judged while
+//! something is wrong with the controllers.
+
+use serde_json::{Value, json};
+
+use crate::simulation::trial::dice::Dice;
+
+/// When all troubles of a trial, and their consequences for promises about time, are over, in seconds.
+const CALM_S: u64 = 200;
+
+/// Adds some of them to a scenario; where there is little room, only those without replicas.
+pub(super) fn draw(dice: &mut Dice, scenario: &mut Value, clusters: &[String], crowded: bool) {
+    if dice.chance(10) {
+        tolerant_crowd(dice, scenario, clusters);
+    }
+    if dice.chance(10) && !crowded {
+        several_tasks(dice, scenario, clusters);
+    }
+    if dice.chance(10) && !crowded {
+        unknown_health(dice, scenario, clusters);
+    }
+    if dice.chance(10) {
+        racing_person(dice, scenario, clusters);
+    }
+}
+
+fn add(scenario: &mut Value, list: &str, items: impl IntoIterator<Item = Value>) {
+    if let Some(list) = scenario.pointer_mut(list).and_then(Value::as_array_mut) {
+        list.extend(items);
+    }
+}
+
+fn state(at_s: u64, cluster: &str, state: &str) -> Value {
+    json!({"at": format!("{at_s}s"), "cluster": cluster, "state": state})
+}
+
+/// A policy for resources with the label `app`.
+fn policy(name: &str, api_version: &str, kind: &str, spec: &Value) -> Value {
+    let selector = json!({"apiVersion": api_version, "kind": kind, "labelSelector": {"matchLabels": {"app": name}}});
+    let mut whole = json!({"resourceSelectors": [selector]});
+    if let (Some(whole), Some(spec)) = (whole.as_object_mut(), spec.as_object()) {
+        whole.extend(spec.clone());
+    }
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": name, "namespace": "default"}, "spec": whole,
+    })
+}
+
+fn config_map(name: &str, app: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}, "data": {"n": name},
+    })
+}
+
+fn deployment(name: &str, replicas: u64) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}},
+        },
+    })
+}
+
+/// The first cluster as long as it can be had, then any.
+fn first_then_any(clusters: &[String]) -> Value {
+    json!([
+        {"affinityName": "first", "clusterNames": clusters.first().map(|first| [first])},
+        {"affinityName": "rest", "clusterNames": clusters},
+    ])
+}
+
+/// Few slots, many workloads that tolerate the loss of their cluster, and one behind them that does not.
+fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(lost) = clusters.first() else { return };
+    let crowd = dice.between(14, 20);
+    let tolerations = json!([{"operator": "Exists"}]);
+    let placement = json!({"clusterAffinity": {"clusterNames": [lost]}, "clusterTolerations": tolerations});
+    let other = json!({"placement": {"clusterAffinities": first_then_any(clusters)}});
+    let mut objects: Vec<_> = (1..=crowd).map(|n| config_map(&format!("a-tolerant-{n}"), "a-tolerant")).collect();
+    objects.push(policy("a-tolerant", "v1", "ConfigMap", &json!({"placement": placement})));
+    objects.extend([config_map("z-other", "z-other"), policy("z-other", "v1", "ConfigMap", &other)]);
+    add(scenario, "/manifests/0/objects", objects);
+    scenario["flags"]["resource-eviction-rate"] = json!(0.1);
+    let (at_s, back_s) = (CALM_S + dice.between(0, 20), CALM_S + 200);
+    add(scenario, "/events", [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")]);
+}
+
+/// A cluster is lost, and the application fails on another one before the replacement, which is slow, is ready: two tasks
+/// of one binding, of which only the second one has a grace period of its own.
+fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let [failing, lost, slow, ..] = clusters else { return };
+    let (name, fails_s) = ("two-tasks", CALM_S + dice.between(45, 60));
+    let spread = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]);
+    let names = [failing, lost, slow];
+    let spec = json!({
+        "placement": {"clusterAffinity": {"clusterNames": names}, "spreadConstraints": spread},
+        "propagateDeps": true,
+        "failover": {"application": {
+            "decisionConditions": {"tolerationSeconds": 10}, "purgeMode": "Gracefully",
+            "gracePeriodSeconds": dice.between(15, 30),
+        }},
+    });
+    add(scenario, "/manifests/0/objects", [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)]);
+    for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
+        if cluster["name"] == **slow {
+            cluster["replicaReadyAfter"] = json!("100s");
+        }
+    }
+    let modes = json!([{"mode": "never-ready", "workload": format!("default/{name}")}]);
+    let fails = |at_s: u64, modes: Value| json!({"at": format!("{at_s}s"), "cluster": failing, "failureModes": modes});
+    let back_s = CALM_S + 140;
+    let moments = [state(CALM_S, lost, "unreachable"), fails(fails_s, modes)];
+    add(scenario, "/events", moments.into_iter().chain([state(back_s, lost, "recover"), fails(back_s, json!([]))]));
+}
+
+/// An application fails, and its interpreter fails now and then meanwhile: on an odd number of replicas.
+fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(failing) = clusters.first() else { return };
+    let (name, file) = ("odd", "odd.lua");
+    let script = "function InterpretHealth(object)\n  local status = object.status or {}\n  \
+                  if object.metadata.name == 'odd' and object.spec.replicas % 2 == 1 then error('odd') end\n  \
+                  return (status.readyReplicas or 0) == object.spec.replicas\nend\n";
+    if !scenario["files"].is_object() {
+        scenario["files"] = json!({});
+    }
+    scenario["files"][file] = json!(script);
+    if !scenario["plugins"].is_array() {
+        scenario["plugins"] = json!([]);
+    }
+    let kinds = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
+    add(scenario, "/plugins", [json!({"name": "odd", "lua": file, "kinds": kinds})]);
+    let spec = json!({
+        "placement": {"clusterAffinities": first_then_any(clusters)}, "propagateDeps": true,
+        "failover": {"application": {
+            "decisionConditions": {"tolerationSeconds": 20}, "purgeMode": "Gracefully", "gracePeriodSeconds": 60,
+        }},
+    });
+    add(scenario, "/manifests/0/objects", [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)]);
+    let modes = json!([{"mode": "never-ready", "workload": format!("default/{name}")}]);
+    let fails = |at_s: u64, modes: Value| json!({"at": format!("{at_s}s"), "cluster": failing, "failureModes": modes});
+    let scaled = |at_s: u64, replicas: u64| json!({"at": format!("{at_s}s"), "apply": {"objects": [deployment(name, replicas)]}});
+    let mut at_s = CALM_S + 25 + dice.between(0, 5);
+    let mut events = vec![fails(at_s, modes)];
+    for _ in 0..dice.between(5, 7) {
+        at_s += dice.between(12, 16);
+        events.extend([scaled(at_s, 3), scaled(at_s + 3, 2)]);
+    }
+    events.push(fails(at_s + 20, json!([])));
+    add(scenario, "/events", events);
+}
+
+/// A person taints a cluster at the moment at which controllers write its taints.
+fn racing_person(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(cluster) = dice.one_of(clusters) else { return };
+    let (at_s, lost_s) = (dice.between(20, 100), dice.between(40, 80));
+    let fault = json!({"kind": "racing-write", "resource": "clusters"});
+    let race = json!({"at": format!("{at_s}s"), "fault": fault});
+    let back_s = at_s + lost_s;
+    add(scenario, "/events", [race, state(at_s, cluster, "unreachable"), state(back_s, cluster, "recover")]);
+}

@@ -1,0 +1,206 @@
+//! Evidence that reports of member clusters are current.
+//!
+//! The Ready condition follows probes with a delay, and a report in the control plane outlives the object that it is
+//! about. Before an old copy goes, the copies that replace it are confirmed: the member answers now, and its object is
+//! the one that the report was made from. Pull members cannot be asked; for them the heartbeat counts.
+//!
+//! Controllers that do not run in this process leave no evidence. Then the Ready condition has to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bulkhead_api::Cluster;
+use bulkhead_core::decide::finish::{Unconfirmed, UnconfirmedTargets};
+use bulkhead_core::model::{Binding, Health, Reports, SyncMode};
+use bulkhead_core::names;
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tokio::time::Instant;
+
+use crate::context::{Context, MemberError};
+use crate::kinds::ObjectKind;
+use crate::store::Key;
+use crate::turn::is_newer_version;
+
+/// Members that are asked at the same time for one binding.
+const REQUESTS_MAX: usize = 16;
+/// Longest time to wait for one answer.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+
+/// Observations of member clusters in this process.
+#[derive(Default)]
+pub struct Contacts(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// True once this process probes Push clusters.
+    probes: bool,
+    /// True once this process watches the heartbeats of Pull clusters.
+    monitors: bool,
+    /// True once this process reads the objects of Push clusters.
+    collects: bool,
+    /// Outcome of the last probe of each Push cluster.
+    answered: BTreeMap<String, bool>,
+    /// Last renewal of each Pull cluster's lease, if one was seen since the process started.
+    renewed: BTreeMap<String, Instant>,
+    /// Version of the object that the health in each Work is from.
+    reported: BTreeMap<Key, ObjectMeta>,
+}
+
+impl Contacts {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This process probes Push clusters from now on.
+    pub(crate) fn expect_probes(&self) {
+        self.state().probes = true;
+    }
+
+    /// This process watches the heartbeats of Pull clusters from now on.
+    pub(crate) fn expect_heartbeats(&self) {
+        self.state().monitors = true;
+    }
+
+    /// This process reports what is in Push clusters from now on.
+    pub(crate) fn expect_reports(&self) {
+        self.state().collects = true;
+    }
+
+    /// Records the outcome of a probe.
+    pub(crate) fn probed(&self, cluster: &str, answered: bool) {
+        self.state().answered.insert(cluster.to_owned(), answered);
+    }
+
+    /// Records that the lease of a Pull cluster was renewed.
+    pub(crate) fn heard(&self, cluster: &str) {
+        self.state().renewed.insert(cluster.to_owned(), Instant::now());
+    }
+
+    /// Records the version of the object that the health in a Work is from.
+    pub(crate) fn reported(&self, work: &Key, object: &ObjectMeta) {
+        let version = ObjectMeta {
+            uid: object.uid.clone(),
+            resource_version: object.resource_version.clone(),
+            ..ObjectMeta::default()
+        };
+        self.state().reported.insert(work.clone(), version);
+    }
+
+    /// Forgets a Work that is gone.
+    pub(crate) fn forget_work(&self, work: &Key) {
+        self.state().reported.remove(work);
+    }
+
+    /// Forgets a cluster that is gone.
+    pub(crate) fn forget(&self, cluster: &str) {
+        let mut state = self.state();
+        state.answered.remove(cluster);
+        state.renewed.remove(cluster);
+    }
+
+    /// True if the last contact with a cluster failed, or the first is still to come.
+    fn is_silent(&self, name: &str, sync_mode: SyncMode, lease: Duration) -> bool {
+        let state = self.state();
+        match sync_mode {
+            SyncMode::Push => state.probes && state.answered.get(name) != Some(&true),
+            SyncMode::Pull => state.monitors && state.renewed.get(name).is_none_or(|at| at.elapsed() > lease),
+        }
+    }
+
+    /// True if a report was made from an older object than this one.
+    fn is_outdated(&self, work: &Key, object: &ObjectMeta) -> bool {
+        let state = self.state();
+        let is_current = |reported: &ObjectMeta| {
+            reported.uid == object.uid
+                && (reported.resource_version == object.resource_version || is_newer_version(object, reported))
+        };
+        state.collects && !state.reported.get(work).is_some_and(is_current)
+    }
+}
+
+impl Context {
+    /// The targets of a binding whose reports do not count, as far as that is known without asking them.
+    pub(crate) fn unconfirmed(&self, binding: &Binding) -> UnconfirmedTargets {
+        let mut reports = Reports::new(&binding.status.aggregated_status);
+        let targets = binding.spec.clusters.iter();
+        let found = targets.filter_map(|target| {
+            let name = &target.name;
+            let Some(cluster) = self.stores.cluster(name) else { return Some((name.clone(), Unconfirmed::Missing)) };
+            let reported = reports.of(name).and_then(|item| item.health);
+            let reason = self.doubt(&cluster, name).or_else(|| {
+                let outdated = reported == Some(Health::Healthy) && self.is_unhealthy_by_now(binding, name);
+                outdated.then_some(Unconfirmed::Outdated)
+            });
+            Some((name.clone(), reason?))
+        });
+        found.collect()
+    }
+
+    fn doubt(&self, cluster: &Cluster, name: &str) -> Option<Unconfirmed> {
+        let is_terminating = cluster.metadata.deletion_timestamp.is_some();
+        let lease = self.flags.cluster_lease_duration.0;
+        Unconfirmed::of_cluster(is_terminating, &cluster.status.conditions).or_else(|| {
+            self.contacts.is_silent(name, cluster.spec.sync_mode, lease).then_some(Unconfirmed::Unreachable)
+        })
+    }
+
+    /// True if the Work of a binding says otherwise than the binding's healthy report. Losses are written with a delay.
+    fn is_unhealthy_by_now(&self, binding: &Binding, cluster: &str) -> bool {
+        let work = self.stores.works.get(&work_key(binding, cluster));
+        let health = work.and_then(|work| work.status.manifest_statuses.first()?.health);
+        health.is_some_and(|health| health != Health::Healthy)
+    }
+
+    /// Asks the targets of a binding that are not known to be unconfirmed, and returns those that turn out to be.
+    /// A target that cannot be asked from this process counts as confirmed.
+    pub(crate) async fn confirm(&self, binding: &Binding, unconfirmed: &UnconfirmedTargets) -> UnconfirmedTargets {
+        let names = binding.spec.clusters.iter().map(|target| &target.name);
+        // A target may be listed twice in an object that another program wrote.
+        let names: BTreeSet<_> = names.filter(|name| !unconfirmed.contains_key(*name)).cloned().collect();
+        let asked = futures::stream::iter(names).map(|name: String| async move {
+            let reason = self.probe_target(binding, &name).await.err()?;
+            Some((name, reason))
+        });
+        asked.buffered(REQUESTS_MAX).filter_map(std::future::ready).collect().await
+    }
+
+    async fn probe_target(&self, binding: &Binding, name: &str) -> Result<(), Unconfirmed> {
+        let cluster = self.stores.cluster(name).ok_or(Unconfirmed::Missing)?;
+        if cluster.spec.sync_mode == SyncMode::Pull {
+            return Ok(());
+        }
+        let client = match self.members.client(name) {
+            Ok(client) => client,
+            Err(MemberError::NotYet(_) | MemberError::Broken(_)) if !self.contacts.state().probes => return Ok(()),
+            Err(MemberError::NotYet(_) | MemberError::Broken(_)) => return Err(Unconfirmed::Unreachable),
+        };
+        let resource = &binding.spec.resource;
+        let kind = ObjectKind::new(&resource.api_version, &resource.kind);
+        let known = self.kinds.resolve(&kind).await.map_err(|_| Unconfirmed::Outdated)?;
+        let api = known.api(client, &resource.namespace);
+        let answer = tokio::time::timeout(ANSWER_MAX, api.get_metadata_opt(&resource.name)).await;
+        let object = match answer {
+            Ok(Ok(object)) => object.ok_or(Unconfirmed::Outdated)?,
+            // It answers, and does not let this process read. Nothing is collected there either, unless that was
+            // possible before.
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => {
+                let collects = self.contacts.state().collects;
+                return if collects { Err(Unconfirmed::Outdated) } else { Ok(()) };
+            }
+            Ok(Err(_)) | Err(_) => {
+                self.contacts.probed(name, false);
+                return Err(Unconfirmed::Unreachable);
+            }
+        };
+        let outdated = self.contacts.is_outdated(&work_key(binding, name), &object.metadata);
+        if outdated { Err(Unconfirmed::Outdated) } else { Ok(()) }
+    }
+}
+
+fn work_key(binding: &Binding, cluster: &str) -> Key {
+    let resource = &binding.spec.resource;
+    let name = names::work_name(&resource.kind, &resource.name, &resource.namespace);
+    Key::new(names::execution_namespace(cluster), name)
+}

@@ -1,0 +1,195 @@
+//! Bridge from async controllers to policies.
+//!
+//! A plugin may use its whole wall clock. Decisions that ask plugins therefore run on a [`Pool`] of threads and never
+//! on the workers of the runtime. A decision that gets no answer in time is made with a host fault in place of every
+//! plugin, so it is fail-static. In a simulation decisions run inline, in the order in which they are made.
+
+mod operation;
+mod pool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_core::call::{Call, CallKind, Reply};
+use bulkhead_core::composition::Mode;
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
+
+use crate::context::Context;
+use crate::deliberation::Asking;
+pub(crate) use operation::OwnedOperation;
+use pool::is_guest;
+pub use pool::{Lane, Pool, PoolLimits, Unanswered};
+
+/// How long a decision may take, its wait for a thread included. A call takes at most 5 s by default, and a decision
+/// makes a handful of them.
+pub(crate) const DECISION_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long the scripts of all customizations may take to compile.
+const LOADING_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Place where decisions that ask plugins run.
+#[derive(Clone, Debug)]
+pub struct Evaluator(Option<Arc<Pool>>);
+
+impl Evaluator {
+    /// Runs decisions where they are made, for simulations.
+    pub fn inline() -> Self {
+        Self(None)
+    }
+
+    /// Runs decisions on threads.
+    pub fn on(pool: Pool) -> Self {
+        Self(Some(Arc::new(pool)))
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        match &self.0 {
+            Some(pool) if !lane.is_host_only() => pool.run(lane, limit, job).await,
+            _ => Ok(job()),
+        }
+    }
+}
+
+impl Context {
+    /// Evaluates a decision with these policies within `limit`. `make` prepares them for the journal; it is called a
+    /// second time if plugins do not answer.
+    pub(crate) async fn evaluate<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        limit: Duration,
+        policies: Arc<PolicySet>,
+        make: impl Fn(Arc<PolicySet>) -> Asking,
+        decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
+    ) -> (Asking, T) {
+        let decide = Arc::new(decide);
+        let asking = make(Arc::clone(&policies));
+        let (asked, deciding) = (asking.shared(), Arc::clone(&decide));
+        let is_host_only = lane.is_host_only();
+        let plan = self.evaluator.run(lane, limit, move || deciding(&asked)).await;
+        if !is_host_only {
+            self.metrics.evaluated(plan.as_ref().err().copied());
+        }
+        match plan {
+            Ok(plan) => (asking, plan),
+            Err(unanswered) => {
+                let asking = make(Arc::new(without_guests(&policies, unanswered)));
+                let plan = decide(asking.policies());
+                (asking, plan)
+            }
+        }
+    }
+
+    /// Runs work that compiles scripts, off the workers of the runtime.
+    pub(crate) async fn off_workers<T: Send + 'static>(
+        &self,
+        controller: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        self.evaluator.run(Lane::of_work(controller), LOADING_TIME_MAX, work).await
+    }
+
+    /// Evaluates a decision that makes calls of these kinds, and records it if the journal keeps cases.
+    pub(crate) async fn decide<T: Send + 'static>(
+        &self,
+        controller: &'static str,
+        policies: Arc<PolicySet>,
+        kinds: &[CallKind],
+        decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
+    ) -> (Asking, T) {
+        let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
+        let make = |policies| self.asking(policies, kinds);
+        self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await
+    }
+
+    /// Evaluates a decision as [`decide`](Self::decide) does, and gives up if it takes longer than `limit`.
+    pub(crate) async fn decide_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        controller: &'static str,
+        policies: Arc<PolicySet>,
+        kinds: &[CallKind],
+        decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
+    ) -> Option<(Asking, T)> {
+        let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
+        let asking = self.asking(policies, kinds);
+        let asked = asking.shared();
+        let plan = self.evaluator.run(lane, limit, move || decide(&asked)).await.ok()?;
+        Some((asking, plan))
+    }
+
+    /// Evaluates calls that are not recorded by themselves. `asks` selects the policies that can answer.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        controller: &'static str,
+        policies: Arc<PolicySet>,
+        asks: impl Fn(&dyn Policy) -> bool,
+        decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
+    ) -> T {
+        self.ask_within(DECISION_TIME_MAX, controller, policies, asks, decide).await
+    }
+
+    /// Evaluates calls as [`ask`](Self::ask) does, with another limit.
+    pub(crate) async fn ask_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        controller: &'static str,
+        policies: Arc<PolicySet>,
+        asks: impl Fn(&dyn Policy) -> bool,
+        decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
+    ) -> T {
+        let lane = Lane::of(controller, &policies, asks);
+        self.evaluate(lane, limit, policies, Asking::unrecorded, decide).await.1
+    }
+}
+
+fn answers(policy: &dyn Policy, kinds: &[CallKind]) -> bool {
+    policy.capabilities().iter().any(|capability| kinds.contains(&capability.kind))
+}
+
+/// The same policies with a fault in place of the answers of plugins. Plugins in shadow are left out.
+fn without_guests(policies: &PolicySet, why: Unanswered) -> PolicySet {
+    let fault = Fault::new(FaultKind::HostBusy, why.to_string());
+    let member = |member: &Member| match member.mode {
+        Mode::Enforce if is_guest(&*member.policy) => {
+            let inner = Arc::clone(&member.policy);
+            Member { policy: Arc::new(NotAsked { inner, fault: fault.clone() }), ..member.clone() }
+        }
+        Mode::Shadow if is_guest(&*member.policy) => Member { mode: Mode::Off, ..member.clone() },
+        _ => member.clone(),
+    };
+    PolicySet::composed(policies.members().iter().map(member).collect(), policies.composition())
+}
+
+/// A plugin that is not asked. Each call ends in a fault of the host.
+struct NotAsked {
+    inner: Arc<dyn Policy>,
+    fault: Fault,
+}
+
+impl Policy for NotAsked {
+    fn id(&self) -> &PolicyId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.inner.capabilities()
+    }
+
+    fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+        Err(self.fault.clone())
+    }
+
+    fn build(&self) -> Option<&Build> {
+        self.inner.build()
+    }
+}
+
+#[cfg(test)]
+mod responsive;
+#[cfg(test)]
+mod tests;

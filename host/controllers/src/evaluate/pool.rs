@@ -1,0 +1,246 @@
+//! Fixed pool of threads that policies run on, with one queue per lane.
+//!
+//! A lane is one controller together with the plugins that a decision asks. Threads serve lanes in turn, and a lane
+//! occupies only some of them, so a slow plugin delays decisions that ask it and no others.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
+use tokio::sync::oneshot;
+
+/// How far the scheduling priority of policy threads is lowered (Unix `nice`). Probes and leases go first when the
+/// processor is short.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+
+/// One controller and the plugins that a decision of it asks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lane {
+    controller: &'static str,
+    plugins: Vec<String>,
+}
+
+impl Lane {
+    /// The lane of a decision that asks the policies that `asks` selects.
+    pub fn of(controller: &'static str, policies: &PolicySet, asks: impl Fn(&dyn Policy) -> bool) -> Self {
+        let plugins = policies.iter().filter(|policy| is_guest(*policy) && asks(*policy));
+        Self { controller, plugins: plugins.map(|policy| policy.id().name.clone()).collect() }
+    }
+
+    /// The lane of other work of a controller that may take long.
+    pub fn of_work(controller: &'static str) -> Self {
+        Self { controller, plugins: vec![String::new()] }
+    }
+
+    /// True if no plugin is asked. Such a decision takes microseconds.
+    pub(crate) fn is_host_only(&self) -> bool {
+        self.plugins.is_empty()
+    }
+}
+
+/// True for policies that run code from outside the program, which may use their whole wall clock.
+pub(crate) fn is_guest(policy: &dyn Policy) -> bool {
+    matches!(policy.id().engine, EngineKind::Wasm | EngineKind::Lua)
+}
+
+/// Bounds of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Threads, started with the pool.
+    pub threads: usize,
+    /// Threads that one lane may occupy.
+    pub lane_threads: usize,
+    /// Decisions that may wait for a thread. Further ones are refused.
+    pub waiting: usize,
+}
+
+impl PoolLimits {
+    /// Limits for the controllers of one process on a machine with that many processors. Six slow plugins occupy all
+    /// threads of the smallest pool; other lanes then wait for one call, because threads serve lanes in turn.
+    pub fn for_processors(processors: usize) -> Self {
+        let lane_threads = (processors / 2).clamp(2, 8);
+        Self { threads: (8 + 2 * processors).clamp(12, 48), lane_threads, waiting: 4_096 }
+    }
+}
+
+/// Reason why a job has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// The job did not end in time, counted from when it was handed in.
+    #[error("plugins did not answer within {} s", .0.as_secs_f64())]
+    Deadline(Duration),
+    /// The queue is full.
+    #[error("too many decisions wait for plugins")]
+    QueueFull,
+}
+
+/// Fixed pool of threads with a queue per lane.
+#[derive(Debug)]
+pub struct Pool(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limits: PoolLimits,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    lanes: BTreeMap<Lane, Queue>,
+    /// Lanes with waiting jobs, the next one to be served first.
+    turns: VecDeque<Lane>,
+    waiting: usize,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    running: usize,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Starts the threads. They end after their current job when the pool is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a thread.
+    pub fn start(name: &str, limits: PoolLimits) -> io::Result<Self> {
+        let shared = Arc::new(Shared { limits, state: Mutex::default(), work: Condvar::new() });
+        let pool = Self(Arc::clone(&shared));
+        for number in 0..limits.threads {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name(format!("{name}-{number}")).spawn(move || shared.serve())?;
+        }
+        Ok(pool)
+    }
+
+    /// Runs a job on a thread of the pool. A job that did not begin in time is dropped; one that began goes on, and
+    /// its result is discarded.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full or the job does not end in time.
+    ///
+    /// # Panics
+    ///
+    /// If the job panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        limit: Duration,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let (sender, result) = oneshot::channel();
+        let job = move || {
+            if !sender.is_closed() {
+                let _ = sender.send(catch_unwind(AssertUnwindSafe(job)));
+            }
+        };
+        self.0.push(lane, Box::new(job))?;
+        match tokio::time::timeout(limit, result).await {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(panic))) => resume_unwind(panic),
+            // The sender is dropped only with the pool, which `self` keeps.
+            Ok(Err(_)) | Err(_) => Err(Unanswered::Deadline(limit)),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, lane: Lane, job: Job) -> Result<(), Unanswered> {
+        let mut state = self.lock();
+        if state.waiting >= self.limits.waiting {
+            return Err(Unanswered::QueueFull);
+        }
+        state.waiting += 1;
+        let jobs = &mut state.lanes.entry(lane.clone()).or_default().jobs;
+        jobs.push_back(job);
+        if jobs.len() == 1 {
+            state.turns.push_back(lane);
+        }
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Runs jobs until the pool is dropped.
+    fn serve(&self) {
+        lower_priority();
+        let mut state = self.lock();
+        while !state.is_closed {
+            let Some((lane, job)) = state.take(self.limits.lane_threads) else {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            job();
+            state = self.lock();
+            // This thread serves the next turn itself.
+            state.end(&lane);
+        }
+    }
+}
+
+impl State {
+    /// The next job of the next lane that has a thread left, with that lane at the end of the turns.
+    fn take(&mut self, lane_threads: usize) -> Option<(Lane, Job)> {
+        let has_room = |lane: &Lane| self.lanes.get(lane).is_some_and(|queue| queue.running < lane_threads);
+        let turn = self.turns.iter().position(has_room)?;
+        let lane = self.turns.remove(turn)?;
+        let queue = self.lanes.get_mut(&lane)?;
+        let job = queue.jobs.pop_front()?;
+        queue.running += 1;
+        self.waiting -= 1;
+        if !queue.jobs.is_empty() {
+            self.turns.push_back(lane.clone());
+        }
+        Some((lane, job))
+    }
+
+    /// Records the end of a job.
+    fn end(&mut self, lane: &Lane) {
+        let Some(queue) = self.lanes.get_mut(lane) else { return };
+        queue.running -= 1;
+        if queue.running == 0 && queue.jobs.is_empty() {
+            self.lanes.remove(lane);
+        }
+    }
+}
+
+/// Lowers the priority of the calling thread; on Linux `setpriority` with process 0 means the thread.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        // Without it the threads work all the same.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Plugins that block occupy neither the workers of the runtime nor the runtime of leases and probes.
+//!
+//! The plugins block until the test lets them go, and everything is counted: no outcome depends on how long it took.
+
+use std::sync::{Condvar, Mutex, mpsc};
+
+use bulkhead_api::{Cluster, REGISTERED, Work};
+use bulkhead_controlplane::{ApiServer, Clock as ServerClock, Options, ResourceKind, kinds};
+use bulkhead_core::journal::Journal;
+use bulkhead_core::policy::EngineKind;
+use bulkhead_core::time::Time;
+use bulkhead_plugin::{Layer, Registry};
+use http::{Method, Request};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::client::Body;
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+use tower::{Service, ServiceExt, service_fn};
+
+use super::*;
+use crate::cluster::LEASE_NAMESPACE;
+use crate::context::{MemberError, Members, Scope};
+use crate::flags::{Flags, GoDuration};
+use crate::{
+    Clock, DynamicStores, Failures, Kinds, Manager, NoWebhooks, Stores, Vital, WriteBudget, WritePermit, events,
+    permitted,
+};
+
+/// How long anything may take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Blocks every call until it is opened.
+#[derive(Default)]
+struct Gate(Mutex<bool>, Condvar);
+
+impl Gate {
+    fn pass(&self) {
+        let mut is_open = self.0.lock().unwrap();
+        while !*is_open {
+            is_open = self.1.wait(is_open).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+}
+
+struct Blocks {
+    id: PolicyId,
+    capabilities: [Capability; 1],
+    entered: mpsc::Sender<()>,
+    gate: Arc<Gate>,
+}
+
+impl Policy for Blocks {
+    fn id(&self) -> &PolicyId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+        self.entered.send(()).unwrap();
+        self.gate.pass();
+        Err(Fault::new(FaultKind::Unsupported, "no opinion"))
+    }
+}
+
+/// A member whose probes are counted.
+struct Probed {
+    client: Client,
+    probes: mpsc::Sender<()>,
+}
+
+impl Members for Probed {
+    fn client(&self, _: &str) -> Result<Client, MemberError> {
+        let _ = self.probes.send(());
+        Ok(self.client.clone())
+    }
+}
+
+fn server(name: &str) -> ApiServer {
+    let kind = |info: &bulkhead_api::KindInfo| {
+        let new = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
+        let kind = new(info.group, info.version, info.kind, info.plural);
+        if info.status_subresource { kind.with_status() } else { kind }
+    };
+    let kinds = kinds::kubernetes().into_iter().chain(REGISTERED.iter().map(kind)).collect();
+    let clock = ServerClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, 1, clock) })
+}
+
+/// A client that reports writes of leases.
+fn counting(server: &ApiServer, leases: mpsc::Sender<()>) -> Client {
+    let service = server.service();
+    let counting = service_fn(move |request: Request<Body>| {
+        if request.method() == Method::PUT && request.uri().path().contains("/leases/") {
+            let _ = leases.send(());
+        }
+        let mut service = service.clone();
+        async move { service.ready().await?.call(request).await }
+    });
+    Client::new(permitted(counting, &WritePermit::unlimited()), "default")
+}
+
+/// A process whose plugins block, on a runtime with so many workers.
+struct Process {
+    runtime: Runtime,
+    vital: Runtime,
+    hub: ApiServer,
+    gate: Arc<Gate>,
+    entered: mpsc::Receiver<()>,
+    probes: mpsc::Receiver<()>,
+    leases: mpsc::Receiver<()>,
+    _manager: Manager,
+}
+
+impl Process {
+    fn start(workers: usize, scope: Scope, kind: CallKind, clusters: usize, controllers: &[&str]) -> Self {
+        let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
+        let (runtime, vital) = (runtime(workers), runtime(1));
+        let ((entered, entries), gate) = (mpsc::channel(), Arc::<Gate>::default());
+        let ((probed, probes), (renewed, leases)) = (mpsc::channel(), mpsc::channel());
+        let entered_runtime = runtime.enter();
+        let (hub, member) = (server("hub"), server("member"));
+        let registry = Arc::new(Registry::new(Vec::new()));
+        let id = PolicyId { engine: EngineKind::Lua, ..PolicyId::builtin("blocks") };
+        let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: Arc::clone(&gate) };
+        registry.replace(Layer::Plugins, vec![Arc::new(blocks)]);
+        let clock = Clock::new(|| Time::from_millis(1_767_225_600_000));
+        let (emitter, _) = events::events(hub.client(), clock.clone());
+        let of_vital = {
+            let _entered = vital.enter();
+            let members = Arc::new(Probed { client: member.client(), probes: probed });
+            Vital { runtime: vital.handle().clone(), hub: counting(&hub, renewed), members }
+        };
+        let (unread, _) = mpsc::channel();
+        let limits = PoolLimits { threads: 6, lane_threads: 4, waiting: 100 };
+        let context = Context {
+            hub: hub.client(),
+            stores: Arc::new(Stores::default()),
+            contacts: Arc::default(),
+            kinds: Arc::new(Kinds::new(hub.client())),
+            members: Arc::new(Probed { client: member.client(), probes: unread }),
+            scope,
+            vital: Some(of_vital),
+            clock,
+            registry,
+            evaluator: Evaluator::on(Pool::start("test", limits).unwrap()),
+            plugins: None,
+            journal: Arc::new(Journal::new(0)),
+            flags: Arc::new(Flags {
+                cluster_status_update_frequency: GoDuration(Duration::from_millis(20)),
+                cluster_lease_duration: GoDuration(Duration::from_millis(100)),
+                enable_cluster_resource_modeling: false,
+                ..Flags::default()
+            }),
+            events: emitter,
+            failures: Arc::new(Failures::default()),
+            metrics: Arc::default(),
+            scheduler_budget: Arc::new(WriteBudget::new(100.0, 100)),
+            scheduler: Arc::default(),
+            observations: Arc::default(),
+            interpreters_loaded: Arc::default(),
+            estimators: None,
+            explain: None,
+            templates: Arc::new(DynamicStores::new(None)),
+            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
+            webhooks: Arc::new(NoWebhooks),
+            uncovered: Arc::default(),
+            requests: Arc::default(),
+        };
+        runtime.block_on(objects(&hub, clusters, matches!(context.scope, Scope::Push)));
+        let manager = Manager::watch(context);
+        for name in controllers {
+            assert!(manager.start_controller(name), "{name}");
+        }
+        drop(entered_runtime);
+        Self { runtime, vital, hub, gate, entered: entries, probes, leases, _manager: manager }
+    }
+
+    /// Waits until so many calls block at the same time.
+    fn blocked(&self, calls: usize) {
+        for _ in 0..calls {
+            self.entered.recv_timeout(PATIENCE).expect("a plugin is asked");
+        }
+        // What was counted before says nothing about now.
+        self.probes.try_iter().for_each(drop);
+        self.leases.try_iter().for_each(drop);
+    }
+
+    /// Requires a worker of the main runtime that is not occupied.
+    fn has_worker(&self) {
+        let (sender, listed) = mpsc::channel();
+        let entered = self.runtime.enter();
+        let clusters = Api::<Cluster>::all(self.hub.client());
+        drop(entered);
+        self.runtime.spawn(async move {
+            let list = clusters.list(&ListParams::default()).await.unwrap();
+            sender.send(list.items.len()).unwrap();
+        });
+        assert!(listed.recv_timeout(PATIENCE).expect("a worker is free") > 0);
+    }
+
+    fn end(self) {
+        self.gate.open();
+        self.runtime.shutdown_background();
+        self.vital.shutdown_background();
+    }
+}
+
+async fn objects(hub: &ApiServer, clusters: usize, is_push: bool) {
+    for number in 1..=clusters {
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": {"name": format!("member{number}"), "finalizers": ["karmada.io/cluster-controller"]},
+            "spec": {
+                "syncMode": if is_push { "Push" } else { "Pull" },
+                "apiEndpoint": "https://member",
+                "secretRef": {"namespace": "default", "name": "member"},
+            },
+        });
+        let cluster = serde_json::from_value(cluster).unwrap();
+        Api::<Cluster>::all(hub.client()).create(&PostParams::default(), &cluster).await.unwrap();
+        let lease = Lease {
+            metadata: ObjectMeta { name: Some(format!("member{number}")), ..ObjectMeta::default() },
+            ..Lease::default()
+        };
+        let leases = Api::<Lease>::namespaced(hub.client(), LEASE_NAMESPACE);
+        leases.create(&PostParams::default(), &lease).await.unwrap();
+    }
+    for number in 1..=4 {
+        let name = format!("app{number}");
+        let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default",
+            "labels": {"karmada.io/managed": "true"},
+            "annotations": {"work.karmada.io/namespace": "karmada-es-member1", "work.karmada.io/name": name}}});
+        let work = json!({
+            "apiVersion": "work.karmada.io/v1alpha1",
+            "kind": "Work",
+            "metadata": {"name": name, "namespace": "karmada-es-member1"},
+            "spec": {"workload": {"manifests": [manifest]}},
+        });
+        let work = serde_json::from_value(work).unwrap();
+        let works = Api::<Work>::namespaced(hub.client(), "karmada-es-member1");
+        works.create(&PostParams::default(), &work).await.unwrap();
+    }
+}
+
+#[test]
+fn four_plugins_that_block_delay_no_probe_on_two_workers() {
+    let controllers = ["clustertaintpolicy", "clusterStatus"];
+    let process = Process::start(2, Scope::Push, CallKind::ClusterTaint, 4, &controllers);
+    process.blocked(4);
+    for _ in 0..12 {
+        process.probes.recv_timeout(PATIENCE).expect("clusters are probed");
+    }
+    process.has_worker();
+    process.end();
+}
+
+#[test]
+fn four_plugins_that_block_delay_no_heartbeat_of_an_agent_on_one_worker() {
+    let controllers = ["execution", "workStatus", "clusterStatus", "lease"];
+    let process = Process::start(1, Scope::Agent("member1".to_owned()), CallKind::Health, 1, &controllers);
+    process.blocked(4);
+    for _ in 0..4 {
+        process.leases.recv_timeout(PATIENCE).expect("the lease is renewed");
+        process.probes.recv_timeout(PATIENCE).expect("the member is probed");
+    }
+    process.has_worker();
+    process.end();
+}

@@ -1,0 +1,155 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use tower::service_fn;
+
+use super::*;
+use crate::events;
+use crate::testing::{context, hub_of_works, member};
+
+const NAMESPACE: &str = "karmada-es-m1";
+
+/// The Work of a ConfigMap, as every control plane renders it that calls the member `m1`.
+fn work(work_id: &str, template_uid: &str, value: &str, resolution: &str) -> Work {
+    let labels = json!({keys::MANAGED: "true", keys::WORK_ID: work_id});
+    let annotations = json!({
+        keys::WORK_NAMESPACE: NAMESPACE,
+        keys::WORK_NAME: "settings",
+        keys::TEMPLATE_UID: template_uid,
+        keys::CONFLICT_RESOLUTION: resolution,
+    });
+    serde_json::from_value(json!({
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {
+            "name": "settings", "namespace": NAMESPACE, "labels": {keys::WORK_ID: work_id},
+            "finalizers": [keys::EXECUTION_FINALIZER],
+        },
+        "spec": {"workload": {"manifests": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"from": value},
+            "metadata": {"name": "settings", "namespace": "default", "labels": labels, "annotations": annotations},
+        }]}},
+    }))
+    .unwrap()
+}
+
+/// A control plane that has the member.
+struct Hub {
+    execution: Execution,
+    works: Api<Work>,
+    /// Keeps the channel of the events open.
+    #[expect(dead_code, reason = "held, not read")]
+    events: events::Writer,
+}
+
+impl Hub {
+    fn new(seed: u64, member: &Client) -> Self {
+        let hub = hub_of_works(seed).client();
+        let (context, events) = context(hub.clone(), member.clone());
+        let execution = Execution { context, waiting: Mutex::default() };
+        Self { execution, works: Api::namespaced(hub, NAMESPACE), events }
+    }
+
+    /// Stores a Work in place of the one before, and applies it.
+    async fn apply(&self, work: Work) -> Result<Work, Error> {
+        if let Some(before) = self.works.get_opt("settings").await.unwrap() {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            self.works.patch("settings", &PatchParams::default(), &patch).await.unwrap();
+            let uid = Preconditions { uid: before.uid(), resource_version: None };
+            self.works.delete("settings", &DeleteParams::default().preconditions(uid)).await.unwrap();
+        }
+        let stored = self.works.create(&PostParams::default(), &work).await.unwrap();
+        self.execution.apply_all(&stored, "m1").await.map(|_| stored)
+    }
+
+    async fn applied(&self) -> String {
+        let work = self.works.get("settings").await.unwrap();
+        let condition = Condition::find(&work.status.conditions, APPLIED).unwrap();
+        format!("{:?}: {}", condition.status, condition.message)
+    }
+
+    async fn remove(&self) {
+        let cluster: bulkhead_api::Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+            "spec": {"syncMode": "Push"},
+            "status": {"conditions": [{
+                "type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+        }))
+        .unwrap();
+        let work = self.works.get("settings").await.unwrap();
+        self.execution.remove(&work, &cluster.to_model()).await.unwrap();
+    }
+}
+
+/// Permanent id of the Work of the object in the member, and what the object says.
+async fn observed(member: &Client) -> Option<(String, String)> {
+    let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
+    let object = api.get_opt("settings").await.unwrap()?;
+    Some((object.labels().get(keys::WORK_ID).cloned().unwrap_or_default(), object.data.unwrap()["from"].clone()))
+}
+
+fn is(work_id: &str, value: &str) -> (String, String) {
+    (work_id.to_owned(), value.to_owned())
+}
+
+#[tokio::test]
+async fn two_control_planes_with_one_member_leave_each_others_objects_alone() {
+    let member = member().client();
+    let (a, b) = (Hub::new(1, &member), Hub::new(2, &member));
+    a.apply(work("id-a", "template-a", "a", "abort")).await.unwrap();
+    assert_eq!(observed(&member).await, Some(is("id-a", "a")));
+    for resolution in ["abort", "overwrite"] {
+        let refused = b.apply(work("id-b", "template-b", "b", resolution)).await.unwrap_err().to_string();
+        assert!(refused.contains("belongs to Work karmada-es-m1/settings with permanent id id-a"), "{refused}");
+        assert!(b.applied().await.starts_with("False: Failed to apply all manifests (0/1)"), "{}", b.applied().await);
+        assert_eq!(observed(&member).await, Some(is("id-a", "a")));
+    }
+    b.remove().await;
+    assert_eq!(observed(&member).await, Some(is("id-a", "a")));
+    a.remove().await;
+    assert_eq!(observed(&member).await, None);
+    // Its name is free now.
+    b.apply(work("id-b", "template-b", "b", "abort")).await.unwrap();
+    assert_eq!(observed(&member).await, Some(is("id-b", "b")));
+}
+
+#[tokio::test]
+async fn a_work_that_was_made_anew_takes_over_the_objects_of_its_template() {
+    let member = member().client();
+    let hub = Hub::new(1, &member);
+    hub.apply(work("id-1", "template", "before", "abort")).await.unwrap();
+    // Its cluster left while it was not reachable, and joined again.
+    hub.apply(work("id-2", "template", "after", "abort")).await.unwrap();
+    assert_eq!(observed(&member).await, Some(is("id-2", "after")));
+    hub.remove().await;
+    assert_eq!(observed(&member).await, None);
+}
+
+/// A client of the member through which an object is released, by another process, just before the first deletion.
+fn released_before_deletion(member: Client) -> Client {
+    let released = Arc::new(AtomicBool::new(false));
+    let service = service_fn(move |request: Request<Body>| {
+        let (member, released) = (member.clone(), Arc::clone(&released));
+        async move {
+            if request.method() == Method::DELETE && !released.swap(true, Ordering::Relaxed) {
+                let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
+                let patch = Patch::Merge(json!({"metadata": {"labels": {keys::MANAGED: null}}}));
+                api.patch("settings", &PatchParams::default(), &patch).await?;
+            }
+            member.send(request).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn an_object_that_changes_hands_before_its_deletion_stays() {
+    let member = member().client();
+    let hub = Hub::new(1, &released_before_deletion(member.clone()));
+    hub.apply(work("id-1", "template", "ours", "abort")).await.unwrap();
+    hub.remove().await;
+    assert_eq!(observed(&member).await, Some(is("id-1", "ours")));
+}

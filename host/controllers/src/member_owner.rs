@@ -1,0 +1,37 @@
+//! Ownership of objects in member clusters, from the marks that they and their Works carry.
+
+use bulkhead_api::Work;
+use bulkhead_core::decide::ownership::{Marks, Ownership, ownership};
+use bulkhead_core::names::keys;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::context::Stores;
+use crate::store::Key;
+
+/// Marks of an object in a member.
+pub(crate) fn marks(object: &DynamicObject) -> Marks {
+    let label = |key| object.labels().get(key).cloned().unwrap_or_default();
+    let annotation = |key| object.annotations().get(key).cloned().unwrap_or_default();
+    Marks {
+        managed: label(keys::MANAGED) == "true",
+        work_id: label(keys::WORK_ID),
+        work: (annotation(keys::WORK_NAMESPACE), annotation(keys::WORK_NAME)),
+        template_uid: annotation(keys::TEMPLATE_UID),
+    }
+}
+
+/// Relation of an object in a member to a Work and its manifest.
+pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &Marks) -> Ownership {
+    let annotations = manifest.pointer("/metadata/annotations");
+    let template_uid = annotations.and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str()).unwrap_or_default();
+    let key = Key::of(work);
+    let ours = Marks {
+        managed: true,
+        work_id: work.labels().get(keys::WORK_ID).cloned().unwrap_or_default(),
+        work: (key.namespace, key.name),
+        template_uid: template_uid.to_owned(),
+    };
+    ownership(object, &ours, |(namespace, name)| stores.works.get(&Key::new(namespace, name)).is_some())
+}

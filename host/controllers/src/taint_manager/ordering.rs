@@ -1,0 +1,47 @@
+//! Scores that plugins give to evictions, with a bound on how long one scan waits for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bulkhead_core::call::CallKind;
+use bulkhead_core::combine;
+use bulkhead_core::policy::{Policy, PolicySet};
+use tokio::time::Instant;
+
+use super::NAME;
+use crate::binding_kind::Binding;
+use crate::context::{Context, subject};
+
+/// How long one scan waits for scores. An order that arrives later than the slots is worth nothing, and evictions that
+/// are not in the queue do not happen at all.
+const SCORES_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Scores for the evictions of one scan.
+pub(super) struct Ordering {
+    policies: Arc<PolicySet>,
+    until: Instant,
+}
+
+impl Ordering {
+    pub(super) fn new(context: &Context) -> Self {
+        Self { policies: context.registry.eviction_order(), until: Instant::now() + SCORES_TIME_MAX }
+    }
+
+    /// The score of a binding that leaves a cluster; 0 without plugins, and once the time of the scan is over.
+    pub(super) async fn score<B: Binding>(&self, context: &Context, binding: &B, cluster: &str) -> i64 {
+        if self.policies.members().is_empty() {
+            return 0;
+        }
+        let Some(source) = context.stores.cluster(cluster) else { return 0 };
+        let (source, binding_model, now) = (Arc::new(source.to_model()), binding.to_model(), context.clock.now());
+        let scores = |policy: &dyn Policy| policy.capabilities().iter().any(|can| can.kind == CallKind::Score);
+        let decide = move |policies: &PolicySet| combine::eviction_order(policies, &binding_model, &source, now);
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return 0;
+        }
+        let (score, remarks) = context.ask_within(left, NAME, Arc::clone(&self.policies), scores, decide).await;
+        context.record_remarks(NAME, &subject(binding), Some(cluster), &remarks);
+        score
+    }
+}

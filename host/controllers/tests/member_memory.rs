@@ -1,0 +1,100 @@
+//! Memory that the sums over a large member cluster take.
+//!
+//! A test binary of its own with one test in it, because the memory that it measures is that of the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bulkhead_controllers::collect_member_resources;
+use futures::stream;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use kube::Client;
+use kube::client::Body;
+use peak_alloc::PeakAlloc;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const NODES: usize = 400;
+const PODS: usize = 20_000;
+/// Fields of a real pod that the sums do not read: volumes, probes, environment, owners of fields.
+const FILLER_BYTES: usize = 4_000;
+/// Least size of the answer; a member with fewer bytes would show nothing.
+const SERVED_BYTES_MIN: usize = 80 << 20;
+/// Bound on the memory beyond what is in use before.
+const PEAK_BYTES_MAX: usize = 4 << 20;
+
+fn node(number: usize) -> Value {
+    json!({
+        "metadata": {"name": format!("node-{number}")},
+        "status": {
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    })
+}
+
+fn pod(number: usize) -> Value {
+    json!({
+        "metadata": {"name": format!("pod-{number}"), "annotations": {"filler": "x".repeat(FILLER_BYTES)}},
+        "spec": {
+            "nodeName": format!("node-{}", number % NODES),
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
+        },
+        "status": {"phase": "Running"},
+    })
+}
+
+/// A list in frames, made as it is read: with `resourceVersion=0` kube-apiserver ignores `limit`.
+fn list(item: fn(usize) -> Value, count: usize, served: Arc<AtomicUsize>) -> impl futures::Stream<Item = Frame<Bytes>> {
+    stream::iter((0..=count).map(move |number| {
+        let text = match number {
+            0 => format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"7"}},"items":[{}"#, item(number)),
+            _ if number == count => "]}".to_owned(),
+            _ => format!(",{}", item(number)),
+        };
+        served.fetch_add(text.len(), Ordering::Relaxed);
+        Frame::data(Bytes::from(text))
+    }))
+}
+
+#[tokio::test]
+async fn twenty_thousand_pods_of_a_member_are_summed_in_bounded_memory() {
+    let (served, queries) = (Arc::<AtomicUsize>::default(), Arc::<std::sync::Mutex<Vec<String>>>::default());
+    let (counted, asked) = (Arc::clone(&served), Arc::clone(&queries));
+    let member = service_fn(move |request: Request<Body>| {
+        asked.lock().unwrap().push(request.uri().to_string());
+        let (item, count): (fn(usize) -> Value, _) =
+            if request.uri().path() == "/api/v1/nodes" { (node, NODES) } else { (pod, PODS) };
+        let frames = futures::StreamExt::map(list(item, count, Arc::clone(&counted)), Ok::<_, Infallible>);
+        async move { Ok::<_, Infallible>(Response::new(StreamBody::new(frames))) }
+    });
+    let client = Client::new(member, "default");
+    let grade =
+        |grade: u64, least: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": least, "max": "999"}]});
+    let models = [grade(0, "0"), grade(1, "32")];
+
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let (nodes, resources) = collect_member_resources(&client, &models).await.unwrap();
+    let peak = MEMORY.peak_usage().saturating_sub(before);
+
+    let served = served.load(Ordering::Relaxed);
+    println!("{PODS} pods in {} KiB of JSON took {} KiB of memory at most", served >> 10, peak >> 10);
+    assert_eq!((nodes.total_num, nodes.ready_num), (400, 400));
+    assert_eq!(resources.allocated["pods"], "20k");
+    assert_eq!(resources.allocated["memory"], "20000Gi");
+    assert_eq!(resources.allocatable_modelings[1]["count"], 400);
+    assert!(served > SERVED_BYTES_MIN, "{served}");
+    assert!(peak < PEAK_BYTES_MAX, "{peak}");
+    // No quorum read: both lists come from the watch cache of the API server.
+    let queries = queries.lock().unwrap();
+    assert!(queries.len() == 2 && queries.iter().all(|query| query.contains("resourceVersion=0")), "{queries:?}");
+}

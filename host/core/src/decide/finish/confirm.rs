@@ -1,0 +1,112 @@
+//! Targets whose reports do not count.
+//!
+//! A report outlives the cluster that it is about: nothing rewrites the Works of a cluster that is lost, and their last
+//! health is often `Healthy`. A report counts only if its cluster is ready, answers, and has not changed the object since
+//! the report was made. Any other report is masked as `Unknown` before an eviction check sees it, and no replica in it
+//! counts.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Binding, Condition, ConditionStatus, Health};
+
+/// Most targets that a reason names; a workload may run on hundreds.
+const NAMED_MAX: usize = 5;
+
+/// Target clusters whose reports do not count, with the reason. The reports of all others do.
+pub type UnconfirmedTargets = BTreeMap<String, Unconfirmed>;
+
+/// No target is unconfirmed.
+pub static CONFIRMED: UnconfirmedTargets = UnconfirmedTargets::new();
+
+/// Reason why the report of a target cluster does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Unconfirmed {
+    /// The Cluster object does not exist.
+    Missing,
+    /// The Cluster object is being deleted.
+    Terminating,
+    /// The `Ready` condition is not True.
+    NotReady,
+    /// The last probe, request or heartbeat failed, or none succeeded yet.
+    Unreachable,
+    /// The cluster answers, but the object there changed since the report was made.
+    Outdated,
+}
+
+impl Unconfirmed {
+    /// Returns the reason that follows from the Cluster object, if there is one.
+    pub fn of_cluster(is_terminating: bool, conditions: &[Condition]) -> Option<Self> {
+        let is_ready = Condition::find(conditions, "Ready").is_some_and(|ready| ready.status == ConditionStatus::True);
+        match (is_terminating, is_ready) {
+            (true, _) => Some(Self::Terminating),
+            (false, false) => Some(Self::NotReady),
+            (false, true) => None,
+        }
+    }
+
+    /// True if nothing is known to run on the cluster.
+    pub fn is_dead(self) -> bool {
+        self != Self::Outdated
+    }
+
+    /// Milliseconds until the target is worth another look. Changes of the Cluster object arrive as events, the others
+    /// do not.
+    pub(super) fn recheck_ms(self) -> Option<i64> {
+        match self {
+            Self::Missing | Self::Terminating | Self::NotReady => None,
+            Self::Unreachable => Some(10_000),
+            Self::Outdated => Some(2_000),
+        }
+    }
+}
+
+impl fmt::Display for Unconfirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "does not exist",
+            Self::Terminating => "is being deleted",
+            Self::NotReady => "is not ready",
+            Self::Unreachable => "does not answer",
+            Self::Outdated => "has changed since its last report",
+        })
+    }
+}
+
+/// Returns the binding with the health of unconfirmed targets unknown.
+pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets) -> Cow<'a, Binding> {
+    let is_affected = |name: &String| unconfirmed.contains_key(name);
+    if !binding.status.aggregated_status.iter().any(|item| is_affected(&item.cluster_name)) {
+        return Cow::Borrowed(binding);
+    }
+    let mut masked = binding.clone();
+    for item in &mut masked.status.aggregated_status {
+        if is_affected(&item.cluster_name) {
+            item.health = Some(Health::Unknown);
+        }
+    }
+    Cow::Owned(masked)
+}
+
+/// Names the unconfirmed targets of a binding; empty if there are none.
+pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> String {
+    let of_target = |name| Some(format!("{name} {}", unconfirmed.get(name)?));
+    let mut targets = binding.spec.clusters.iter().filter_map(|target| of_target(&target.name));
+    let mut named: Vec<_> = targets.by_ref().take(NAMED_MAX).collect();
+    match targets.count() {
+        0 => {}
+        others => named.push(format!("and {others} others")),
+    }
+    named.join(", ")
+}
+
+/// True if the binding has targets, and all of them are dead.
+pub(super) fn all_dead(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> bool {
+    let is_dead = |name: &String| unconfirmed.get(name).is_some_and(|reason| reason.is_dead());
+    let targets = &binding.spec.clusters;
+    !targets.is_empty() && targets.iter().all(|target| is_dead(&target.name))
+}

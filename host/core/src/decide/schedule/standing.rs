@@ -1,0 +1,74 @@
+//! Copies that stand on clusters which a new result gives up.
+//!
+//! Karmada deletes such a copy at once. Here it leaves through a graceful eviction task, as every other copy does, and a
+//! result is not cleared while copies stand on clusters that exist: a filter that rejects everything, for example a plugin
+//! that answers wrongly, removes no workload.
+//!
+//! Exceptions are requests of people: a new placement and a smaller number of replicas take effect at once, and a
+//! cluster that is being removed takes its copies with it. Replicas of a copy that only shrinks are not covered: the API
+//! has no task for a part of a copy.
+
+use super::trigger::{Trigger, trigger};
+use super::{Outcome, SchedulingSnapshot};
+use crate::decide::evict::graceful_evict;
+use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
+
+/// Reason of tasks made because the scheduler chose other clusters.
+pub const REASON_RESCHEDULED: &str = "Rescheduled";
+/// Producer of these tasks.
+pub const PRODUCER_SCHEDULER: &str = "Scheduler";
+
+/// Replaces an outcome that would delete copies. Returns the tasks by which they leave instead.
+pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outcome, Vec<GracefulEvictionTask>) {
+    let SchedulingSnapshot { binding, options, now, .. } = snapshot;
+    let is_given_up = |target: &&TargetCluster| match &outcome {
+        Outcome::Place(targets) => !targets.iter().any(|chosen| chosen.name == target.name),
+        Outcome::Clear(_) => true,
+        Outcome::Keep(_) | Outcome::Nothing => false,
+    };
+    let standing = binding.spec.clusters.iter().filter(|target| stands(snapshot, target));
+    let given_up: Vec<_> = standing.filter(is_given_up).collect();
+    if !options.evicts_standing || given_up.is_empty() || is_requested(snapshot) {
+        return (outcome, Vec::new());
+    }
+    if let Outcome::Clear(error) = outcome {
+        return (Outcome::Keep(error), Vec::new());
+    }
+    let mut spec = BindingSpec { clusters: binding.spec.clusters.clone(), ..BindingSpec::default() };
+    spec.graceful_eviction_tasks.clone_from(&binding.spec.graceful_eviction_tasks);
+    for target in given_up {
+        let task = GracefulEvictionTask {
+            purge_mode: Some(PurgeMode::Gracefully),
+            reason: REASON_RESCHEDULED.to_owned(),
+            producer: PRODUCER_SCHEDULER.to_owned(),
+            creation_timestamp: Some(now.truncated()),
+            ..GracefulEvictionTask::default()
+        };
+        graceful_evict(&mut spec, &target.name, task);
+    }
+    let tasks = spec.graceful_eviction_tasks.split_off(binding.spec.graceful_eviction_tasks.len());
+    (outcome, tasks)
+}
+
+/// True if a copy runs for the target, on a cluster that stays.
+fn stands(snapshot: SchedulingSnapshot<'_>, target: &TargetCluster) -> bool {
+    let SchedulingSnapshot { binding, clusters, .. } = snapshot;
+    let cluster = clusters.row(&target.name).and_then(|row| clusters.cluster(row));
+    let has_copy = target.replicas > 0 || !binding.spec.is_workload() || !binding.spec.components.is_empty();
+    has_copy && cluster.is_some_and(|cluster| !cluster.is_terminating())
+}
+
+/// True if a person or a policy asked for the change that the binding is scheduled for.
+fn is_requested(snapshot: SchedulingSnapshot<'_>) -> bool {
+    let SchedulingSnapshot { binding, clusters, options, .. } = snapshot;
+    let Some(placement) = &binding.spec.placement else { return false };
+    match trigger(binding, placement, clusters, options) {
+        Some(Trigger::PlacementChanged) => true,
+        Some(Trigger::ReplicasChanged) => {
+            let divided = placement.replica_scheduling_type() == ReplicaSchedulingType::Divided;
+            let assigned: i64 = binding.spec.clusters.iter().map(|target| i64::from(target.replicas)).sum();
+            divided && assigned > i64::from(binding.spec.replicas)
+        }
+        Some(Trigger::RescheduleRequested | Trigger::Always | Trigger::TargetTerminating) | None => false,
+    }
+}

@@ -1,0 +1,101 @@
+//! Bounds on what is compiled.
+//!
+//! The time that a compiler takes grows faster than the code: 3,000 nested loops fit into 23 KB and take more than a
+//! minute. A compilation cannot be interrupted, so such code is refused before it begins. Toolchains stay far below:
+//! compiled interpreters nest some hundred blocks for a `switch` and a handful of loops.
+
+use wasmparser::{Operator, Parser, Payload};
+
+/// How deep loops may be nested in a function.
+const LOOPS_MAX: usize = 100;
+/// How deep blocks, loops, conditions and handlers may be nested in a function.
+const BLOCKS_MAX: usize = 5_000;
+/// Largest body of a function, in bytes.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// Most functions of a component, all its modules together.
+const FUNCTIONS_MAX: usize = 200_000;
+
+/// Says what would take too long to compile. Code that cannot be read is left to the compiler, which says why.
+pub(crate) fn objection(code: &[u8]) -> Option<String> {
+    let mut functions = 0;
+    for payload in Parser::new(0).parse_all(code) {
+        let Ok(Payload::CodeSectionEntry(body)) = payload else {
+            if payload.is_err() {
+                return None;
+            }
+            continue;
+        };
+        functions += 1;
+        if functions > FUNCTIONS_MAX {
+            return Some(format!("it has more than {FUNCTIONS_MAX} functions"));
+        }
+        if body.range().len() > BODY_BYTES_MAX {
+            return Some(format!("a function of it has more than {BODY_BYTES_MAX} bytes"));
+        }
+        if let Some(objection) = of_nesting(&body) {
+            return Some(objection);
+        }
+    }
+    None
+}
+
+fn of_nesting(body: &wasmparser::FunctionBody<'_>) -> Option<String> {
+    let operators = body.get_operators_reader().ok()?;
+    // For each open block, whether it is a loop.
+    let (mut open, mut loops) = (Vec::new(), 0);
+    for operator in operators {
+        match operator.ok()? {
+            Operator::Loop { .. } => {
+                open.push(true);
+                loops += 1;
+            }
+            Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } | Operator::Try { .. } => {
+                open.push(false);
+            }
+            Operator::End | Operator::Delegate { .. } => loops -= usize::from(open.pop() == Some(true)),
+            _ => {}
+        }
+        if loops > LOOPS_MAX {
+            return Some(format!("a function of it nests more than {LOOPS_MAX} loops"));
+        }
+        if open.len() > BLOCKS_MAX {
+            return Some(format!("a function of it nests more than {BLOCKS_MAX} blocks"));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A component with a module whose function nests that many blocks of a kind.
+    fn nested(kind: &str, depth: usize) -> Vec<u8> {
+        let body = format!("{}{}", format!("({kind} ").repeat(depth), ")".repeat(depth));
+        wat::parse_str(format!("(component (core module (func {body})))")).unwrap()
+    }
+
+    #[test]
+    fn nested_loops_that_take_minutes_to_compile_are_refused_before_that() {
+        let check = |kind: &str, depth: usize, expected: Option<&str>| {
+            let objection = objection(&nested(kind, depth));
+            assert_eq!(objection.as_deref(), expected, "{depth} times {kind}");
+        };
+        check("loop", 3_000, Some("a function of it nests more than 100 loops"));
+        check("loop", 100, None);
+        check("block", 1_000, None);
+        check("block", 6_000, Some("a function of it nests more than 5000 blocks"));
+    }
+
+    #[test]
+    fn loops_side_by_side_are_not_nested() {
+        let body = "(loop (loop)) ".repeat(1_000);
+        let code = wat::parse_str(format!("(component (core module (func {body})))")).unwrap();
+        assert_eq!(objection(&code), None);
+    }
+
+    #[test]
+    fn code_that_cannot_be_read_is_left_to_the_compiler() {
+        assert_eq!(objection(b"\0asm garbage"), None);
+    }
+}

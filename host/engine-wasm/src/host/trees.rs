@@ -1,0 +1,78 @@
+//! Documents that are made from values of the model, once for all handles of a call.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Weak};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::allowance::{Allowance, Exceeded, Held, VALUE_BYTES};
+
+/// A document and the memory that it takes.
+pub(super) struct Tree {
+    pub(super) value: Value,
+    _held: Held,
+}
+
+/// The documents of one call that a guest holds handles of, by the address of what they were made from, which lives for
+/// as long as the call.
+#[derive(Default)]
+pub(super) struct Trees(BTreeMap<usize, Weak<Tree>>);
+
+impl Trees {
+    /// The document of a value: the one that a guest has a handle of, or a new one, which is charged before it is made.
+    pub(super) fn of<T>(
+        &mut self,
+        source: &T,
+        allowance: &mut Allowance,
+        text_bytes: impl FnOnce() -> usize,
+        make: impl FnOnce(&T) -> Value,
+    ) -> Result<Arc<Tree>, Exceeded> {
+        allowance.charge(VALUE_BYTES)?;
+        let address = std::ptr::from_ref(source) as usize;
+        if let Some(tree) = self.0.get(&address).and_then(Weak::upgrade) {
+            return Ok(tree);
+        }
+        allowance.spend(text_bytes())?;
+        let value = make(source);
+        let held = allowance.hold(weight(&value))?;
+        let tree = Arc::new(Tree { value, _held: held });
+        self.0.insert(address, Arc::downgrade(&tree));
+        Ok(tree)
+    }
+}
+
+/// A sink that counts.
+#[derive(Default)]
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The length of a value's JSON text, which is not made.
+pub(super) fn text_bytes(value: &impl Serialize) -> usize {
+    let mut counter = Counter::default();
+    // Model types have string keys only, so they always become JSON.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+/// The memory that a document takes, in bytes.
+fn weight(value: &Value) -> usize {
+    let inner = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| VALUE_BYTES + name.len() + weight(member)).sum(),
+    };
+    inner + VALUE_BYTES
+}

@@ -1,0 +1,168 @@
+//! Every function of the host, called with long, many and deep arguments, within the steps and the memory of the call.
+//!
+//! A test binary of its own, because the memory that it measures is that of the whole process: its tests run one after
+//! the other.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod component;
+mod functions;
+mod input;
+mod trials;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bulkhead_core::call::Reply;
+use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
+use bulkhead_engine_wasm::{Options, WasmEngine};
+use bulkhead_plugin::{Budget, Engine, Module, PluginSource};
+use peak_alloc::PeakAlloc;
+
+use component::{Argument, Question, Times, component};
+use functions::{Function, Param};
+use input::Inputs;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// Memory of the host that is no copy for the guest: instances, the call's own copy of its input, messages.
+const OVERHEAD_BYTES: usize = 8 << 20;
+
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn load(engine: &WasmEngine, text: &str, budget: Budget) -> Arc<dyn Policy> {
+    let code = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"));
+    let module = Module { origin: "calls.wat".to_owned(), code, entries: Vec::new() };
+    let source = PluginSource { budget, ..PluginSource::new("calls", EngineKind::Wasm, vec![module]) };
+    engine.load(&source).unwrap_or_else(|error| panic!("{error}")).policy
+}
+
+/// An engine, and what its plugins are asked about.
+struct Lab {
+    engine: WasmEngine,
+    inputs: Inputs,
+}
+
+/// How a call ended, and the most memory of the host that it took.
+struct Ended {
+    outcome: Result<Reply, Fault>,
+    host_bytes: usize,
+    steps: u64,
+}
+
+impl Lab {
+    fn new() -> Self {
+        Self { engine: WasmEngine::new(Options::default()).unwrap(), inputs: Inputs::new() }
+    }
+
+    fn run(&self, function: &Function, arguments: &[Argument], times: Times, budget: Budget) -> Ended {
+        let policy = load(&self.engine, &component(function, arguments, times), budget);
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        let outcome = self.inputs.ask(&*policy, Question::about(function.interface));
+        let host_bytes = MEMORY.peak_usage().saturating_sub(before);
+        Ended { outcome, host_bytes, steps: policy.usage().steps }
+    }
+}
+
+/// The kind of fault that a call ended in, if in any.
+fn kind(outcome: &Result<Reply, Fault>) -> Option<FaultKind> {
+    outcome.as_ref().err().map(|fault| fault.kind)
+}
+
+#[test]
+fn many_copies_of_one_text_are_charged_before_they_are_made() {
+    let _turn = one_at_a_time();
+    let lab = Lab::new();
+    let get_many = functions::named("object.get-many");
+    let bomb = |count, budget| lab.run(&get_many, &[Argument::Texts("/s".to_owned(), count)], Times::Once, budget);
+    let ended = bomb(20_000, Budget::default());
+    assert_eq!(kind(&ended.outcome), Some(FaultKind::Denied), "{:?}", ended.outcome);
+    assert!(ended.host_bytes < OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
+    let ended = bomb(4_000, Budget::default());
+    assert_eq!(kind(&ended.outcome), Some(FaultKind::OutOfFuel), "{:?}", ended.outcome);
+    assert!(ended.host_bytes < (10 << 20) + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
+    // With steps enough the memory is what ends it.
+    let ended = bomb(4_000, Budget { steps: u64::MAX, ..Budget::default() });
+    assert_eq!(kind(&ended.outcome), Some(FaultKind::Memory), "{:?}", ended.outcome);
+    assert!(ended.host_bytes < Budget::default().memory_bytes + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
+}
+
+#[test]
+fn a_copy_costs_a_step_for_each_of_its_bytes() {
+    let _turn = one_at_a_time();
+    let lab = Lab::new();
+    let steps = |name: &str, text: &str| {
+        let arguments = [Argument::Text(text.to_owned())];
+        let ended = lab.run(&functions::named(name), &arguments, Times::Once, Budget::default());
+        assert_eq!(kind(&ended.outcome), None, "{name} {text}: {:?}", ended.outcome);
+        ended.steps
+    };
+    for name in ["object.get", "object.get-string", "object.json"] {
+        let (small, large) = (steps(name, "/kind"), steps(name, "/s"));
+        assert!((120_000..130_000).contains(&(large - small)), "{name}: {small} and {large} steps");
+    }
+}
+
+/// Argument that a guest hands over in place of a text.
+fn shapes() -> Vec<String> {
+    let long = |bytes: usize| format!("/{}", "x".repeat(bytes));
+    vec![
+        String::new(),
+        "/s".to_owned(),
+        "/l".to_owned(),
+        "/spec/zones/0".to_owned(),
+        "/status/apiEnablements/0/groupVersion".to_owned(),
+        long(60_000),
+        long(100_000),
+        "/a".repeat(30_000),
+        "/a".repeat(100_000),
+        "/~1".repeat(20_000),
+        "~".repeat(60_000),
+        "/l/18446744073709551616".to_owned(),
+    ]
+}
+
+fn argument(param: Param, shape: &str) -> Argument {
+    match param {
+        Param::Text => Argument::Text(shape.to_owned()),
+        Param::Texts => Argument::Texts(shape.to_owned(), 3_000),
+        Param::Number => Argument::Number(shape.len() as u32),
+        Param::Level => Argument::Number(1),
+    }
+}
+
+#[test]
+fn every_function_called_for_ever_ends_within_the_steps_and_the_memory_of_the_call() {
+    let _turn = one_at_a_time();
+    let lab = Lab::new();
+    let budget = Budget { steps: 3_000_000, memory_bytes: 40 << 20, wall_clock_ms: 120_000, ..Budget::default() };
+    for function in functions::ALL {
+        let shapes = if function.params.is_empty() { vec![String::new()] } else { shapes() };
+        for shape in shapes {
+            let arguments: Vec<_> = function.params.iter().map(|param| argument(*param, &shape)).collect();
+            let ended = lab.run(&function, &arguments, Times::Forever, budget);
+            let what = format!("{function} with {:.20}… of {} bytes", shape, shape.len());
+            let kind = kind(&ended.outcome).unwrap_or_else(|| panic!("{what} answers"));
+            let expected = [FaultKind::OutOfFuel, FaultKind::Denied, FaultKind::BadReply];
+            assert!(expected.contains(&kind), "{what}: {:?}", ended.outcome);
+            assert!(ended.steps <= budget.steps, "{what}: {} steps", ended.steps);
+            assert!(ended.host_bytes <= budget.memory_bytes, "{what}: {} bytes", ended.host_bytes);
+        }
+    }
+}
+
+#[test]
+fn handles_of_one_document_share_it() {
+    let _turn = one_at_a_time();
+    let lab = Lab::new();
+    for name in ["binding.document", "eviction-task.document", "cluster.document"] {
+        let ended = lab.run(&functions::named(name), &[], Times::Forever, Budget::default());
+        let fault = ended.outcome.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Denied, "{name}: {fault:?}");
+        assert!(fault.message.contains("1024 handles"), "{name}: {fault:?}");
+        assert!(ended.host_bytes < OVERHEAD_BYTES, "{name}: {} bytes", ended.host_bytes);
+    }
+}

@@ -1,0 +1,51 @@
+//! Operations of a journal on its disk.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::private;
+
+/// Operations of a writer that need room on the disk or make some. Tests put a disk of their own in its place.
+pub trait Storage: Send {
+    /// Makes a new file that is appended to.
+    ///
+    /// # Errors
+    ///
+    /// The file exists or cannot be made.
+    fn create(&mut self, path: &Path) -> io::Result<File> {
+        private::open(OpenOptions::new().append(true).create_new(true), path)
+    }
+
+    /// Appends bytes to a file. After an error any part of them may be in it.
+    ///
+    /// # Errors
+    ///
+    /// The disk is full or broken.
+    fn append(&mut self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be removed.
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Storage for Disk {}
+
+/// True if room on the disk would help.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,88 @@
+//! Secrets that must not reach the disk.
+
+use bulkhead_core::journal::{Sink, canonical};
+use bulkhead_journal::{read, segment};
+use serde_json::{Value, json};
+
+use crate::records::record;
+use crate::support::{health_case, open};
+
+/// Every form with the secret that is in it.
+fn forms() -> Vec<(&'static str, Value)> {
+    vec![
+        ("hunter01", json!({"args": ["--verbose", "--password=hunter01"]})),
+        ("hunter02", json!({"args": ["-H", "Authorization: Bearer hunter02"]})),
+        ("hunter03", json!({"servers": "nats://u:hunter00@a,nats://u:hunter03@b"})),
+        ("hunter04", json!({"dsn": "postgres://u:p/hunter04@h"})),
+        (
+            "hunter05XXXXXXXXXXXXXXXX",
+            json!({"hook": "https://hooks.example.com/services/T0/B0/hunter05XXXXXXXXXXXXXXXX"}),
+        ),
+        ("hunter06", json!({"original": "{\"kind\":\"Secret\",\"data\":{\"key\":\"hunter06\"}}"})),
+        ("hunter07", json!({"values": "db:\n  host: db\n  login: hunter07\n"})),
+        ("73914682", json!({"password": 73_914_682})),
+        ("hunter09", json!({"passwords": ["hunter09"]})),
+        ("hunter10", json!({"credentials": {"pass": "hunter10"}})),
+        ("hunter11", json!({"tokens": {"ci": "hunter11"}})),
+        ("hunter12", json!({"secretValue": "hunter12"})),
+        ("hunter13", json!({"encryptionKey": "hunter13"})),
+        ("hunter14", json!({"pwd": "hunter14"})),
+        ("hunter15", json!({"dsn": "app:hunter15@tcp(db:3306)/shop"})),
+        ("hunter16", json!({"dsn": "user=app password=hunter16 host=db"})),
+        ("hunter17", json!({"hook": "https://chat.example.com/hook?access=hunter17"})),
+    ]
+}
+
+fn object() -> Value {
+    json!({
+        "apiVersion": "example.io/v1", "kind": "Shop", "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {"replicas": 2}, "status": {"replicas": 2},
+    })
+}
+
+#[test]
+fn a_secret_in_any_of_these_forms_is_nowhere_in_the_segments() {
+    for (secret, form) in forms() {
+        let mut objects = Vec::new();
+        let mut object_with = |pointer: &str, member: &str, value: &Value| {
+            let mut object = object();
+            object.pointer_mut(pointer).unwrap()[member] = value.clone();
+            objects.push(object);
+        };
+        object_with("/spec", "template", &json!({"spec": {"containers": [form]}}));
+        object_with("/spec", "settings", &form);
+        object_with("/status", "observed", &form);
+        object_with("", "settings", &form);
+        for (member, value) in form.as_object().unwrap() {
+            object_with("/spec", member, value);
+            object_with("/status", member, value);
+            let text = value.as_str().map_or_else(|| form.to_string(), str::to_owned);
+            object_with("/metadata", "annotations", &json!({"example.io/note": text}));
+        }
+        for object in objects {
+            let directory = tempfile::tempdir().unwrap();
+            open(directory.path()).keep(&record(1, 5), Some(&health_case(object.clone())));
+            let bytes = std::fs::read(segment::path(directory.path(), 1)).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(secret) && !text.contains("hunter"), "{object} leaves {text}");
+            let contents = read(directory.path()).unwrap();
+            let kept = contents.records[0].case.clone().unwrap();
+            assert!(kept.redacted > 0, "{object}");
+            let question = canonical(&kept.case.question);
+            assert_eq!(question.pointer("/health/object/spec/replicas"), Some(&json!(2)), "{object}");
+            assert_eq!(question.pointer("/health/object/status/replicas"), Some(&json!(2)), "{object}");
+        }
+    }
+}
+
+#[test]
+fn messages_of_records_are_cleaned_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut record = record(1, 5);
+    record.entry.because.reason.message = "calling https://u:hunter01@hook/x?key=hunter02: EOF".to_owned();
+    open(directory.path()).keep(&record, None);
+    let contents = read(directory.path()).unwrap();
+    let message = &contents.records[0].record.entry.because.reason.message;
+    assert!(message.starts_with("calling https://hook/x?(redacted)"), "{message}");
+    assert!(!message.contains("hunter"), "{message}");
+}

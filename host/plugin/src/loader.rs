@@ -1,0 +1,269 @@
+//! Loading of plugins on threads of its own, with a bound on time.
+//!
+//! A compilation cannot be interrupted. One that takes too long is left to end by itself, its result is dropped, and
+//! while several of those go on no other begins.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use bulkhead_core::call::{Call, Reply};
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
+
+use crate::plugins::SmokeTest;
+use crate::{FoundPlugin, LoadError, LoadStage, Loaded, PluginSource, Registry};
+
+/// Bounds on loading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadLimits {
+    /// How long one plugin may take to compile, to describe itself and to answer its first questions.
+    pub load_time: Duration,
+    /// How long a start waits for all plugins. What is not loaded then counts as a plugin that does not load.
+    pub start_wait: Duration,
+    /// Plugins that are loaded at the same time.
+    pub loads: usize,
+    /// Loads over time that may still be running when another one begins.
+    pub overdue: usize,
+    /// Pause before a load that ran out of time is repeated; doubles each time.
+    pub retry_base: Duration,
+    /// Longest of these pauses.
+    pub retry_max: Duration,
+}
+
+impl Default for LoadLimits {
+    fn default() -> Self {
+        Self {
+            load_time: Duration::from_mins(1),
+            start_wait: Duration::from_mins(2),
+            loads: 2,
+            overdue: 1,
+            retry_base: Duration::from_secs(2),
+            retry_max: Duration::from_mins(5),
+        }
+    }
+}
+
+/// A version that is to be loaded.
+pub(crate) struct Attempt {
+    /// Number of the attempt, by which its result finds its entry.
+    pub(crate) id: u64,
+    pub(crate) found: FoundPlugin,
+}
+
+/// Result of a load.
+pub(crate) enum Outcome {
+    Loaded(Loaded),
+    Refused {
+        error: LoadError,
+        /// True if the time was too short, which the next attempt may find otherwise.
+        is_transient: bool,
+        /// The calls that it answers, if it came so far.
+        capabilities: Option<Vec<Capability>>,
+    },
+}
+
+/// Receiver of results.
+pub(crate) trait Report: Send + Sync {
+    fn report(&self, attempt: &Attempt, outcome: Outcome);
+    /// Called when a loading thread has nothing more to do.
+    fn idle(&self);
+}
+
+/// Loads plugins one after the other on a few threads.
+pub(crate) struct Loader {
+    registry: Arc<Registry>,
+    smoke_test: Option<SmokeTest>,
+    limits: LoadLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Attempt>,
+    running: usize,
+    overdue: usize,
+}
+
+impl Loader {
+    pub(crate) fn new(registry: Arc<Registry>, smoke_test: Option<SmokeTest>, limits: LoadLimits) -> Arc<Self> {
+        Arc::new(Self { registry, smoke_test, limits, state: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True while a load goes on, or can begin.
+    pub(crate) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.running > 0 || (!state.waiting.is_empty() && state.overdue <= self.limits.overdue)
+    }
+
+    /// Loads in the background. Every attempt is reported once, unless `to` is gone by then.
+    pub(crate) fn load(self: &Arc<Self>, attempts: impl IntoIterator<Item = Attempt>, to: &Weak<dyn Report>) {
+        self.lock().waiting.extend(attempts);
+        self.start(to);
+    }
+
+    /// Starts supervisors for what waits, as many as may run.
+    fn start(self: &Arc<Self>, to: &Weak<dyn Report>) {
+        let mut state = self.lock();
+        // Those that run already may be busy with a load that takes long. One too many ends at once.
+        for _ in 0..state.waiting.len() {
+            if state.running >= self.limits.loads || state.overdue > self.limits.overdue {
+                return;
+            }
+            let (loader, to) = (Arc::clone(self), Weak::clone(to));
+            let supervise = thread::Builder::new().name("plugin-loads".to_owned());
+            if supervise.spawn(move || loader.supervise(&to)).is_err() {
+                // No thread is left; the next look tries again.
+                return;
+            }
+            state.running += 1;
+        }
+    }
+
+    fn supervise(self: &Arc<Self>, to: &Weak<dyn Report>) {
+        loop {
+            let attempt = {
+                let mut state = self.lock();
+                let next = if state.overdue > self.limits.overdue { None } else { state.waiting.pop_front() };
+                if next.is_none() {
+                    state.running -= 1;
+                }
+                next
+            };
+            let Some(attempt) = attempt else { break };
+            let outcome = self.load_in_time(&attempt, to);
+            if let Some(to) = to.upgrade() {
+                to.report(&attempt, outcome);
+            }
+        }
+        // A last report may have come before this thread stopped to count as running.
+        if let Some(to) = to.upgrade() {
+            to.idle();
+        }
+    }
+
+    fn load_in_time(self: &Arc<Self>, attempt: &Attempt, to: &Weak<dyn Report>) -> Outcome {
+        let (sender, outcome) = mpsc::channel();
+        let (loader, found, next) = (Arc::clone(self), attempt.found.clone(), Weak::clone(to));
+        let fate = Arc::new(Mutex::new(Fate::Running));
+        let of_worker = Arc::clone(&fate);
+        let work = move || {
+            let _ended = Ended { loader: Arc::clone(&loader), fate: of_worker, to: next };
+            let _ = sender.send(loader.load_now(&found));
+        };
+        let source = &attempt.found.source;
+        let refused = |is_transient, message: String| Outcome::Refused {
+            error: LoadError::new(source, LoadStage::Compiled, message),
+            is_transient,
+            capabilities: None,
+        };
+        // Compilers recurse.
+        let thread = thread::Builder::new().name("plugin-load".to_owned()).stack_size(STACK_BYTES);
+        if let Err(error) = thread.spawn(work) {
+            return refused(true, format!("there is no thread to load it: {error}"));
+        }
+        match outcome.recv_timeout(self.limits.load_time) {
+            Ok(outcome) => outcome,
+            Err(mpsc::RecvTimeoutError::Disconnected) => refused(false, "the loader panicked".to_owned()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let mut fate = fate.lock().unwrap_or_else(PoisonError::into_inner);
+                if let (Fate::Ended, Ok(outcome)) = (&*fate, outcome.try_recv()) {
+                    return outcome;
+                }
+                *fate = Fate::Overdue;
+                self.lock().overdue += 1;
+                refused(true, format!("loading it took longer than {} s", self.limits.load_time.as_secs_f64()))
+            }
+        }
+    }
+
+    fn load_now(&self, found: &FoundPlugin) -> Outcome {
+        let refused =
+            |error: LoadError, is_transient, capabilities| Outcome::Refused { error, is_transient, capabilities };
+        let loaded = match self.registry.load(&found.source) {
+            Ok(loaded) => loaded,
+            // The guest ran on the clock of a machine that may have been busy.
+            Err(error) => {
+                let has_run = matches!(error.stage, LoadStage::Described | LoadStage::Configured);
+                return refused(error, has_run, None);
+            }
+        };
+        let Some(test) = &self.smoke_test else { return Outcome::Loaded(loaded) };
+        let watched = Watched { inner: Arc::clone(&loaded.policy), ran_out_of_time: AtomicBool::new(false) };
+        match test(&watched) {
+            Ok(()) => Outcome::Loaded(loaded),
+            Err(message) => {
+                let capabilities = loaded.policy.capabilities().to_vec();
+                let is_transient = watched.ran_out_of_time.load(Ordering::Relaxed);
+                refused(smoke_error(&found.source, message), is_transient, Some(capabilities))
+            }
+        }
+    }
+}
+
+fn smoke_error(source: &PluginSource, message: String) -> LoadError {
+    LoadError::new(source, LoadStage::SmokeTested, message)
+}
+
+/// Stack of a loading thread, virtual memory of which only what is used counts.
+const STACK_BYTES: usize = 16 << 20;
+
+enum Fate {
+    Running,
+    Ended,
+    Overdue,
+}
+
+/// Notes the end of a load, panics included.
+struct Ended {
+    loader: Arc<Loader>,
+    fate: Arc<Mutex<Fate>>,
+    to: Weak<dyn Report>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let fate = std::mem::replace(&mut *self.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::Ended);
+        if matches!(fate, Fate::Overdue) {
+            self.loader.lock().overdue -= 1;
+            self.loader.start(&self.to);
+        }
+    }
+}
+
+/// A policy whose faults of time are noticed.
+struct Watched {
+    inner: Arc<dyn Policy>,
+    ran_out_of_time: AtomicBool,
+}
+
+impl Policy for Watched {
+    fn id(&self) -> &PolicyId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.inner.capabilities()
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        let answer = self.inner.call(call);
+        if answer.as_ref().is_err_and(|fault| matches!(fault.kind, FaultKind::Deadline | FaultKind::HostBusy)) {
+            self.ran_out_of_time.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    fn usage(&self) -> Usage {
+        self.inner.usage()
+    }
+
+    fn build(&self) -> Option<&Build> {
+        self.inner.build()
+    }
+}

@@ -1,0 +1,140 @@
+//! One line of a listing, and what became of it.
+
+use std::time::{Duration, Instant};
+
+use bulkhead_core::policy::Capability;
+
+use crate::loader::Attempt;
+use crate::registry::Installed;
+use crate::status::{PluginStatus, Refused};
+use crate::{Description, FoundPlugin, LoadLimits, LoadStage, PluginManifest, Registry};
+
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) generation: Option<i64>,
+    /// The manifest, if it could be read.
+    pub(super) manifest: Option<Box<PluginManifest>>,
+    /// The newest version, if it could be read.
+    pub(super) found: Option<FoundPlugin>,
+    /// The version in force.
+    pub(super) active: Option<Active>,
+    /// Why the newest version is not in force.
+    pub(super) refused: Option<Refused>,
+    /// Policy that answers while no version is in force.
+    pub(super) stand_in: Option<Installed>,
+    pub(super) load: Load,
+    /// Loads of the newest version that ran out of time.
+    pub(super) failures: u32,
+}
+
+/// A version in force.
+pub(super) struct Active {
+    pub(super) found: FoundPlugin,
+    pub(super) description: Description,
+    pub(super) installed: Installed,
+}
+
+/// State of the load of the newest version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Nothing is to be loaded.
+    Ended,
+    /// It waits for the loader, or is being loaded, under that number.
+    Attempted(u64),
+    /// It ran out of time and is tried again then.
+    Pausing(Instant),
+}
+
+impl Entry {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            generation: None,
+            manifest: None,
+            found: None,
+            active: None,
+            refused: None,
+            stand_in: None,
+            load: Load::Ended,
+            failures: 0,
+        }
+    }
+
+    /// A plugin whose name another one has. It has no say.
+    pub(super) fn second(name: String, generation: Option<i64>, refused: Refused) -> Self {
+        Self { generation, refused: Some(refused), ..Self::new(name) }
+    }
+
+    pub(super) fn is_loading(&self) -> bool {
+        matches!(self.load, Load::Attempted(_))
+    }
+
+    pub(super) fn is_in_force(&self, found: &FoundPlugin) -> bool {
+        self.active.as_ref().is_some_and(|active| active.found == *found)
+    }
+
+    /// Policies in force for it.
+    pub(super) fn installed(&self) -> Option<&Installed> {
+        self.active.as_ref().map(|active| &active.installed).or(self.stand_in.as_ref())
+    }
+
+    /// Begins an attempt at the newest version.
+    pub(super) fn attempt(&mut self, id: u64) -> Option<Attempt> {
+        let found = self.found.clone()?;
+        self.load = Load::Attempted(id);
+        Some(Attempt { id, found })
+    }
+
+    /// The newest version is in force.
+    pub(super) fn settle(&mut self) {
+        self.found = self.active.as_ref().map(|active| active.found.clone());
+        (self.refused, self.stand_in, self.load, self.failures) = (None, None, Load::Ended, 0);
+    }
+
+    /// The newest version is not put in force.
+    pub(super) fn refuse(&mut self, registry: &Registry, refused: Refused, capabilities: Option<Vec<Capability>>) {
+        self.stand_in(registry, &refused.to_string(), capabilities);
+        self.refused = Some(refused);
+    }
+
+    /// Puts a stand-in in place if there is no version in force. Returns true if there is one then.
+    pub(super) fn stand_in(&mut self, registry: &Registry, why: &str, capabilities: Option<Vec<Capability>>) -> bool {
+        self.stand_in = None;
+        if self.active.is_none() {
+            let (manifest, source) = (self.manifest.as_deref(), self.found.as_ref().map(|found| &found.source));
+            let capabilities = capabilities.unwrap_or_else(|| crate::not_loaded::assumed(manifest, source));
+            self.stand_in = registry.stand_in(&self.name, manifest, capabilities, why);
+        }
+        self.stand_in.is_some()
+    }
+
+    /// The pause before the next attempt.
+    pub(super) fn pause(&mut self, limits: &LoadLimits, now: Instant) -> Load {
+        let doubled = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        self.failures = self.failures.saturating_add(1).min(31);
+        let pause = limits.retry_base.checked_mul(doubled).unwrap_or(Duration::MAX).min(limits.retry_max);
+        now.checked_add(pause).map_or(Load::Ended, Load::Pausing)
+    }
+
+    pub(super) fn status(&self) -> PluginStatus {
+        let Self { name, generation, refused, .. } = self;
+        let (active, stand_in) = (self.active.as_ref(), self.stand_in.as_ref());
+        let mut held: Vec<_> = stand_in.map(Installed::kinds).unwrap_or_default();
+        held.sort_unstable();
+        held.dedup();
+        PluginStatus {
+            name: name.clone(),
+            generation: *generation,
+            stage: refused.as_ref().map_or(LoadStage::Active, |refused| refused.stage),
+            refused: refused.clone(),
+            is_loading: self.is_loading(),
+            held,
+            active: active.map(|active| active.installed.id().clone()),
+            digest: active.map(|active| active.description.digest),
+            mode: active.map(|active| active.installed.mode()),
+            breaker: active.map(|active| active.installed.breaker()).unwrap_or_default(),
+            counts: active.map(|active| active.installed.counts()).unwrap_or_default(),
+            remarks: active.map(|active| active.description.remarks.clone()).unwrap_or_default(),
+        }
+    }
+}

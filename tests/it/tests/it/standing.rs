@@ -1,0 +1,114 @@
+//! Copies that the scheduler gives up leave through an eviction, or stay.
+//!
+//! Each case is what a seed of `bulkhead simulate examples/X/scenario.yaml --seeds 20 --faults all` found, as small as it was
+//! made.
+
+use bulkhead::report::Report;
+
+use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
+
+/// A run that breaks no promise.
+fn check(name: &str, scenario: &str, files: &[(&str, &str)]) -> Report {
+    let files: Vec<_> = std::iter::once(("scenario.yaml", scenario)).chain(files.iter().copied()).collect();
+    let report = run(&Folder::new(&format!("standing-{name}"), &files).load().unwrap(), None);
+    assert_held(&report);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    report
+}
+
+fn deployment(name: &str, replicas: u32) -> String {
+    format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}, namespace: default}}, spec: {{replicas: \
+         {replicas}, selector: {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}}, spec: \
+         {{containers: [{{name: app, image: app}}]}}}}}}}}"
+    )
+}
+
+/// Example own-scheduler, seed 0: the only copy was deleted because a filter rejected every cluster.
+#[test]
+fn a_filter_that_rejects_every_cluster_removes_no_copy() {
+    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: default}, \
+                  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {spreadConstraints: \
+                  [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]}}}";
+    let inspected = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: alpha, labels: {inspected: \
+                     'true'}}}";
+    let scenario = format!(
+        "name: own-scheduler\nduration: 5m\ninvariants: true\nclusters: [{{name: alpha, labels: {{tier: silver}}}}]\n\
+         manifests: [{{objects: [{policy}, {}]}}]\nevents:\n- {{at: 30s, plugins: [{{name: gold-only, lua: gold.lua}}]}}\n\
+         - {{at: 1m, apply: {{objects: [{inspected}]}}}}\nexpect:\n\
+         - {{from: 20s, workload: Deployment default/web, readyReplicas: {{alpha: 1}}}}\n\
+         - {{decision: {{decision: NotScheduled, object: default/web-deployment}}}}\n",
+        deployment("web", 1)
+    );
+    let gold = "function Filter(binding, clusters, now)\n  local verdicts = {}\n  for index, cluster in ipairs(clusters) do\n    \
+                verdicts[index] = {fit = (cluster.labels or {}).tier == 'gold', reason = 'NotGold'}\n  end\n  return verdicts\nend\n";
+    check("own-scheduler", &scenario, &[("gold.lua", gold)]);
+}
+
+/// Example own-scheduler itself: what runs on a cluster that a filter rejects from now on stays until the copy elsewhere
+/// is healthy.
+#[test]
+fn a_copy_that_a_filter_rejects_stays_until_its_replacement_is_healthy() {
+    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: default}, \
+                  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {spreadConstraints: \
+                  [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}}";
+    let inspected = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: alpha, labels: {tier: \
+                     silver}}}";
+    let scenario = format!(
+        "name: moves\nduration: 5m\ninvariants: true\nclusters: [{{name: alpha, labels: {{tier: gold}}}}, \
+         {{name: beta, labels: {{tier: gold}}, replicaReadyAfter: 30s}}]\n\
+         manifests: [{{objects: [{policy}, {}]}}]\nplugins: [{{name: gold-only, lua: gold.lua}}]\nevents:\n\
+         - {{at: 1m, apply: {{objects: [{inspected}]}}}}\nexpect:\n\
+         - {{at: 55s, workload: Deployment default/web, readyReplicas: {{alpha: 2}}}}\n\
+         - {{at: 70s, binding: default/web-deployment, clusters: {{beta: 2}}, evictingFrom: [alpha], worksIn: [alpha, beta]}}\n\
+         - {{from: 20s, workload: Deployment default/web, readyReplicasMin: 2}}\n\
+         - {{decision: {{decision: Evicted, object: default/web-deployment, cluster: alpha, reason: Rescheduled}}}}\n\
+         - {{decision: {{decision: Released, object: default/web-deployment, cluster: alpha}}}}\n\
+         - {{at: 3m, binding: default/web-deployment, clusters: {{beta: 2}}, evictingFrom: [], worksIn: [beta]}}\n",
+        deployment("web", 2)
+    );
+    let gold = "function Filter(binding, clusters, now)\n  local verdicts = {}\n  for index, cluster in ipairs(clusters) do\n    \
+                verdicts[index] = {fit = (cluster.labels or {}).tier == 'gold', reason = 'NotGold'}\n  end\n  return verdicts\nend\n";
+    check("moves", &scenario, &[("gold.lua", gold)]);
+}
+
+/// Example two-regions, seed 14: an eviction made the scheduler choose other regions, and it deleted a healthy copy.
+#[test]
+fn a_healthy_copy_that_another_eviction_makes_needless_leaves_through_an_eviction() {
+    let example = root().join("examples/two-regions");
+    let example = example.display();
+    let scenario = format!(
+        "name: two-regions\nduration: 10m\ninvariants: true\nseed: 14\nflags: {{feature-gates: {{Failover: true}}, \
+         enable-no-execute-taint-eviction: true, allow-no-execute-taint-policy: true}}\nclusters:\n\
+         - {{name: frankfurt1, region: eu-central}}\n- {{name: frankfurt2, region: eu-central}}\n\
+         - {{name: paris1, region: eu-west}}\n- {{name: paris2, region: eu-west}}\n- {{name: virginia1, region: us-east}}\n\
+         manifests: [taint-policy.yaml, {example}/web.yaml, {example}/policy.yaml]\nevents:\n\
+         - {{at: 1m, cluster: frankfurt1, state: unreachable}}\n- {{at: 1m, cluster: frankfurt2, state: unreachable}}\n\
+         - {{at: 3m1s800ms, cluster: paris2, state: unreachable}}\n- {{at: 3m33s600ms, cluster: paris2, state: recover}}\n\
+         - {{at: 4m, cluster: frankfurt1, state: recover}}\n- {{at: 4m, cluster: frankfurt2, state: recover}}\n\
+         - {{at: 4m7s300ms, cluster: paris2, state: unreachable}}\n- {{at: 4m31s300ms, cluster: paris2, state: recover}}\n\
+         expect:\n- {{from: 10s, workload: Deployment default/web, readyReplicasMin: 3}}\n\
+         - {{decision: {{decision: Evicted, object: default/web-deployment, cluster: virginia1, reason: Rescheduled}}}}\n"
+    );
+    check("two-regions", &scenario, &[("taint-policy.yaml", TAINT_POLICY)]);
+}
+
+/// Example application-failover, seed 15: the eviction was called off and the workload placed elsewhere in the same
+/// moment, and the scheduler deleted the copy that had just become healthy again.
+#[test]
+fn a_copy_that_came_back_while_it_was_placed_elsewhere_leaves_through_an_eviction() {
+    let example = root().join("examples/application-failover");
+    let example = example.display();
+    let scenario = format!(
+        "name: application-failover\nduration: 20m\ninvariants: true\nseed: 15\nclusters:\n\
+         - {{name: member1, replicaReadyAfter: 15s}}\n- {{name: member2, replicaReadyAfter: 15s}}\n\
+         manifests: [{example}/health.yaml, {example}/nginx.yaml, {example}/policy.yaml]\nevents:\n\
+         - {{at: 2m, cluster: member1, failureModes: [{{mode: never-ready, workload: default/nginx}}]}}\n\
+         - {{at: 2m35s900ms, fault: {{kind: time-out, after: 5, for: 2s300ms}}}}\n\
+         - {{at: 4m2s, fault: {{kind: failing-plugin, for: 30s400ms}}}}\n\
+         - {{at: 9m, cluster: member1, failureModes: []}}\nexpect:\n\
+         - {{from: 10m, workload: Deployment default/nginx, readyReplicasMin: 3}}\n\
+         - {{decision: {{decision: CalledOff, object: default/nginx-deployment, cluster: member1}}}}\n"
+    );
+    check("application-failover", &scenario, &[]);
+}
