@@ -1,6 +1,6 @@
-//! What the decisions of a failover cost, each for one binding: whether it is due (asked for every binding on a
-//! tainted cluster, every ten seconds), the eviction itself, whether there is a target, and a turn of the queue while
-//! 5,000 bindings wait.
+//! Cost of failover decisions, each for one binding: the due time (computed for every binding on a tainted cluster,
+//! every ten seconds), the eviction itself, the check for a target, and one turn of the queue with 5,000 waiting
+//! bindings.
 //!
 //! `cargo bench -p bulkhead-core --bench evict`
 #![allow(
@@ -40,7 +40,7 @@ fn cluster(name: &str, ready: bool) -> Cluster {
     .unwrap()
 }
 
-/// A Deployment as Karmada's detector and scheduler leave it, with these tolerations.
+/// Returns a Deployment after Karmada's detector and scheduler, with these tolerations.
 fn binding(tolerations: Value) -> Binding {
     let placement = json!({
         "clusterAffinity": {"clusterNames": ["member1", "member2", "member3"]},

@@ -1,4 +1,4 @@
-//! What it costs to assess a graceful eviction task, by number of target clusters, and to look at an application.
+//! Cost of assessing a graceful eviction task and of checking an application, by number of target clusters.
 //!
 //! `cargo bench -p bulkhead-core --bench finish`
 #![allow(
@@ -21,7 +21,8 @@ use serde_json::json;
 
 const SIZES: [usize; 4] = [10, 50, 200, 1000];
 
-/// A binding on that many clusters, all healthy but the last one, so that every one of them has to be looked at.
+/// Returns a binding on this many clusters. All are healthy except the last one, so that all of them have to be
+/// checked.
 fn binding(clusters: usize) -> Binding {
     let name = |index: usize| format!("member-{index:04}");
     let targets: Vec<_> = (0..clusters).map(|index| json!({"name": name(index), "replicas": 2})).collect();

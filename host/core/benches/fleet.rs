@@ -1,5 +1,4 @@
-//! What it takes to decide anew about 100,000 bindings over 1,000 clusters, two decisions at a time: seconds, and how
-//! much memory that adds.
+//! Time and additional memory for rescheduling 100,000 bindings over 1,000 clusters, with two decisions in parallel.
 //!
 //! `cargo bench -p bulkhead-core --bench fleet`
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
@@ -17,10 +16,10 @@ use federation::{binding, clusters, placements, policies, schedule};
 const BINDINGS: usize = 100_000;
 const CLUSTERS: usize = 1_000;
 const THREADS: usize = 2;
-/// Rounds over all bindings: memory must not grow from one to the next.
+/// Number of rounds over all bindings. Memory must not grow between rounds.
 const ROUNDS: usize = 3;
 
-/// Resident memory and its peak so far, in KiB.
+/// Returns resident memory and its peak so far, in KiB.
 fn memory() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -55,8 +54,8 @@ fn main() {
                     for binding in part {
                         let targets = schedule(binding, snapshot, policies);
                         placed.fetch_add(usize::from(!targets.is_empty()), Ordering::Relaxed);
-                        // Short results go back in, so that the next round starts from them. Long ones, 950 clusters
-                        // for Duplicated, would fill gigabytes that are not the scheduler's.
+                        // The next round starts from short results. Long ones, 950 clusters for Duplicated, would add
+                        // gigabytes of memory that do not belong to the scheduler.
                         if targets.len() <= 20 {
                             binding.spec.clusters = targets;
                         }

@@ -1,4 +1,4 @@
-//! What one decision costs: 50 replicas over clusters shaped as in real federations, by strategy and number of clusters.
+//! Cost of one decision: 50 replicas over clusters shaped as in real federations, by strategy and number of clusters.
 //!
 //! `cargo bench -p bulkhead-core --bench schedule`
 #![allow(
@@ -35,7 +35,7 @@ fn decisions(criterion: &mut Criterion) {
     }
 }
 
-/// What a change of one cluster costs before the next decision.
+/// Measures the snapshot update after a change of one cluster.
 fn snapshots(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("snapshot");
     for size in [1000, 5000] {

@@ -1,7 +1,7 @@
-//! The waist: what a plugin is asked and what it may answer.
+//! Plugin interface: the calls to a plugin and the replies that it may give.
 //!
-//! [`Call`] and [`Reply`] are closed, one variant per plugin kind. Adding a kind breaks the build in every
-//! place that has to decide what the new kind means there.
+//! [`Call`] and [`Reply`] are closed enums with one variant per plugin kind. A new kind breaks the build wherever
+//! code must handle it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use crate::model::{
 use crate::snapshot::Candidates;
 use crate::time::Time;
 
-/// The plugin kinds.
+/// Kinds of plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
-    /// How is an object in a member cluster?
+    /// Health of an object in a member cluster.
     Health,
-    /// Which taints should a cluster carry?
+    /// Taints that a cluster should carry.
     ClusterTaint,
-    /// Where can a binding run?
+    /// Feasibility of clusters for a binding.
     Filter,
-    /// How good is each feasible cluster for a binding?
+    /// Score of each feasible cluster for a binding.
     Score,
-    /// May an old copy go?
+    /// Release of an old copy.
     EvictionCheck,
-    /// Karmada's other interpreter operations.
+    /// Karmada's other resource interpreter operations.
     Interpret,
 }
 
 impl CallKind {
-    /// Every kind, in the order of declaration.
+    /// All kinds, in declaration order.
     pub const ALL: [Self; 6] =
         [Self::Health, Self::ClusterTaint, Self::Filter, Self::Score, Self::EvictionCheck, Self::Interpret];
 
-    /// The spelling used in manifests and messages, for example `eviction-check`.
+    /// Returns the spelling used in manifests and messages, for example `eviction-check`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Health => "health",
@@ -58,25 +58,25 @@ impl fmt::Display for CallKind {
     }
 }
 
-/// One question to one plugin.
+/// One call to one plugin.
 #[derive(Clone, Debug)]
 pub enum Call<'a> {
-    /// How is an object in a member cluster?
+    /// Determine the health of an object in a member cluster.
     Health(HealthCall<'a>),
-    /// Which taints should a cluster carry?
+    /// Determine the taints of a cluster.
     ClusterTaint(ClusterTaintCall<'a>),
-    /// Where can a binding run? All candidates in one call.
+    /// Filter the clusters for a binding; one call covers all candidates.
     Filter(FilterCall<'a>),
-    /// How good is each feasible cluster? All of them in one call.
+    /// Score the feasible clusters for a binding; one call covers all of them.
     Score(ScoreCall<'a>),
-    /// May an old copy go?
+    /// Decide if an old copy may be deleted.
     EvictionCheck(EvictionCheckCall<'a>),
-    /// One of Karmada's other interpreter operations.
+    /// Run one of Karmada's other resource interpreter operations.
     Interpret(InterpretCall<'a>),
 }
 
 impl Call<'_> {
-    /// Which kind of question it is.
+    /// Returns the kind of this call.
     pub fn kind(&self) -> CallKind {
         match self {
             Self::Health(_) => CallKind::Health,
@@ -88,7 +88,7 @@ impl Call<'_> {
         }
     }
 
-    /// The time to reason with.
+    /// Returns the evaluation time.
     pub fn now(&self) -> Time {
         match self {
             Self::Health(call) => call.now,
@@ -100,7 +100,8 @@ impl Call<'_> {
         }
     }
 
-    /// Karmada's name of the operation that it is, one of [`OPERATION_NAMES`]; none for what no interpreter is asked.
+    /// Returns Karmada's name of the operation, one of [`OPERATION_NAMES`]; `None` for kinds that no interpreter
+    /// handles.
     pub fn operation_name(&self) -> Option<&'static str> {
         match self {
             Self::Health(_) => Some("InterpretHealth"),
@@ -109,7 +110,7 @@ impl Call<'_> {
         }
     }
 
-    /// The object that the question is about, for kinds that are registered per kind of object.
+    /// Returns the object of the call, for kinds that are registered per object kind.
     pub fn object(&self) -> Option<&Arc<Value>> {
         match self {
             Self::Health(call) => Some(call.object),
@@ -122,35 +123,35 @@ impl Call<'_> {
 /// Input of a health plugin.
 #[derive(Clone, Debug)]
 pub struct HealthCall<'a> {
-    /// The object as the member cluster reports it, whole. Shared, so that an engine can lend it to a guest as it is.
+    /// Complete object as the member cluster reports it. Shared, so an engine can lend it to a guest without a copy.
     pub object: &'a Arc<Value>,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
 /// Input of a cluster-taint plugin.
 #[derive(Clone, Debug)]
 pub struct ClusterTaintCall<'a> {
-    /// The cluster with its current taints and conditions; a condition's `lastTransitionTime` is its history.
+    /// Cluster with its current taints and conditions; `lastTransitionTime` of a condition shows its last change.
     pub cluster: &'a Cluster,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
 /// Input of a filter plugin.
 #[derive(Clone, Debug)]
 pub struct FilterCall<'a> {
-    /// The binding to place.
+    /// Binding to place.
     pub binding: &'a Binding,
-    /// Candidates, in order of name. The reply has one verdict for each, in this order.
+    /// Candidates, sorted by name. The reply has one verdict per candidate, in this order.
     pub clusters: Candidates<'a>,
-    /// Other bindings that share a group of workload affinity with this one, in order of name.
+    /// Other bindings that share a workload affinity group with this one, sorted by name.
     pub peers: &'a [Peer],
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// Another binding of the same namespace, as far as workload affinity looks at it.
+/// Another binding in the same namespace, with the fields that workload affinity reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Peer {
@@ -160,90 +161,90 @@ pub struct Peer {
     pub affinity_group: String,
     /// Its anti-affinity group; empty for none.
     pub anti_affinity_group: String,
-    /// Where it runs.
+    /// Clusters on which it runs.
     pub clusters: Vec<String>,
 }
 
 /// Input of a score plugin.
 #[derive(Clone, Debug)]
 pub struct ScoreCall<'a> {
-    /// The binding to place.
+    /// Binding to place.
     pub binding: &'a Binding,
-    /// Feasible clusters, in order of name. The reply has one score for each, in this order.
+    /// Feasible clusters, sorted by name. The reply has one score per cluster, in this order.
     pub clusters: Candidates<'a>,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
 /// Input of an eviction-check plugin.
 #[derive(Clone, Debug)]
 pub struct EvictionCheckCall<'a> {
-    /// The binding; its `spec.clusters` is where the workload runs now.
+    /// Binding; `spec.clusters` lists the clusters on which the workload runs now.
     pub binding: &'a Binding,
-    /// The task in question.
+    /// Graceful eviction task to check.
     pub task: &'a GracefulEvictionTask,
-    /// What the member clusters report.
+    /// Status reported by the member clusters.
     pub observed: &'a [AggregatedStatusItem],
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
 /// Input of a resource interpreter.
 #[derive(Clone, Debug)]
 pub struct InterpretCall<'a> {
-    /// The operation with its arguments.
+    /// Operation with its arguments.
     pub operation: Operation<'a>,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// An interpreter operation with its arguments. Objects are shared, so that an engine can lend them to a guest.
+/// Interpreter operation with its arguments. Objects are shared, so an engine can lend them to a guest.
 #[derive(Clone, Debug)]
 pub enum Operation<'a> {
-    /// Karmada's `InterpretReplica`: replicas and what one of them needs.
+    /// Karmada's `InterpretReplica`: returns the replicas and the requirements of one replica.
     Replicas {
-        /// The resource template.
+        /// Resource template.
         object: &'a Arc<Value>,
     },
-    /// Karmada's `InterpretComponent`: the pod templates of an object that has several.
+    /// Karmada's `InterpretComponent`: returns the pod templates of an object with several of them.
     Components {
-        /// The resource template.
+        /// Resource template.
         object: &'a Arc<Value>,
     },
-    /// Karmada's `ReviseReplica`: the object with another number of replicas.
+    /// Karmada's `ReviseReplica`: returns the object with a different number of replicas.
     Revise {
-        /// The resource template.
+        /// Resource template.
         object: &'a Arc<Value>,
-        /// Replicas to write in. As wide as Karmada's; a binding never holds more than 32 bits of it.
+        /// New number of replicas. 64 bits as in Karmada; a binding holds at most 32 bits.
         replicas: i64,
     },
-    /// Karmada's `Retain`: the desired object with what the member cluster owns.
+    /// Karmada's `Retain`: returns the desired object with the fields that the member cluster owns.
     Retain {
-        /// What is to be applied.
+        /// Object to apply.
         desired: &'a Arc<Value>,
-        /// The object as the member cluster has it.
+        /// Object as it exists in the member cluster.
         observed: &'a Arc<Value>,
     },
-    /// Karmada's `InterpretStatus`: the part of the status worth collecting.
+    /// Karmada's `InterpretStatus`: returns the part of the status to collect.
     ReflectStatus {
-        /// The object as the member cluster reports it.
+        /// Object as the member cluster reports it.
         object: &'a Arc<Value>,
     },
-    /// Karmada's `AggregateStatus`: the template with a status folded from the member clusters.
+    /// Karmada's `AggregateStatus`: returns the template with a status aggregated from the member clusters.
     AggregateStatus {
-        /// The resource template.
+        /// Resource template.
         object: &'a Arc<Value>,
-        /// What the member clusters report, sorted by cluster.
+        /// Status reported by the member clusters, sorted by cluster.
         items: &'a [AggregatedStatusItem],
     },
-    /// Karmada's `InterpretDependency`: the objects that the template needs beside it.
+    /// Karmada's `InterpretDependency`: returns the objects that the template depends on.
     Dependencies {
-        /// The resource template.
+        /// Resource template.
         object: &'a Arc<Value>,
     },
 }
 
-/// Karmada's names of everything that an interpreter can be asked, in alphabetical order.
+/// Karmada's names of all interpreter operations, in alphabetical order.
 pub const OPERATION_NAMES: [&str; 8] = [
     "AggregateStatus",
     "InterpretComponent",
@@ -256,7 +257,7 @@ pub const OPERATION_NAMES: [&str; 8] = [
 ];
 
 impl Operation<'_> {
-    /// Karmada's name of the operation, one of [`OPERATION_NAMES`].
+    /// Returns Karmada's name of the operation, one of [`OPERATION_NAMES`].
     pub fn name(&self) -> &'static str {
         match self {
             Self::Replicas { .. } => "InterpretReplica",
@@ -269,7 +270,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The object the operation is about; for `Retain` the desired one.
+    /// Returns the object of the operation; for `Retain`, the desired object.
     pub fn object(&self) -> &Arc<Value> {
         match self {
             Self::Replicas { object }
@@ -283,25 +284,25 @@ impl Operation<'_> {
     }
 }
 
-/// An answer, of the same kind as its call.
+/// Reply to a call, of the same kind as the call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// To [`Call::Health`].
+    /// Reply to [`Call::Health`].
     Health(HealthVerdict),
-    /// To [`Call::ClusterTaint`].
+    /// Reply to [`Call::ClusterTaint`].
     ClusterTaint(TaintVerdict),
-    /// To [`Call::Filter`]: one verdict per candidate, in the order of the call.
+    /// Reply to [`Call::Filter`]: one verdict per candidate, in the order of the call.
     Filter(Vec<FilterVerdict>),
-    /// To [`Call::Score`]: one score in 0..=100 per cluster, in the order of the call.
+    /// Reply to [`Call::Score`]: one score in 0..=100 per cluster, in the order of the call.
     Score(Vec<i64>),
-    /// To [`Call::EvictionCheck`].
+    /// Reply to [`Call::EvictionCheck`].
     EvictionCheck(EvictionVerdict),
-    /// To [`Call::Interpret`]. `None`: this policy has no rule for that operation on that kind of object.
+    /// Reply to [`Call::Interpret`]. `None` if the policy has no rule for the operation on this object kind.
     Interpret(Option<Interpretation>),
 }
 
 impl Reply {
-    /// Which kind of call it answers.
+    /// Returns the kind of call that this replies to.
     pub fn kind(&self) -> CallKind {
         match self {
             Self::Health(_) => CallKind::Health,
@@ -314,18 +315,18 @@ impl Reply {
     }
 }
 
-/// Why, for programs and for people.
+/// Explanation of a verdict, for programs and for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// One `CamelCase` word.
+    /// `CamelCase` identifier.
     pub code: String,
-    /// A sentence; may be empty.
+    /// Human-readable sentence; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 impl Reason {
-    /// A reason.
+    /// Creates a reason.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into() }
     }
@@ -337,94 +338,95 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Answer of a health plugin.
+/// Reply of a health plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthVerdict {
-    /// The health; `Unknown` when the plugin cannot tell.
+    /// Health; `Unknown` if the plugin cannot determine it.
     pub health: Health,
-    /// Why.
+    /// Explanation of the verdict.
     pub reason: Reason,
 }
 
-/// Answer of a cluster-taint plugin.
+/// Reply of a cluster-taint plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaintVerdict {
-    /// Changes in the order in which they are to be made.
+    /// Changes, in the order in which they apply.
     pub changes: Vec<TaintChange>,
 }
 
-/// One change of a cluster's taints.
+/// One change to the taints of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaintChange {
-    /// Add unless a taint with that key and effect is there.
+    /// Add the taint unless one with the same key and effect exists.
     Add {
-        /// The taint; `timeAdded` is set by the host.
+        /// Taint to add; the host sets `timeAdded`.
         taint: Taint,
-        /// Why.
+        /// Explanation of the change.
         reason: Reason,
     },
-    /// Remove the taint with that key and effect.
+    /// Remove the taint with this key and effect.
     Remove {
         /// Key of the taint.
         key: String,
         /// Effect of the taint.
         effect: TaintEffect,
-        /// Why.
+        /// Explanation of the change.
         reason: Reason,
     },
 }
 
-/// Answer of a filter plugin for one cluster.
+/// Verdict of a filter plugin on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterVerdict {
-    /// It can run there, as far as this plugin is concerned.
+    /// The plugin accepts the cluster.
     Fit,
-    /// It cannot.
+    /// The plugin rejects the cluster.
     Unfit(Reason),
-    /// The plugin has no opinion.
+    /// The plugin abstains.
     Abstain,
 }
 
-/// Answer of an eviction-check plugin.
+/// Reply of an eviction-check plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EvictionVerdict {
-    /// The old copy may go.
+    /// Release the old copy.
     Release(Reason),
-    /// It must stay.
+    /// Keep the old copy.
     Hold {
-        /// Why.
+        /// Explanation of the hold.
         reason: Reason,
-        /// When to ask again, in seconds; absent leaves it to the host.
+        /// Delay until the next check, in seconds; if absent, the host decides.
         recheck_after_s: Option<u32>,
     },
-    /// The plugin has no opinion.
+    /// The plugin abstains.
     Abstain,
 }
 
 /// Result of an interpreter operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interpretation {
-    /// To [`Operation::Replicas`].
+    /// Result of [`Operation::Replicas`].
     Replicas {
         /// Desired replicas.
         replicas: i32,
-        /// What one replica needs.
+        /// Requirements of one replica.
         requirements: Option<ReplicaRequirements>,
     },
-    /// To [`Operation::Components`].
+    /// Result of [`Operation::Components`].
     Components(Vec<Component>),
-    /// To [`Operation::Revise`], [`Operation::Retain`] and [`Operation::AggregateStatus`]: the complete object.
+    /// Result of [`Operation::Revise`], [`Operation::Retain`] and [`Operation::AggregateStatus`]: the complete
+    /// object.
     Object(Value),
-    /// To [`Operation::ReflectStatus`]: the fragment, absent when the object has no status.
+    /// Result of [`Operation::ReflectStatus`]: the status fragment, absent if the object has no status.
     Status(Option<Value>),
-    /// To [`Operation::Dependencies`].
+    /// Result of [`Operation::Dependencies`].
     Dependencies(Vec<DependentObjectReference>),
 }
 
 impl Interpretation {
-    /// Whether it is of the sort that the operation asks for.
+    /// Returns true if the result type matches the operation.
     pub fn answers(&self, operation: &Operation<'_>) -> bool {
         match operation {
             Operation::Replicas { .. } => matches!(self, Self::Replicas { .. }),

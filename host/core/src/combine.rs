@@ -1,16 +1,16 @@
-//! What several answers amount to, and what a fault means: the fail-static table.
+//! Combination of several replies, and the fail-static table for faults.
 //!
 //! | kind | combined | a fault |
 //! | --- | --- | --- |
-//! | health | the first opinion, or the worst; no policy: healthy, as in Karmada | unknown |
-//! | cluster taint | changes of all policies, in order | that policy changes nothing |
-//! | filter | unfit if any policy says so; the first one speaks | stays where it runs, is not placed anew there |
-//! | score | sum, each with the weight of its policy | the policy is left out of the sum and reported |
-//! | eviction check | by default released if one releases and none holds | held |
+//! | health | the first verdict or the worst; healthy if no policy covers the kind, as in Karmada | unknown |
+//! | cluster taint | changes of all policies, in order | the policy changes nothing |
+//! | filter | unfit if any policy rejects the cluster; the first reason counts | stays where it runs, is not placed anew |
+//! | score | weighted sum over the policies | the policy is excluded from the sum and reported |
+//! | eviction check | by default released if one policy releases and none holds | held |
 //! | interpret | the first policy that has a rule decides | an error, nothing is changed |
 //!
-//! [`Composition`](crate::composition::Composition) chooses where the table gives a choice. A policy that answers
-//! [`FaultKind::Unsupported`] abstains. Policies in shadow are asked after the decision, see [`crate::shadow`].
+//! [`Composition`](crate::composition::Composition) selects the rule for kinds with more than one. A policy that
+//! returns [`FaultKind::Unsupported`] abstains. Shadow policies are called after the decision, see [`crate::shadow`].
 
 use std::sync::Arc;
 
@@ -28,56 +28,56 @@ use crate::shadow::{self, Divergence};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 use crate::time::Time;
 
-/// A fault together with who had it.
+/// Fault of a policy, with the identity of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFault {
-    /// The policy that was asked.
+    /// Policy that was called.
     pub policy: PolicyId,
-    /// What went wrong.
+    /// Fault that it returned.
     pub fault: Fault,
 }
 
 impl PolicyFault {
-    /// The fault as a reason that names the policy.
+    /// Returns the fault as a reason that names the policy.
     pub fn reason(&self) -> Reason {
         Reason::new(self.fault.kind.code(), format!("{}: {}", self.policy, self.fault))
     }
 }
 
-/// What is worth telling about the policies that were asked, whatever was decided.
+/// Diagnostics of the policy calls, independent of the decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// Who had a fault.
+    /// Faults of the policies.
     pub faults: Vec<PolicyFault>,
-    /// Who is in shadow and would have decided otherwise.
+    /// Shadow policies that would have decided differently.
     pub divergences: Vec<Divergence>,
 }
 
 impl Remarks {
-    /// Adds those of another question.
+    /// Appends the diagnostics of another call.
     pub fn extend(&mut self, other: Self) {
         self.faults.extend(other.faults);
         self.divergences.extend(other.divergences);
     }
 }
 
-/// A reason together with the policy that gave it; no policy means that the host's own rule applied.
+/// Reason with its source; without a policy, the source is a rule of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Because {
-    /// Who said so.
+    /// Policy that gave the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyId>,
-    /// Why.
+    /// Explanation.
     pub reason: Reason,
 }
 
 impl Because {
-    /// The host's own rule.
+    /// Attributes a reason to a rule of the host.
     pub fn rule(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { policy: None, reason: Reason::new(code, message) }
     }
 
-    /// A policy's answer.
+    /// Attributes a reason to a policy.
     pub fn policy(policy: &PolicyId, reason: Reason) -> Self {
         Self { policy: Some(policy.clone()), reason }
     }
@@ -92,7 +92,7 @@ impl From<&PolicyFault> for Because {
     }
 }
 
-/// The policy's reply; none if it has no opinion.
+/// Calls the policy and returns its reply; `None` if it abstains.
 pub(crate) fn ask(member: &Member, call: &Call<'_>) -> Result<Option<Reply>, PolicyFault> {
     match member.policy.call(call) {
         Ok(reply) => Ok(Some(reply)),
@@ -109,18 +109,18 @@ fn wrong_kind(policy: &dyn Policy, reply: &Reply) -> PolicyFault {
     bad_reply(policy, format!("answered with a {} reply", reply.kind()))
 }
 
-/// Health of an object.
+/// Combined health of an object, with its attribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthOutcome {
     /// The combined health.
     pub health: Health,
-    /// Who said so, and why.
+    /// Policy or rule that determined the health, with the reason.
     pub because: Because,
-    /// The fault, when that is why the health is unknown, and shadows that would have said something else.
+    /// Fault, if it made the health unknown, and shadow policies with a different verdict.
     pub remarks: Remarks,
 }
 
-/// Combined health of an object.
+/// Combines the health verdicts on an object.
 pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     let call = Call::Health(call);
     let mut opinions = policies.answering(&call).filter_map(|member| opinion(member, &call));
@@ -138,7 +138,7 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     outcome
 }
 
-/// What one policy says; none if it has no opinion.
+/// Returns the verdict of one policy; `None` if it abstains.
 fn opinion(member: &Member, call: &Call<'_>) -> Option<HealthOutcome> {
     let policy = member.policy.as_ref();
     let fault = match ask(member, call) {
@@ -163,16 +163,16 @@ fn badness(outcome: &HealthOutcome) -> u8 {
     }
 }
 
-/// Changes of a cluster's taints, each with who asked for it, in order.
+/// Combined changes to the taints of a cluster, in order and attributed to policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaintOutcome {
     /// The changes of all policies.
     pub changes: Vec<(PolicyId, TaintChange)>,
-    /// Policies that changed nothing because of a fault, and shadows that would change something else.
+    /// Faults of policies, which change nothing, and shadow policies with different changes.
     pub remarks: Remarks,
 }
 
-/// Combined changes of a cluster's taints.
+/// Combines the taint changes of all policies.
 pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintOutcome {
     let call = Call::ClusterTaint(call);
     let mut outcome = TaintOutcome::default();
@@ -194,13 +194,14 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
 /// Combined filter verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterOutcome {
-    /// Per candidate, in the order of the call: absent is fit, otherwise who rejected it first, and why.
+    /// Per candidate, in the order of the call: `None` if it fits, otherwise the first rejection with its policy and
+    /// reason.
     pub rejections: Vec<Option<Box<Because>>>,
-    /// Faults on the way, and shadows that would have let other clusters pass.
+    /// Faults, and shadow policies that would have accepted other clusters.
     pub remarks: Remarks,
 }
 
-/// Combined filter verdicts for all candidates.
+/// Combines the filter verdicts for all candidates.
 pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
     let mut outcome = FilterOutcome { rejections: vec![None; call.clusters.len()], ..FilterOutcome::default() };
     let (binding, clusters) = (call.binding, call.clusters);
@@ -237,11 +238,11 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
 /// Scores of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyScores {
-    /// Who gave them.
+    /// Policy that gave the scores.
     pub policy: PolicyId,
-    /// What they are multiplied with in the sum.
+    /// Factor by which they are multiplied in the sum.
     pub weight: u32,
-    /// Per cluster, in the order of the call, before the weight.
+    /// Unweighted score per cluster, in the order of the call.
     pub scores: Vec<i64>,
 }
 
@@ -250,13 +251,14 @@ pub struct PolicyScores {
 pub struct ScoreOutcome {
     /// Weighted sum per cluster, in the order of the call.
     pub totals: Vec<i64>,
-    /// What each policy contributed.
+    /// Scores of each policy.
     pub by_policy: Vec<PolicyScores>,
-    /// Policies left out of the sum, and shadows that would have preferred other clusters.
+    /// Faults of policies, which are excluded from the sum, and shadow policies that would have preferred other
+    /// clusters.
     pub remarks: Remarks,
 }
 
-/// Combined scores for all feasible clusters.
+/// Combines the scores of all feasible clusters.
 pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     let count = call.clusters.len();
     let mut outcome = ScoreOutcome { totals: vec![0; count], ..ScoreOutcome::default() };
@@ -283,28 +285,28 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     outcome
 }
 
-/// How soon a binding leaves a cluster in comparison with others, by the plugins that order evictions: each is asked to
-/// score the cluster that is left, and the higher sum goes first. A plugin that fails adds nothing.
+/// Returns the eviction order of a binding as determined by the given plugins. Each plugin scores the cluster that
+/// the binding leaves; a higher sum is evicted first. A plugin that faults contributes 0.
 pub fn eviction_order(policies: &PolicySet, binding: &Binding, source: &Arc<Cluster>, now: Time) -> (i64, Remarks) {
     let snapshot = ClusterSnapshot::new([Arc::clone(source)]);
     let outcome = score(policies, ScoreCall { binding, clusters: Candidates::of_rows(&snapshot, &[0]), now });
     (outcome.totals.first().copied().unwrap_or(0), outcome.remarks)
 }
 
-/// Combined answer to "may the old copy go?".
+/// Combined result of the eviction checks for one old copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictionOutcome {
-    /// Whether it may.
+    /// True if the old copy is released.
     pub released: bool,
-    /// Who decided, and why.
+    /// Policy or rule that decided, with the reason.
     pub because: Because,
-    /// When to ask again, in seconds; the earliest of all holds.
+    /// Delay until the next check, in seconds; the shortest delay of all holds.
     pub recheck_after_s: Option<u32>,
-    /// Faults, each of which holds, and shadows that would have decided otherwise.
+    /// Faults, each of which counts as a hold, and shadow policies that would have decided differently.
     pub remarks: Remarks,
 }
 
-/// Combined eviction check. With no opinion at all the old copy is held.
+/// Combines the eviction checks. If all policies abstain, the old copy is held.
 pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> EvictionOutcome {
     let call = Call::EvictionCheck(call);
     let (mut releases, mut holds, mut recheck_after_s, mut faults) = (Vec::new(), Vec::new(), None::<u32>, Vec::new());
@@ -339,7 +341,7 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
     EvictionOutcome { released, because, recheck_after_s, remarks: Remarks { faults, divergences } }
 }
 
-/// Why the old copy is held although nobody holds it.
+/// Returns the reason for keeping an old copy that no policy holds.
 fn too_few(rule: EvictionRule, releases: usize) -> Because {
     match rule {
         EvictionRule::Quorum(least) if releases > 0 => {
@@ -352,9 +354,9 @@ fn too_few(rule: EvictionRule, releases: usize) -> Because {
 /// Result of an interpreter operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InterpretOutcome {
-    /// The result; absent when no policy has a rule for that kind.
+    /// Result; absent if no policy has a rule for the object kind.
     pub interpretation: Option<Interpretation>,
-    /// Shadows that would have given another one.
+    /// Shadow policies with a different result.
     pub remarks: Remarks,
 }
 

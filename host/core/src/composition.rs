@@ -1,46 +1,48 @@
-//! How the answers of several policies become one, as data.
+//! Rules that combine the replies of several policies into one, as data.
 //!
-//! Two kinds have a choice. The others have one rule: changes of taints are made in order, a cluster has to pass every
-//! filter, scores are summed with the weights of their policies, and the first policy with a rule interprets.
+//! Two call kinds have configurable rules; the others have a fixed one. Taint changes apply in order, a cluster has
+//! to pass every filter, and scores are summed with the weights of their policies. The first policy with a rule
+//! interprets.
 
 use serde::{Deserialize, Serialize};
 
-/// The rules for the kinds that have a choice.
+/// Rules for the call kinds with a configurable rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Composition {
-    /// Whose health counts.
+    /// Rule for combining health verdicts.
     pub health: HealthRule,
-    /// When an old copy may go.
+    /// Rule for releasing an old copy.
     pub eviction_check: EvictionRule,
 }
 
-/// Whose health counts when several policies cover a kind of object.
+/// Rule for combining health verdicts if several policies cover an object kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthRule {
-    /// The first one that has an opinion, in order.
+    /// First verdict that is not an abstention, in policy order.
     #[default]
     FirstOpinion,
-    /// The worst of all opinions: unhealthy before unknown before healthy.
+    /// Worst of all verdicts: unhealthy before unknown before healthy.
     WorstOpinion,
 }
 
-/// When an old copy may go.
+/// Rule for releasing an old copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionRule {
-    /// When one releases it and none holds it.
+    /// At least one policy releases it and none holds it.
     #[default]
     AnyHoldWins,
-    /// When one releases it, whoever holds it.
+    /// At least one policy releases it; holds are ignored.
     AnyReleaseWins,
-    /// When at least so many release it, whoever holds it. 0 counts as 1: nothing goes without a release.
+    /// At least this many policies release it; holds are ignored. 0 counts as 1, because a release is always
+    /// required.
     Quorum(u32),
 }
 
 impl EvictionRule {
-    /// Whether that many releases and holds let the old copy go.
+    /// Returns true if these numbers of releases and holds release the old copy.
     pub fn releases(self, releases: usize, holds: usize) -> bool {
         match self {
             Self::AnyHoldWins => releases > 0 && holds == 0,
@@ -50,22 +52,22 @@ impl EvictionRule {
     }
 }
 
-/// How a policy takes part in decisions.
+/// Participation of a policy in decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Its answers count.
+    /// The policy is called and its replies count.
     #[default]
     Enforce,
-    /// It is asked, and its answers are compared with what was decided without it.
+    /// The policy is called, and its replies are only compared with the decision made without it.
     Shadow,
-    /// It is not asked.
+    /// The policy is not called.
     Off,
 }
 
 impl Mode {
-    /// The spelling used in manifests.
+    /// Returns the spelling used in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Enforce => "enforce",

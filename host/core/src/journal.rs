@@ -1,10 +1,10 @@
-//! The decision journal: one record per decision, made before its effects are applied.
+//! Decision journal: one record per decision, written before its effects are applied.
 //!
-//! A record says what was decided and why, for people. Where decisions are to be made again, there is a [`Case`] behind
-//! it: the snapshot, who was asked and what they answered, the plan. Cases are made only for a journal with a
-//! [`Sink`]; the journal in memory does not keep them.
+//! A record states the decision and its reason for people. For replay, a record can have a [`Case`]: the snapshot,
+//! the policies with their replies, and the plan. Cases are created only for a journal with a [`Sink`]; the in-memory
+//! journal does not keep them.
 //!
-//! Start reading at [`case`]; what must not be kept is in [`redact`].
+//! Start with [`case`]; [`redact`] removes data that must not be stored.
 
 mod answer;
 mod canonical;
@@ -29,7 +29,7 @@ use crate::combine::Because;
 use crate::decide::schedule::ScheduleExplanation;
 use crate::time::Time;
 
-/// What a decision is about.
+/// Object of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
@@ -43,12 +43,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A subject; `namespace` is empty for cluster scope.
+    /// Creates a subject; `namespace` is empty for cluster scope.
     pub fn new(kind: &str, namespace: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// `namespace/name`, or the name alone.
+    /// Returns `namespace/name`, or only the name for cluster scope.
     pub fn key(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
@@ -60,12 +60,12 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What was decided.
+/// Kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Decision {
     /// A policy claims a template; its binding is created or changed.
     Bound,
-    /// A template is gone, or no policy claims it any more; its binding is deleted.
+    /// A template was deleted or is no longer claimed by a policy; its binding is deleted.
     Unbound,
     /// Target clusters were chosen.
     Scheduled,
@@ -73,13 +73,13 @@ pub enum Decision {
     NotScheduled,
     /// A Work is created.
     Dispatched,
-    /// A Work is deleted because nothing holds it any more.
+    /// A Work is deleted because it is no longer needed.
     Withdrawn,
     /// An object is created or changed in a member cluster.
     Applied,
     /// An object is deleted in a member cluster.
     Removed,
-    /// A deletion waits until the member cluster is ready.
+    /// A deletion waits for the member cluster to become ready.
     RemovalWaits,
     /// The Ready condition of a cluster changes.
     ReadyChanged,
@@ -87,32 +87,32 @@ pub enum Decision {
     Tainted,
     /// A taint is removed from a cluster.
     Untainted,
-    /// A binding tolerates a taint for some time yet.
+    /// A binding tolerates a taint for a limited time.
     Tolerated,
     /// A binding is evicted from a cluster.
     Evicted,
-    /// An eviction that is due waits, or all evictions from a cluster do.
+    /// A due eviction waits, or all evictions from a cluster wait.
     EvictionsWait,
-    /// Evictions from a cluster go on.
+    /// Evictions from a cluster resume.
     EvictionsResumed,
-    /// The old copy is held.
+    /// The old copy is kept.
     Held,
-    /// The old copy may go.
+    /// The old copy may be deleted.
     Released,
-    /// An eviction ends with its cluster as a target again.
+    /// An eviction is canceled because its cluster is a target again.
     CalledOff,
     /// The health of an object in a member cluster changes.
     HealthChanged,
-    /// A plugin did not answer; the fail-static rule applied.
+    /// A plugin returned a fault; the fail-static rule applied.
     PluginFault,
-    /// A plugin in shadow would have decided otherwise.
+    /// A shadow plugin would have decided differently.
     ShadowDiverged,
-    /// Plugins were loaded, replaced or refused.
+    /// Plugins were loaded, replaced or rejected.
     PluginsChanged,
 }
 
 impl Decision {
-    /// Every decision, in the order of declaration.
+    /// All decisions, in declaration order.
     pub const ALL: [Self; 23] = [
         Self::Bound,
         Self::Unbound,
@@ -139,8 +139,8 @@ impl Decision {
         Self::PluginsChanged,
     ];
 
-    /// Whether it changes where something runs, or keeps that from changing. The rest follows from such decisions, or
-    /// leads to them.
+    /// Returns true if the decision changes where a workload runs, or prevents such a change. All other decisions
+    /// precede or follow these.
     pub const fn is_about_place(self) -> bool {
         match self {
             Self::Scheduled
@@ -170,93 +170,94 @@ impl Decision {
     }
 }
 
-/// The version of an object that a decision was made from.
+/// Version of an object that a decision was based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// The object.
+    /// Identity of the object.
     pub subject: Subject,
     /// Its `metadata.resourceVersion`.
     pub resource_version: String,
 }
 
-/// A decision to be recorded.
+/// Decision to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// When it was made.
+    /// Time of the decision.
     pub at: Time,
-    /// The controller that made it.
+    /// Controller that made the decision.
     pub controller: String,
-    /// What it is about.
+    /// Object of the decision.
     pub subject: Subject,
-    /// The member cluster it concerns, if one.
+    /// Member cluster that the decision affects, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// What was decided.
+    /// Kind of the decision.
     pub decision: Decision,
-    /// Who said so, and why.
+    /// Policy or rule that decided, with the reason.
     pub because: Because,
-    /// What follows, for people.
+    /// Human-readable description of the effects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub effect: String,
-    /// What it was decided from.
+    /// Object versions that the decision was based on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Input>,
-    /// How a scheduling decision came about, if somebody asked.
+    /// Explanation of a scheduling decision, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Arc<ScheduleExplanation>>,
 }
 
-/// What became of a decision.
+/// Outcome of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was recorded, and its effects are in place as far as anybody knows.
+    /// The decision was recorded; as far as known, its effects were applied.
     #[default]
     Taken,
-    /// Its effects could not be applied, for example because of a conflict; it is decided again.
+    /// The effects could not be applied, for example because of a conflict; the decision is repeated.
     Abandoned,
 }
 
-/// A recorded decision.
+/// Journal record: an entry with its id and outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Position in the journal, from 1, without gaps.
     pub id: u64,
-    /// Uid of the process that decided; empty for simulations and for records of older programs.
+    /// Uid of the process that decided; empty for simulations and for records of older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
-    /// What became of it.
+    /// Outcome of the decision.
     pub outcome: Outcome,
-    /// The decision.
+    /// Recorded decision.
     #[serde(flatten)]
     pub entry: Entry,
 }
 
 impl Record {
-    /// Id that no record of another process has.
+    /// Returns the decision id, which is unique across processes.
     pub fn decision_id(&self) -> DecisionId {
         DecisionId { process: self.process.clone(), number: self.id }
     }
 }
 
-/// Where records go besides memory.
+/// Destination of records besides memory.
 pub trait Sink: Send + Sync {
-    /// Keeps a record. Its effects are applied only once it has left the process: when this returns, or when a sink that
-    /// keeps it later says so. Records come in order of id; several in a row may have the same case.
+    /// Stores a record. The effects of the decision are applied only after the record has left the process: when this
+    /// method returns, or when a sink that writes asynchronously confirms it. Records arrive in id order, and
+    /// consecutive records may share a case.
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>);
 
-    /// Notes that the effects of a decision could not be applied.
+    /// Marks a decision as abandoned because its effects could not be applied.
     fn abandon(&self, id: u64);
 
-    /// Whether it wants to know what records were decided from. One that does not need not outlive anything.
+    /// Returns true if the sink stores cases. A sink that does not may be volatile.
     fn keeps_cases(&self) -> bool {
         true
     }
 }
 
-/// Several parts of a program may share a sink.
+/// Allows several parts of a program to share a sink.
 impl<S: Sink + ?Sized> Sink for Arc<S> {
     fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
         (**self).keep(record, case);
@@ -271,7 +272,7 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
     }
 }
 
-/// A journal in memory. When it is full the oldest records go, and [`Journal::dropped`] counts them.
+/// In-memory journal. When it is full, the oldest records are dropped and counted in [`Journal::dropped`].
 pub struct Journal {
     process: String,
     records_max: usize,
@@ -293,39 +294,40 @@ struct State {
 }
 
 impl Journal {
-    /// An empty journal that keeps at most `records_max` records in memory; with 0 it only counts.
+    /// Creates an empty journal that keeps at most `records_max` records in memory. With 0, it only counts.
     pub fn new(records_max: usize) -> Self {
         Self { process: String::new(), records_max, state: Mutex::default(), sink: None }
     }
 
-    /// The same with a place that outlives it. `last_id` is the id of the last record that is there already, or 0.
+    /// Creates a journal that also writes to a sink. `last_id` is the id of the last record already stored there, or
+    /// 0.
     pub fn with_sink(records_max: usize, last_id: u64, sink: Box<dyn Sink>) -> Self {
         let state = State { last_id, ..State::default() };
         Self { process: String::new(), records_max, state: Mutex::new(state), sink: Some(sink) }
     }
 
-    /// The same for a process with that uid.
+    /// Sets the uid of the process.
     #[must_use]
     pub fn of_process(self, uid: impl Into<String>) -> Self {
         Self { process: uid.into(), ..self }
     }
 
-    /// Id of a record of this journal that no record of another process has.
+    /// Returns the decision id of a record of this journal, which is unique across processes.
     pub fn decision_id(&self, number: u64) -> DecisionId {
         DecisionId { process: self.process.clone(), number }
     }
 
-    /// Whether records go to a place that wants to know what they were decided from.
+    /// Returns true if the journal has a sink that stores cases.
     pub fn keeps_cases(&self) -> bool {
         self.sink.as_ref().is_some_and(|sink| sink.keeps_cases())
     }
 
-    /// Records a decision and returns its id. Called before the decision's effects are applied.
+    /// Records a decision and returns its id. Must be called before the effects are applied.
     pub fn record(&self, entry: Entry) -> u64 {
         self.record_decided(entry, None)
     }
 
-    /// The same for a decision whose case is known.
+    /// Records a decision with its case and returns its id.
     pub fn record_decided(&self, entry: Entry, case: Option<&Arc<Case>>) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last_id += 1;
@@ -342,7 +344,7 @@ impl Journal {
         id
     }
 
-    /// Notes that the effects of a decision could not be applied.
+    /// Marks a decision as abandoned because its effects could not be applied.
     pub fn abandon(&self, id: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sink) = &self.sink {
@@ -355,18 +357,18 @@ impl Journal {
         }
     }
 
-    /// Everything that is still there, oldest first.
+    /// Returns all records that are still in memory, oldest first.
     pub fn records(&self) -> Vec<Record> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).records.iter().cloned().collect()
     }
 
-    /// How many decisions were recorded so far, those that are not kept any more included.
+    /// Returns the number of decisions recorded so far, including dropped ones.
     pub fn recorded(&self) -> u64 {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.records.len() as u64 + state.dropped
     }
 
-    /// How many records went to make room.
+    /// Returns the number of dropped records.
     pub fn dropped(&self) -> u64 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).dropped
     }

@@ -1,11 +1,11 @@
-//! The pure middle of Bulkhead: the model, the plugin port and every decision.
+//! Pure core of Bulkhead: the model, the plugin port and all decisions.
 //!
-//! A controller captures a snapshot, calls one function of [`decide`], and applies the plan it gets back.
-//! Nothing here does I/O, reads a clock, logs, or knows which engine runs a plugin: `now` is part of the
-//! input, plugins are reached through [`policy::PolicySet`] only, and the same input gives the same plan.
+//! A controller captures a snapshot, calls one function of [`decide`] and applies the plan that it returns. The crate
+//! does no I/O, reads no clock and writes no logs. `now` is part of the input, plugins are reached only through
+//! [`policy::PolicySet`], and equal inputs give equal plans.
 //!
-//! Start reading at [`call`] (what a plugin is asked), then [`combine`] (what several answers, or a fault,
-//! amount to), then [`decide`].
+//! Start with [`call`] (the calls to a plugin), then [`combine`] (how several replies or a fault combine), then
+//! [`decide`].
 
 pub mod call;
 pub mod combine;

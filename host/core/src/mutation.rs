@@ -1,66 +1,66 @@
-//! Mistakes that are made on purpose, to see whether the simulation finds them.
+//! Deliberate faults in the code (mutations) that test the simulation's ability to detect them.
 //!
-//! Only a build with the feature `mutations` can make any, and nothing that ships has it: without the feature [`on`] is a
-//! constant, and what stands behind it is not compiled in. A mistake is that of the thread that asked for it, so runs
-//! beside each other do not disturb one another.
+//! Only builds with the feature `mutations`, which is off in every release, can activate them. Without the feature,
+//! [`on`] is a constant and the mutated branches are not compiled in. A mutation is active per thread, so parallel
+//! runs do not affect each other.
 
-/// A mistake.
+/// Deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutation {
-    /// A scale-up takes replicas away from a cluster that is not ready.
+    /// A scale-up removes replicas from a cluster that is not ready.
     Karmada1640,
-    /// The health of a replacement is computed wrongly, so that it never counts.
+    /// The health of a replacement is computed incorrectly, so the replacement never counts as healthy.
     Karmada2769,
-    /// An application on a cluster that cannot be reached counts as failed.
+    /// An application on an unreachable cluster counts as failed.
     Karmada2989,
-    /// The old copy goes before the new one is healthy.
+    /// The old copy is deleted before the new one is healthy.
     Karmada3736,
-    /// What was evicted and fits nowhere never comes back.
+    /// An evicted binding without a feasible cluster is never scheduled again.
     Karmada3747,
-    /// Tasks of cluster-scoped resources never end.
+    /// Tasks of cluster-scoped resources never complete.
     Karmada4951,
-    /// A workload is evicted although it could run nowhere else.
+    /// A workload is evicted although no other cluster can run it.
     Karmada5150,
-    /// What leaves a cluster all goes to the same one, whatever room there is.
+    /// All evicted replicas move to the same cluster, regardless of its capacity.
     Karmada6518,
-    /// The grace period of one task is that of the next, too.
+    /// The grace period of one task also applies to the next one.
     Karmada7201,
-    /// The list of tasks is written from a stale copy.
+    /// The task list is written from a stale copy.
     Karmada7302,
-    /// The list of taints is written from a stale copy.
+    /// The taint list is written from a stale copy.
     Karmada7348,
-    /// Unknown sets the clock of application failover back.
+    /// `Unknown` health resets the timer of application failover.
     Karmada7431,
-    /// The last copy goes when the grace period is over.
+    /// The last copy is deleted when the grace period ends.
     Karmada7455,
-    /// What tolerates a taint for ever is put into the queue and takes slots.
+    /// A binding that tolerates a taint forever is queued and takes up slots.
     Karmada7612,
-    /// S1: an eviction task does not keep the old copy.
+    /// S1: an eviction task does not preserve the old copy.
     TaskKeepsNothing,
-    /// S2: rates are not kept.
+    /// S2: rate limits are not enforced.
     RateIgnored,
-    /// S3: evictions go on while every cluster looks dead.
+    /// S3: evictions continue while every cluster appears dead.
     AllDeadIgnored,
-    /// S4: an eviction check that fails lets the old copy go.
+    /// S4: a faulting eviction check releases the old copy.
     FaultReleases,
-    /// S5: a process that only reports sends its writes.
+    /// S5: a report-only process sends its writes.
     ReportWrites,
     /// S6: a policy removes taints that others added.
     ForeignTaintRemoved,
-    /// S7: an eviction is not recorded.
+    /// S7: an eviction is not recorded in the journal.
     EvictionUnrecorded,
-    /// S8: when something is looked at again is left to chance.
+    /// S8: the requeue time is random.
     LeftToChance,
-    /// L1: a task is held for ever.
+    /// L1: a task is held forever.
     HeldForEver,
-    /// L2: taints stay when their reason is gone.
+    /// L2: taints stay after their cause is gone.
     TaintStays,
-    /// L3: a restart forgets when the last eviction was.
+    /// L3: a restart loses the time of the last eviction.
     LastEvictionForgotten,
 }
 
 impl Mutation {
-    /// Every mistake, in the order of declaration.
+    /// All mutations, in declaration order.
     pub const ALL: [Self; 25] = [
         Self::Karmada1640,
         Self::Karmada2769,
@@ -90,27 +90,27 @@ impl Mutation {
     ];
 }
 
-/// Whether this thread makes the mistake.
+/// Returns true if the mutation is active in this thread.
 #[cfg(not(feature = "mutations"))]
 #[inline]
 pub const fn on(_: Mutation) -> bool {
     false
 }
 
-/// Whether this thread makes the mistake.
+/// Returns true if the mutation is active in this thread.
 #[cfg(feature = "mutations")]
 pub fn on(mutation: Mutation) -> bool {
     made::MADE.get() == Some(mutation)
 }
 
-/// A number below `below` that nobody can foretell.
+/// Returns an unpredictable number below `below`.
 #[cfg(feature = "mutations")]
 pub fn chance(below: i64) -> i64 {
     use std::hash::{BuildHasher, RandomState};
     i64::try_from(RandomState::new().hash_one(0) >> 1).unwrap_or(0) % below.max(1)
 }
 
-/// A number below `below` that nobody can foretell; without mistakes there are none.
+/// Returns 0; unpredictable numbers require the feature `mutations`.
 #[cfg(not(feature = "mutations"))]
 pub const fn chance(_: i64) -> i64 {
     0
@@ -126,7 +126,7 @@ mod made {
         pub(super) static MADE: Cell<Option<Mutation>> = const { Cell::new(None) };
     }
 
-    /// Lets this thread make a mistake from now on, or none.
+    /// Activates a mutation for this thread, or deactivates it.
     pub fn make(mutation: Option<Mutation>) {
         MADE.set(mutation);
     }

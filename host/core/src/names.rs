@@ -3,51 +3,52 @@
 /// Namespace prefix of Works; the rest is the cluster's name.
 pub const EXECUTION_SPACE_PREFIX: &str = "karmada-es-";
 
-/// The namespace that holds the Works of a cluster.
+/// Returns the namespace that holds the Works of a cluster.
 pub fn execution_namespace(cluster: &str) -> String {
     format!("{EXECUTION_SPACE_PREFIX}{cluster}")
 }
 
-/// The cluster whose Works a namespace holds.
+/// Returns the cluster whose Works the namespace holds. `None` for a namespace that is not an execution namespace.
 pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace.strip_prefix(EXECUTION_SPACE_PREFIX)
 }
 
-/// Whether Karmada keeps a namespace for itself.
+/// Returns true if Karmada reserves the namespace.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     matches!(namespace, "karmada-system" | "karmada-cluster") || namespace.starts_with(EXECUTION_SPACE_PREFIX)
 }
 
-/// Group and version of an `apiVersion`; the core group is empty.
+/// Splits an `apiVersion` into group and version; the core group is empty.
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Name of the binding of a resource template: lower-case `<name>-<kind>`, with `:` in the name replaced by `.`.
+/// Returns the binding name of a resource template: lower-case `<name>-<kind>`, with `:` in the name replaced by `.`.
 pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{kind}", name.replace(':', ".")).to_lowercase()
 }
 
-/// The label of an object's binding that says that a certain other binding depends on it. Its value is the permanent id
-/// of that one. (Karmada: `pkg/dependenciesdistributor`, `names.go:GenerateBindingReferenceKey`.)
+/// Returns the label key that marks a binding as a dependency of another binding. The label value is the permanent id
+/// of that other binding, which `namespace` and `name` identify. (Karmada: `pkg/dependenciesdistributor`,
+/// `names.go:GenerateBindingReferenceKey`.)
 pub fn depended_by_label(namespace: &str, name: &str) -> String {
     let key = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     format!("resourcebinding.karmada.io/depended-by-{}", safe_hash(&key))
 }
 
-/// Name of the Work of a resource template. `namespace` is empty for cluster scope.
+/// Returns the Work name of a resource template. `namespace` is empty for cluster scope.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.replace(':', ".").to_lowercase();
     let text = if namespace.is_empty() { format!("{name}-{kind}") } else { format!("{namespace}-{name}-{kind}") };
     format!("{name}-{}", safe_hash(&text.to_lowercase()))
 }
 
-/// FNV-1a, 32 bits.
+/// Returns the 32-bit FNV-1a hash.
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
 }
 
-/// The hash in decimal, each digit mapped to a letter or figure that cannot spell a word.
+/// Encodes the hash in decimal, with each digit mapped to a character from an alphabet without vowels.
 fn safe_hash(text: &str) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let encode = |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
@@ -78,7 +79,7 @@ pub mod keys {
     pub const RESOURCE_BINDING_NAME: &str = "resourcebinding.karmada.io/name";
     /// Annotation: name of the cluster-scoped binding a Work belongs to.
     pub const CLUSTER_RESOURCE_BINDING_NAME: &str = "clusterresourcebinding.karmada.io/name";
-    /// Annotation on a binding: what its template depends on, as a JSON list of references.
+    /// Annotation on a binding: the dependencies of its template, as a JSON list of references.
     pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
     /// Annotation on a member object: namespace of its Work.
     pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
@@ -90,7 +91,7 @@ pub mod keys {
     pub const MANAGED: &str = "karmada.io/managed";
     /// Label with value `true` on execution namespaces.
     pub const SYSTEM: &str = "karmada.io/system";
-    /// Annotation on a binding: the placement it was last scheduled with.
+    /// Annotation on a binding: the placement used by the last scheduling.
     pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
     /// Annotation on a manifest: uid of the template.
     pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
@@ -100,7 +101,7 @@ pub mod keys {
     pub const MANAGED_LABELS: &str = "resourcetemplate.karmada.io/managed-labels";
     /// Annotation on a manifest: sorted list of the annotations that Karmada set.
     pub const MANAGED_ANNOTATIONS: &str = "resourcetemplate.karmada.io/managed-annotations";
-    /// Label that lets another manager's bindings through to the scheduler.
+    /// Label that allows the scheduler to handle bindings of another manager.
     pub const BINDING_MANAGED_BY: &str = "binding.karmada.io/managed-by";
     /// Finalizer of Clusters.
     pub const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
@@ -112,17 +113,17 @@ pub mod keys {
     pub const DEPENDENCIES_FINALIZER: &str = "karmada.io/binding-dependencies-distributor";
     /// Finalizer of ClusterResourceBindings.
     pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
-    /// Annotation on a Cluster: which policy added which taint, as JSON. Ours, not Karmada's.
+    /// Annotation on a Cluster: the policy that added each taint, as JSON. Specific to Bulkhead.
     pub const TAINT_OWNERS: &str = "bulkhead.dev/taint-owners";
-    /// Annotation on a Cluster: what its conditions were before, as JSON. Ours, not Karmada's.
+    /// Annotation on a Cluster: the history of its conditions, as JSON. Specific to Bulkhead.
     pub const CONDITION_HISTORY: &str = "bulkhead.dev/condition-history";
-    /// Taint key for a cluster that a `ClusterDrain` empties. Ours, not Karmada's.
+    /// Taint key for a cluster that a `ClusterDrain` empties. Specific to Bulkhead.
     pub const DRAIN_TAINT: &str = "bulkhead.dev/drain";
-    /// Label on a binding or its template: an integer; of what waits for eviction, the higher number goes first.
+    /// Label on a binding or its template: an integer. Pending evictions with a higher number are processed first.
     pub const EVICTION_PRIORITY: &str = "bulkhead.dev/eviction-priority";
-    /// Annotation of objects and events: id of the decision in the journal that the last change came from.
+    /// Annotation of objects and events: journal id of the decision that caused the last change.
     pub const DECISION: &str = "bulkhead.dev/decision";
-    /// Annotation on a binding: digest of the template that it was made from, without what changes by itself.
+    /// Annotation on a binding: digest of its template, without the fields that change on their own.
     pub const TEMPLATE_DIGEST: &str = "bulkhead.dev/template-digest";
     /// Taint key for a cluster whose Ready condition is False.
     pub const NOT_READY_TAINT: &str = "cluster.karmada.io/not-ready";
@@ -151,7 +152,7 @@ mod tests {
             [("a", "web"), ("b", "web"), ("a", "db"), ("", "a/web")].map(|(ns, name)| depended_by_label(ns, name));
         assert!(labels.iter().all(|label| label.starts_with(prefix) && label.len() > prefix.len()), "{labels:?}");
         assert!(labels[0] != labels[1] && labels[0] != labels[2], "{labels:?}");
-        // As in Karmada, where a name never has a slash.
+        // Same as in Karmada, where names contain no slash.
         assert_eq!(labels[0], labels[3]);
     }
 

@@ -1,4 +1,4 @@
-//! What a pod template needs and what it refers to.
+//! Requirements and references of pod templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ use serde_json::{Map, Value, json};
 use crate::quantity::{Format, Quantity};
 use crate::shape::{Malformed, field, list, members, text};
 
-/// Amounts by resource name: thousandths of cpu, units of everything else.
+/// Amounts by resource name: cpu in thousandths, all others in units.
 pub(crate) type Amounts = BTreeMap<String, i128>;
 
-/// What is told of a pod template besides resources and nodes.
+/// Additional pod template fields to include besides resources and the node claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Nothing.
+    /// No additional fields.
     #[default]
     Plain,
-    /// Its priority class, for estimators that look at quotas (Karmada: gate `ResourceQuotaEstimate`).
+    /// Priority class, for quota-aware estimators (Karmada: gate `ResourceQuotaEstimate`).
     PriorityClass,
 }
 
-/// What one replica of a pod template needs; `None` when it asks for nothing. A priority class alone is no need.
-/// (Karmada: `pkg/util/helper/binding.go:GenerateReplicaRequirements`, `pkg/util/resource.go`.)
+/// Returns the requirements of one replica; `None` if the pod template requests nothing. A priority class alone is
+/// not a requirement. (Karmada: `pkg/util/helper/binding.go:GenerateReplicaRequirements`, `pkg/util/resource.go`.)
 ///
-/// `template` is an object with a pod's `spec`: a pod template or a pod. Init containers count with their
-/// maximum, restartable ones too, as in Karmada; pod-level resources are ignored as there.
+/// `template` is an object with a pod's `spec`: a pod template or a pod. Init containers, including restartable ones,
+/// count with their maximum, as in Karmada. Pod-level resources are ignored, also as in Karmada.
 pub fn requirements(template: &Value, detail: Detail) -> Result<Option<ReplicaRequirements>, Malformed> {
     let mut needed = Amounts::new();
     for container in list(template, &["spec", "containers"])? {
@@ -65,7 +65,7 @@ pub fn requirements(template: &Value, detail: Detail) -> Result<Option<ReplicaRe
     Ok(Some(ReplicaRequirements { resource_request, rest }))
 }
 
-/// Requests of a container; a limit stands in for a missing request.
+/// Returns the requests of a container; a limit replaces a missing request.
 pub(crate) fn container_requests(container: &Value) -> Result<Amounts, Malformed> {
     let mut requests = quantities(container, &["resources", "limits"])?;
     requests.extend(quantities(container, &["resources", "requests"])?);
@@ -81,7 +81,8 @@ fn quantities(object: &Value, path: &[&str]) -> Result<BTreeMap<String, Quantity
     entries.iter().map(parse).collect()
 }
 
-/// Every container is rounded up on its own. Plain names that Kubernetes does not define are left out.
+/// Converts a quantity to an amount, rounded up per container. Unqualified names that Kubernetes does not define are
+/// ignored.
 pub(crate) fn amount(name: &str, quantity: Quantity) -> Option<i128> {
     match name {
         "cpu" => Some(quantity.millis()),
@@ -91,7 +92,7 @@ pub(crate) fn amount(name: &str, quantity: Quantity) -> Option<i128> {
     }
 }
 
-/// Kubernetes: `pkg/apis/core/helper:IsScalarResourceName`.
+/// Returns true for scalar resources (Kubernetes: `pkg/apis/core/helper:IsScalarResourceName`).
 fn is_scalar(name: &str) -> bool {
     let extended = name.contains('/') && (name.contains("kubernetes.io/") || !name.starts_with("requests."));
     extended || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
@@ -107,7 +108,7 @@ pub(crate) fn printed(name: &str, amount: i128) -> String {
     .to_string()
 }
 
-/// An empty node selector is a claim, an empty list of tolerations is none, as in Karmada.
+/// Returns the node claim. As in Karmada, an empty node selector is a claim and an empty list of tolerations is not.
 fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed> {
     let selector = members(template, &["spec", "nodeSelector"])?;
     let tolerations = list(template, &["spec", "tolerations"])?;
@@ -126,9 +127,9 @@ fn node_claim(template: &Value) -> Result<Option<Map<String, Value>>, Malformed>
     Ok((selector.is_some() || !claim.is_empty()).then_some(claim))
 }
 
-/// References to the `ConfigMap`s, `Secret`s, service account and claims that a pod template names, as
-/// `DependentObjectReference`s, without duplicates and in a fixed order (Karmada's is random).
-/// (Karmada: `pkg/util/helper/pod.go:GetDependenciesFromPodTemplate`, `pkg/util/lifted/visitpod.go`.)
+/// Returns the `ConfigMap`s, `Secret`s, service account and claims that a pod template references, as
+/// `DependentObjectReference`s without duplicates. The order is fixed; Karmada's is random. (Karmada:
+/// `pkg/util/helper/pod.go:GetDependenciesFromPodTemplate`, `pkg/util/lifted/visitpod.go`.)
 pub fn dependencies(template: &Value, namespace: &str) -> Result<Vec<Value>, Malformed> {
     let mut found = References::default();
     for kind in ["initContainers", "containers", "ephemeralContainers"] {

@@ -1,4 +1,4 @@
-//! The port: a policy answers calls, and nobody who calls knows which engine runs it.
+//! Policy port: a policy answers calls, and its callers do not depend on the engine that runs it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::{Call, CallKind, Reply};
 use crate::composition::{Composition, Mode};
 
-/// What runs a policy.
+/// Engine that runs a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
@@ -19,12 +19,12 @@ pub enum EngineKind {
     Wasm,
     /// A Lua script.
     Lua,
-    /// A webhook that somebody else runs.
+    /// A webhook outside of the host.
     Webhook,
 }
 
 impl EngineKind {
-    /// The spelling used in manifests and messages.
+    /// Returns the spelling used in manifests and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Builtin => "builtin",
@@ -35,25 +35,25 @@ impl EngineKind {
     }
 }
 
-/// Who answered, precisely enough to find the same code again.
+/// Identity of a policy, precise enough to find the same code again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PolicyId {
     /// Name, unique in a policy set.
     pub name: String,
-    /// Version as the plugin declares it, or a digest of its code.
+    /// Version declared by the plugin, or a digest of its code.
     pub version: String,
-    /// What runs it.
+    /// Engine that runs the policy.
     pub engine: EngineKind,
 }
 
 impl PolicyId {
-    /// The id of a built-in policy; its version is that of the host.
+    /// Returns the id of a built-in policy, with the version of the host.
     pub fn builtin(name: &str) -> Self {
         Self { name: name.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), engine: EngineKind::Builtin }
     }
 }
 
-/// `name`, or `name (engine)` for what is not built in.
+/// `name`, or `name (engine)` for a policy that is not built in.
 impl fmt::Display for PolicyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.engine {
@@ -65,7 +65,7 @@ impl fmt::Display for PolicyId {
     }
 }
 
-/// The very code and configuration of a policy that is not compiled in.
+/// Digests of the code and configuration of a policy that is not compiled in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Build {
     /// SHA-256 of the code, as 64 hexadecimal digits.
@@ -74,27 +74,27 @@ pub struct Build {
     pub config: String,
 }
 
-/// What a policy answers: a kind of call and, for calls about an object, which kind of object.
+/// Calls that a policy answers: a call kind and, for calls about an object, an object kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capability {
-    /// The kind of call.
+    /// Call kind.
     pub kind: CallKind,
-    /// `(apiVersion, kind)` of the objects; absent is every kind, or a call that is about no object.
+    /// `(apiVersion, kind)` of the objects; absent for every object kind, or for calls without an object.
     pub object_kind: Option<(String, String)>,
 }
 
 impl Capability {
-    /// Answers every call of that kind.
+    /// Covers every call of this kind.
     pub fn any(kind: CallKind) -> Self {
         Self { kind, object_kind: None }
     }
 
-    /// Answers calls of that kind about objects of that kind.
+    /// Covers calls of this kind for objects of this kind.
     pub fn on(kind: CallKind, api_version: impl Into<String>, object_kind: impl Into<String>) -> Self {
         Self { kind, object_kind: Some((api_version.into(), object_kind.into())) }
     }
 
-    /// Answers calls of the kind of that one, about objects of the kind of its object.
+    /// Covers calls with the call kind and object kind of `call`.
     pub fn like(call: &Call<'_>) -> Self {
         match call.object().map(|object| object_kind(object)) {
             Some((api_version, kind)) => Self::on(call.kind(), api_version, kind),
@@ -102,7 +102,7 @@ impl Capability {
         }
     }
 
-    /// Whether it promises an answer to that call.
+    /// Returns true if the capability covers the call.
     pub fn answers(&self, call: &Call<'_>) -> bool {
         self.covers(call.kind(), call.object().map(|object| object_kind(object)))
     }
@@ -119,85 +119,86 @@ impl Capability {
     }
 }
 
-/// What the calls of a policy have cost since it was loaded.
+/// Resource usage of a policy's calls since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Steps of all calls together, in the unit of the engine: fuel, or interrupt checks. The same call costs the same.
+    /// Steps of all calls, in the unit of the engine: fuel or interrupt checks. The same call has the same cost.
     pub steps: u64,
-    /// The most memory that any one call held, in bytes; 0 when the engine does not measure it.
+    /// Peak memory of a single call, in bytes; 0 if the engine does not measure it.
     pub memory_bytes_max: u64,
 }
 
-/// The whole plugin boundary as decisions see it.
+/// Plugin boundary as decisions see it.
 pub trait Policy: Send + Sync {
-    /// Who this is.
+    /// Returns the identity of the policy.
     fn id(&self) -> &PolicyId;
 
-    /// What it answers. Fixed for the life of the policy.
+    /// Returns the calls that the policy answers. Constant for the lifetime of the policy.
     fn capabilities(&self) -> &[Capability];
 
-    /// Answers one call. Never blocks for longer than its budget, and never panics: what goes wrong is a
-    /// [`Fault`], which is not a verdict.
+    /// Answers one call. Never blocks beyond its budget and never panics. A failure is a [`Fault`], which is not a
+    /// verdict.
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault>;
 
-    /// What its calls have cost so far. Policies that are compiled in are not metered.
+    /// Returns the resource usage so far. Compiled-in policies are not metered.
     fn usage(&self) -> Usage {
         Usage::default()
     }
 
-    /// Its code and configuration. Policies that are compiled in have the version of the program.
+    /// Returns the digests of code and configuration. `None` for compiled-in policies, which have the version of the
+    /// program.
     fn build(&self) -> Option<&Build> {
         None
     }
 }
 
-/// Whose fault a fault is.
+/// Party responsible for a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// The plugin.
+    /// Plugin.
     Guest,
-    /// Bulkhead.
+    /// Bulkhead itself.
     Host,
 }
 
-/// What kind of fault it is. Programs match on this, never on the text.
+/// Kind of a fault. Programs match on this, never on the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// The guest stopped itself: a trap, a panic, a runtime error of a script.
+    /// The guest aborted: a trap, a panic or a script runtime error.
     Trap,
-    /// The step budget is used up.
+    /// The step budget is exhausted.
     OutOfFuel,
-    /// The wall-clock backstop fired.
+    /// The wall-clock limit was reached.
     Deadline,
-    /// The memory limit was hit.
+    /// The memory limit was reached.
     Memory,
-    /// The answer is of the wrong type, out of range, too large, or not as long as the call requires.
+    /// The reply has the wrong type or length, is out of range, or is too large.
     BadReply,
     /// The guest returned an error of its own.
     GuestError,
-    /// The guest does not handle what it was asked about. This is an abstention and counts against nobody.
+    /// The guest does not handle this input. Counts as an abstention, not as a failure of the plugin.
     Unsupported,
-    /// The guest lacks the function that its manifest or its target promises.
+    /// The guest lacks a function that its manifest or its target promises.
     MissingExport,
-    /// The guest asked for something that it may not have.
+    /// The guest requested something that it is not permitted to use.
     Denied,
-    /// The plugin is in quarantine after too many faults and was not asked.
+    /// The plugin is quarantined after too many faults and was not called.
     Quarantined,
-    /// The host had no room for the call in time, and the plugin was not asked. The same call may well succeed later.
+    /// The host had no capacity for the call in time and did not call the plugin. A retry may succeed.
     HostBusy,
-    /// The plugin could not be loaded, and nobody answers in its place.
+    /// The plugin could not be loaded and has no fallback.
     NotLoaded,
-    /// The plugin runs elsewhere and could not be reached, or is not who it should be.
+    /// The remote plugin could not be reached, or its identity could not be verified.
     Unreachable,
     /// A bug in the host.
     HostBug,
 }
 
 impl FaultKind {
-    /// Whose fault this kind is.
+    /// Returns the party responsible for this kind of fault.
     pub fn blame(self) -> Blame {
         match self {
             Self::HostBusy | Self::HostBug => Blame::Host,
@@ -216,12 +217,12 @@ impl FaultKind {
         }
     }
 
-    /// Whether nothing was found out about the plugin, and to ask again later is all that is needed.
+    /// Returns true if the plugin was not evaluated, so that a later retry is enough.
     pub fn is_retryable(self) -> bool {
         self == Self::HostBusy
     }
 
-    /// One `CamelCase` word for reasons.
+    /// Returns the `CamelCase` code used in reasons.
     pub fn code(self) -> &'static str {
         match self {
             Self::Trap => "PluginTrapped",
@@ -242,42 +243,42 @@ impl FaultKind {
     }
 }
 
-/// A call that got no answer.
+/// Failed call to a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// What went wrong.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// Details for people, for example script and line.
+    /// Human-readable details, for example script and line.
     pub message: String,
 }
 
 impl Fault {
-    /// A fault.
+    /// Creates a fault.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }
 
-/// A policy and how it takes part.
+/// Policy with its mode and weight.
 #[derive(Clone)]
 pub struct Member {
     /// The policy.
     pub policy: Arc<dyn Policy>,
-    /// Whether its answers count.
+    /// Participation in decisions.
     pub mode: Mode,
-    /// What its scores are multiplied with.
+    /// Factor by which its scores are multiplied.
     pub weight: u32,
 }
 
 impl Member {
-    /// A policy whose answers count, with weight 1.
+    /// Creates an entry with mode `Enforce` and weight 1.
     pub fn enforced(policy: Arc<dyn Policy>) -> Self {
         Self { policy, mode: Mode::Enforce, weight: 1 }
     }
 }
 
-/// The policies in force, in the order of configuration. Immutable: a reload makes a new one.
+/// Policies in force, in configuration order. Immutable: a reload creates a new set.
 #[derive(Clone, Default)]
 pub struct PolicySet {
     members: Vec<Member>,
@@ -285,44 +286,44 @@ pub struct PolicySet {
 }
 
 impl PolicySet {
-    /// A set of policies that are all enforced, with weight 1 and the default rules; the order of `policies` is the
-    /// order in which they are asked.
+    /// Creates a set in which all policies are enforced with weight 1 and the default rules. They are called in the
+    /// order of `policies`.
     pub fn new(policies: Vec<Arc<dyn Policy>>) -> Self {
         Self::composed(policies.into_iter().map(Member::enforced).collect(), Composition::default())
     }
 
-    /// A set; the order of `members` is the order in which they are asked.
+    /// Creates a set; policies are called in the order of `members`.
     pub fn composed(members: Vec<Member>, composition: Composition) -> Self {
         Self { members, composition }
     }
 
-    /// The rules by which several answers become one.
+    /// Returns the rules that combine several replies into one.
     pub fn composition(&self) -> Composition {
         self.composition
     }
 
-    /// Every policy with how it takes part, in order, those that are off included.
+    /// Returns all entries in order, including policies that are off.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The policies that `keep` says yes to, in the same order and with the same rules.
+    /// Returns the entries for which `keep` returns true, with the order and the rules unchanged.
     pub fn filtered(&self, keep: impl Fn(&dyn Policy) -> bool) -> Self {
         let members = self.members.iter().filter(|member| keep(member.policy.as_ref())).cloned().collect();
         Self { members, composition: self.composition }
     }
 
-    /// Every policy that is not off, in order.
+    /// Returns all policies that are not off, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
         self.members.iter().filter(|member| member.mode != Mode::Off).map(|member| member.policy.as_ref())
     }
 
-    /// The policies whose answers to such a call count, in order.
+    /// Returns the enforced policies that cover the call, in order.
     pub fn answering<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
         self.covering(call, Mode::Enforce)
     }
 
-    /// The policies that are asked such a call only to compare, in order.
+    /// Returns the shadow policies that cover the call, in order.
     pub fn shadowing<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
         self.covering(call, Mode::Shadow)
     }

@@ -1,7 +1,7 @@
-//! Kubernetes quantities, exact: parse, add, compare, print in canonical form.
-//! (Kubernetes: `k8s.io/apimachinery/pkg/api/resource/quantity.go`.)
+//! Exact Kubernetes quantities: parsing, addition, comparison and canonical formatting. (Kubernetes:
+//! `k8s.io/apimachinery/pkg/api/resource/quantity.go`.)
 //!
-//! As there, nothing is finer than a billionth (rounded away from zero) and nothing is larger than 2^63-1.
+//! As in Kubernetes, the finest precision is one billionth (rounded away from zero) and the largest value is 2^63-1.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 const NANOS: i128 = 1_000_000_000;
 const NANOS_MAX: i128 = i64::MAX as i128 * NANOS;
-/// Digits that are read before and after the point; what is cut can only round up or exceed the maximum.
+/// Maximum number of digits read before and after the point; dropped digits only round up or exceed the maximum.
 const INTEGER_DIGITS_MAX: usize = 19;
 const FRACTION_DIGITS_MAX: usize = 15;
 
-/// How a quantity is printed, remembered from how it was written.
+/// Output format of a quantity, taken from its input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// `500m`, `2`, `3k`.
@@ -26,18 +26,18 @@ pub enum Format {
     Exponent,
 }
 
-/// An amount of something. Two quantities are equal when they are the same amount, however written.
+/// Amount of a resource. Equality compares amounts and ignores the format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     nanos: i128,
     format: Format,
 }
 
-/// Text that is no quantity.
+/// Error for text that is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAQuantity;
 
-/// Kubernetes' own text.
+/// Kubernetes' own error message.
 impl fmt::Display for NotAQuantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
@@ -47,12 +47,12 @@ impl fmt::Display for NotAQuantity {
 impl std::error::Error for NotAQuantity {}
 
 impl Quantity {
-    /// A whole number.
+    /// Creates a quantity from a whole number.
     pub fn from_units(units: i128, format: Format) -> Self {
         Self::from_nanos(units.saturating_mul(NANOS), format)
     }
 
-    /// A number of thousandths.
+    /// Creates a quantity from thousandths.
     pub fn from_millis(millis: i128, format: Format) -> Self {
         Self::from_nanos(millis.saturating_mul(NANOS / 1000), format)
     }
@@ -61,7 +61,7 @@ impl Quantity {
         Self { nanos: nanos.clamp(-NANOS_MAX, NANOS_MAX), format }
     }
 
-    /// A JSON string or number.
+    /// Parses a JSON string or number.
     pub fn from_json(value: &Value) -> Result<Self, NotAQuantity> {
         match value {
             Value::String(text) => text.parse(),
@@ -70,37 +70,37 @@ impl Quantity {
         }
     }
 
-    /// In units, rounded away from zero.
+    /// Returns the amount in units, rounded away from zero.
     pub fn units(self) -> i128 {
         divide_away(self.nanos, NANOS)
     }
 
-    /// In thousandths, rounded away from zero.
+    /// Returns the amount in thousandths, rounded away from zero.
     pub fn millis(self) -> i128 {
         divide_away(self.nanos, NANOS / 1000)
     }
 
-    /// The nearest float.
+    /// Returns the nearest float.
     pub fn as_f64(self) -> f64 {
         self.nanos as f64 / NANOS as f64
     }
 
-    /// Whether it is below zero.
+    /// Returns true if the amount is below zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// How it is written.
+    /// Returns the output format.
     pub fn format(self) -> Format {
         self.format
     }
 
-    /// The difference. As long as the left side is zero the right side's way of writing is taken over.
+    /// Returns the difference. Uses the format of `other` if `self` is zero.
     pub fn minus(self, other: Self) -> Self {
         self.plus(Self { nanos: -other.nanos, format: other.format })
     }
 
-    /// The sum. As long as the left side is zero the right side's way of writing is taken over.
+    /// Returns the sum. Uses the format of `other` if `self` is zero.
     pub fn plus(self, other: Self) -> Self {
         let format = if self.nanos == 0 { other.format } else { self.format };
         Self::from_nanos(self.nanos.saturating_add(other.nanos), format)
@@ -153,7 +153,7 @@ impl FromStr for Quantity {
     }
 }
 
-/// Factor, power of ten and format that a suffix stands for.
+/// Returns the factor, power of ten and format of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i32, Format)> {
     let binary = |power: u32| (1_i128 << (10 * power), 0, Format::Binary);
     Some(match suffix {
@@ -199,14 +199,14 @@ fn magnitude(integer: &str, fraction: &str, multiplier: i128, exponent: i32) -> 
         if power >= 0 {
             ten_to(power.unsigned_abs()).and_then(|factor| value.checked_mul(factor))
         } else {
-            // A divisor beyond the range leaves less than the smallest amount, which rounds up to it.
+            // A divisor that overflows leaves less than the smallest amount, which rounds up to it.
             Some(ten_to(power.unsigned_abs()).map_or(1, |divisor| divide_away(value, divisor)))
         }
     });
     scaled.unwrap_or(NANOS_MAX)
 }
 
-/// Canonical form: no fraction, the largest suffix that allows for it.
+/// Canonical form: no fraction, and the largest suffix that permits this.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Small and fractional amounts have no binary form.

@@ -1,4 +1,4 @@
-//! JSON Schemas of the model's types that are not derived, for the definitions of custom resources.
+//! Handwritten JSON Schemas of model types, for the CRDs.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ impl JsonSchema for Time {
     }
 }
 
-/// A list that may also be absent or null.
+/// List that may be absent or null.
 impl<T: JsonSchema> JsonSchema for List<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("List_of_{}", T::schema_name()).into()
@@ -36,7 +36,7 @@ impl<T: JsonSchema> JsonSchema for List<T> {
     }
 }
 
-/// Any text: what an operator that is not known means is decided, and reported, by whoever evaluates it.
+/// Any string. The evaluator of the selector handles and reports unknown operators.
 impl JsonSchema for SelectorOperator {
     fn schema_name() -> Cow<'static, str> {
         "SelectorOperator".into()
@@ -51,7 +51,7 @@ impl JsonSchema for SelectorOperator {
     }
 }
 
-/// The modes in both spellings.
+/// All purge modes, in the current and the old spelling.
 impl JsonSchema for PurgeMode {
     fn schema_name() -> Cow<'static, str> {
         "PurgeMode".into()
@@ -66,7 +66,7 @@ impl JsonSchema for PurgeMode {
     }
 }
 
-/// The effects that mean something here. A control plane with our definitions takes no other.
+/// Known taint effects. A control plane with Bulkhead's CRDs rejects any other.
 impl JsonSchema for TaintEffect {
     fn schema_name() -> Cow<'static, str> {
         "TaintEffect".into()
@@ -81,7 +81,7 @@ impl JsonSchema for TaintEffect {
     }
 }
 
-/// What a Secret is referred to by.
+/// Reference to a Secret.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used; the value is kept as it came")]
 pub(crate) struct SecretReference {
@@ -91,29 +91,29 @@ pub(crate) struct SecretReference {
     name: String,
 }
 
-/// A grade of nodes.
+/// Grade of nodes.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used; the value is kept as it came")]
 pub(crate) struct ResourceModel {
     /// Number of the grade, from 0.
     grade: u32,
-    /// What a node of it has.
+    /// Resources of a node of this grade.
     ranges: Vec<ResourceModelRange>,
 }
 
-/// How much of a resource a node of a grade has: `min` or more, and less than `max`.
+/// Range of one resource that a node of the grade has: `min` (inclusive) to `max` (exclusive).
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used; the value is kept as it came")]
 pub(crate) struct ResourceModelRange {
     /// Name of the resource, such as `cpu`.
     name: String,
-    /// The least, which belongs to the grade.
+    /// Lower bound, inclusive.
     min: QuantityText,
-    /// The most, which does not.
+    /// Upper bound, exclusive.
     max: QuantityText,
 }
 
-/// A quantity, as a number or as a text.
+/// Quantity, as a number or a string.
 struct QuantityText;
 
 impl JsonSchema for QuantityText {

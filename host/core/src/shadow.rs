@@ -1,8 +1,8 @@
-//! Policies in shadow: asked after a decision was made, compared with it, never applied.
+//! Shadow policies: called after a decision and compared with it, never applied.
 //!
-//! A shadow's own answer is compared with what was decided without it, in the terms of the kind. A fault of a shadow is
-//! a divergence too, because it says what the policy would do to decisions once it is enforced. A shadow without an
-//! opinion agrees.
+//! The reply of a shadow policy is compared with the decision made without it, per call kind. A fault of a shadow
+//! policy is a divergence too, because it shows how the policy would affect decisions once enforced. An abstention
+//! counts as agreement.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,21 +11,21 @@ use crate::combine::{self, Because};
 use crate::model::Health;
 use crate::policy::{PolicyId, PolicySet};
 
-/// Most clusters that a divergence names.
+/// Maximum number of clusters that a divergence names.
 const CLUSTERS_NAMED_MAX: usize = 5;
 
-/// A policy in shadow that would have decided otherwise.
+/// Disagreement of a shadow policy with a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Divergence {
-    /// The policy in shadow.
+    /// Shadow policy.
     pub policy: PolicyId,
-    /// What was decided without it.
+    /// Decision made without it.
     pub enforced: String,
-    /// What it would have said.
+    /// Its own verdict.
     pub shadow: String,
 }
 
-/// Asks every shadow; `differs` says how a reply differs, as (enforced, shadow).
+/// Calls every shadow policy; `differs` returns the difference of a reply as `(enforced, shadow)`.
 fn compare(
     policies: &PolicySet,
     call: &Call<'_>,
@@ -102,7 +102,7 @@ pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Bo
 
 pub(crate) fn score(policies: &PolicySet, call: &Call<'_>, decided: &[i64]) -> Vec<Divergence> {
     let Call::Score(asked) = call else { return Vec::new() };
-    // What counts is who comes first, not by how much.
+    // Only the set of best clusters counts, not the score difference.
     let best = |scores: &[i64]| -> Vec<&str> {
         let most = scores.iter().max();
         let named = asked.clusters.iter().zip(scores).filter(|(_, score)| Some(*score) == most);

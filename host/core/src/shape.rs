@@ -1,14 +1,14 @@
-//! Reading fields of untyped objects as Kubernetes' typed structs would: a missing or null field is unset, an
-//! integral float is an integer, and any other type is an error that names the field.
+//! Typed field access for untyped objects, with the semantics of Kubernetes' typed structs. A missing or null field
+//! is unset, and an integral float is an integer. Any other type mismatch is an error that names the field.
 
 use serde_json::{Map, Value};
 
-/// A field of the wrong type.
+/// Field with the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(String);
 
 impl Malformed {
-    /// An error with its own words.
+    /// Creates an error with a custom message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -26,7 +26,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The JSON type with its article.
+/// Returns the name of the JSON type, with an article.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -38,7 +38,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The value at `path`; `None` when it or something above it is missing or null.
+/// Returns the value at `path`; `None` if it or one of its parents is missing or null.
 pub fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
     let mut current = object;
     for (depth, name) in path.iter().enumerate() {
@@ -53,7 +53,7 @@ pub fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, 
     Ok(Some(current))
 }
 
-/// The integer at `path`.
+/// Returns the integer at `path`.
 pub fn integer(object: &Value, path: &[&str]) -> Result<Option<i64>, Malformed> {
     let Some(value) = field(object, path)? else { return Ok(None) };
     as_integer(value).map(Some).ok_or_else(|| Malformed::field(path, value, "an integer"))
@@ -64,24 +64,24 @@ fn as_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().filter(integral).map(|float| float as i64))
 }
 
-/// The integer at `path`, 0 when it is unset.
+/// Returns the integer at `path`; 0 if unset.
 pub fn count(object: &Value, path: &[&str]) -> Result<i64, Malformed> {
     Ok(integer(object, path)?.unwrap_or(0))
 }
 
-/// The string at `path`, empty when it is unset.
+/// Returns the string at `path`; empty if unset.
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> Result<&'a str, Malformed> {
     let Some(value) = field(object, path)? else { return Ok("") };
     value.as_str().ok_or_else(|| Malformed::field(path, value, "a string"))
 }
 
-/// The list at `path`, empty when it is unset.
+/// Returns the list at `path`; empty if unset.
 pub fn list<'a>(object: &'a Value, path: &[&str]) -> Result<&'a [Value], Malformed> {
     let Some(value) = field(object, path)? else { return Ok(&[]) };
     value.as_array().map(Vec::as_slice).ok_or_else(|| Malformed::field(path, value, "a list"))
 }
 
-/// The object at `path`.
+/// Returns the object at `path`.
 pub fn members<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>, Malformed> {
     let Some(value) = field(object, path)? else { return Ok(None) };
     value.as_object().map(Some).ok_or_else(|| Malformed::field(path, value, "an object"))

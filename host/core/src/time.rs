@@ -1,11 +1,11 @@
-//! Time as data.
+//! Time as a value; no clock is read.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant in UTC. On the wire it is RFC 3339 with second precision, as `metav1.Time` is, so a value that
-/// was written and read back may be up to one second earlier than the one in memory.
+/// Instant in UTC. The wire format is RFC 3339 with second precision, as for `metav1.Time`. A value read back from
+/// the API can therefore be up to one second earlier than the value in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(jiff::Timestamp);
 
@@ -15,33 +15,33 @@ impl Time {
         Self(timestamp)
     }
 
-    /// The instant `millis` milliseconds after the Unix epoch; values out of range saturate.
+    /// Returns the instant `millis` milliseconds after the Unix epoch; out-of-range values saturate.
     pub fn from_millis(millis: i64) -> Self {
         let fallback = if millis < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
         Self(jiff::Timestamp::from_millisecond(millis).unwrap_or(fallback))
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 
-    /// The wrapped timestamp.
+    /// Returns the wrapped timestamp.
     pub fn timestamp(self) -> jiff::Timestamp {
         self.0
     }
 
-    /// This instant plus `seconds`.
+    /// Returns this instant plus `seconds`.
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self::from_millis(self.as_millis().saturating_add(seconds.saturating_mul(1000)))
     }
 
-    /// Milliseconds from `earlier` to `self`; negative when `earlier` is later.
+    /// Returns the milliseconds from `earlier` to `self`; negative if `earlier` is later.
     pub fn millis_since(self, earlier: Self) -> i64 {
         self.as_millis() - earlier.as_millis()
     }
 
-    /// This instant cut to whole seconds, as it will be after a round trip through the API.
+    /// Truncates this instant to whole seconds, which matches its value after a round trip through the API.
     pub fn truncated(self) -> Self {
         Self::from_millis(self.as_millis().div_euclid(1000) * 1000)
     }

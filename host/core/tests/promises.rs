@@ -1,6 +1,6 @@
-//! The safety promises of ending and beginning an eviction, over arbitrary bindings: nothing is lost, nothing goes on
-//! a doubt, and no task ends twice. S1, S4, S6, S7 and S8 of the promises in README are here as far as a decision
-//! can keep them.
+//! Property tests of the safety promises for starting and finishing evictions, over arbitrary bindings. No copy is
+//! lost, a copy in doubt is kept, and no task ends twice. Covers S1, S4, S6, S7 and S8 of the promises in README, as
+//! far as a decision can guarantee them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1000)
 }
 
-/// An eviction check with one answer to everything.
+/// Eviction check with a fixed reply.
 struct Says(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
 
 impl Says {
@@ -304,7 +304,7 @@ proptest! {
             applied.spec.clusters = clusters;
             applied.generation += 1;
         }
-        // A task that was only stamped is assessed in the next round; everything else has come to rest.
+        // A task that only got its timestamp is assessed in the next round; all others are final.
         let again = decide(&applied, &sources, options, vec![Says::policy("Other", hold), health_rule()]);
         let unstamped = |plan: &FinishPlan| plan.tasks.iter().flatten().any(|task| task.creation_timestamp.is_none());
         prop_assert!(!unstamped(&again));
@@ -330,7 +330,7 @@ proptest! {
             let items = json!([{"clusterName": "m1", "health": health}, {"clusterName": "m2", "health": "Healthy"}]);
             binding.status.aggregated_status = serde_json::from_value(items).unwrap();
             for _ in 0..lasts {
-                // Looked at every second, with a copy that knows nothing but what is on the binding.
+                // Decides every second, with no state other than the binding.
                 let plan = failover::decide(FailoverSnapshot { binding: &binding, producer: "p", options, pauses: &[], now: at(now) });
                 if let Some(spec) = plan.spec {
                     prop_assert_eq!(health, "Unhealthy");

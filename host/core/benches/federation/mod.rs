@@ -1,5 +1,5 @@
-//! What is measured: clusters shaped as in real federations (labels, 25 API groups, a resource summary, a few taints,
-//! 20 regions), and bindings with one placement of each sort.
+//! Benchmark data: clusters shaped as in real federations (labels, 25 API groups, a resource summary, a few taints,
+//! 20 regions), and bindings with one placement of each kind.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use bulkhead_core::time::Time;
 use bulkhead_plugins_builtin::SchedulingPolicy;
 use serde_json::{Value, json};
 
-/// One cluster; `modelled` ones have the default resource models.
+/// Returns one cluster; `modelled` clusters have the default resource models.
 pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
     let labels: BTreeMap<String, String> = (0..8)
         .map(|label| (format!("example.com/label-{label}"), format!("value-{}", (index + label) % 7)))
         .chain([("env".to_owned(), "prod".to_owned())])
         .collect();
-    // Clusters of one version serve the same APIs; there are three versions about.
+    // Clusters of the same version serve the same APIs; the federation has three versions.
     let enablements: Vec<Value> = (0..24)
         .map(|group| {
             let kinds: Vec<_> = (0..8 + index % 3)
@@ -58,12 +58,12 @@ pub(crate) fn cluster(index: usize, modelled: bool) -> Arc<Cluster> {
     Arc::new(serde_json::from_value(cluster).unwrap())
 }
 
-/// A snapshot of that many clusters.
+/// Returns a snapshot of this many clusters.
 pub(crate) fn clusters(count: usize, modelled: bool) -> Arc<ClusterSnapshot> {
     Arc::new(ClusterSnapshot::new((0..count).map(|index| cluster(index, modelled))))
 }
 
-/// A Deployment of 50 replicas with that placement.
+/// Returns a Deployment of 50 replicas with this placement.
 pub(crate) fn binding(placement: Value) -> Binding {
     let mut placement = placement;
     placement["clusterAffinity"] = json!({"labelSelector": {"matchLabels": {"env": "prod"}}});
@@ -79,7 +79,7 @@ pub(crate) fn binding(placement: Value) -> Binding {
     .unwrap()
 }
 
-/// The placements that are measured, by name, and whether they need resource models.
+/// Returns the measured placements with their names, and true if they need resource models.
 pub(crate) fn placements() -> Vec<(&'static str, Value, bool)> {
     let divided = |preference: &str, weights: Value| {
         json!({"replicaScheduling": {
@@ -107,13 +107,13 @@ pub(crate) fn placements() -> Vec<(&'static str, Value, bool)> {
     ]
 }
 
-/// Karmada's in-tree plugins.
+/// Returns Karmada's in-tree plugins.
 pub(crate) fn policies() -> PolicySet {
     let policy = |name: &&str| SchedulingPolicy::by_name(name).map(|policy| Arc::new(policy) as Arc<dyn Policy>);
     PolicySet::new(IN_TREE.iter().filter_map(policy).collect())
 }
 
-/// One decision; the result goes back in, so that the next one starts from it.
+/// Makes one decision and returns its targets.
 pub(crate) fn schedule(binding: &Binding, clusters: &Arc<ClusterSnapshot>, policies: &PolicySet) -> Vec<TargetCluster> {
     let (options, assumed) = (SchedulerOptions::default(), BTreeMap::new());
     let (peers, accurate, now) = (&[][..], None, Time::from_millis(0));

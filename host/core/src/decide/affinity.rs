@@ -1,8 +1,9 @@
-//! Which clusters an affinity selects (Karmada: `pkg/util/selector.go:ClusterMatches`).
+//! Cluster affinity matching (Karmada: `pkg/util/selector.go:ClusterMatches`).
 
 use crate::model::{Cluster, ClusterAffinity, FieldSelector, SelectorOperator, SelectorRequirement};
 
-/// Whether `affinity` selects `cluster`: not excluded, and label selector, field selector and names all hold.
+/// Returns true if `affinity` selects `cluster`: it is not excluded and satisfies label selector, field selector and
+/// names.
 pub fn matches(affinity: &ClusterAffinity, cluster: &Cluster) -> bool {
     !affinity.exclude.contains(&cluster.name)
         && affinity.label_selector.as_ref().is_none_or(|selector| selector.matches(&cluster.labels))
@@ -10,7 +11,7 @@ pub fn matches(affinity: &ClusterAffinity, cluster: &Cluster) -> bool {
         && (affinity.cluster_names.is_empty() || affinity.cluster_names.contains(&cluster.name))
 }
 
-/// Whether a cluster's provider, region and zones satisfy every expression.
+/// Returns true if a cluster's provider, region and zones satisfy all expressions.
 pub(crate) fn matches_fields(selector: &FieldSelector, cluster: &Cluster) -> bool {
     selector.match_expressions.iter().all(|requirement| match requirement.key.as_str() {
         "zone" => matches_zones(requirement, &cluster.spec.zones),
@@ -24,8 +25,8 @@ fn non_empty(value: &str) -> Option<&str> {
     (!value.is_empty()).then_some(value)
 }
 
-/// A cluster may be in several zones, so these are not a label requirement, and a list of values that does not
-/// go with the operator is not an error here.
+/// Matches a requirement on zones. A cluster may have several, so the rules for labels do not apply; values that do
+/// not fit the operator are not an error.
 fn matches_zones(requirement: &SelectorRequirement, zones: &[String]) -> bool {
     let listed = || zones.iter().any(|zone| requirement.values.contains(zone));
     match requirement.operator {

@@ -1,7 +1,8 @@
-//! What a workload needs beside it, and where that has to be (Karmada: `pkg/dependenciesdistributor`).
+//! Dependencies of workloads, and the clusters that need them (Karmada: `pkg/dependenciesdistributor`).
 //!
-//! The binding of a workload says where it runs. Each object that the workload depends on has a binding too, which holds
-//! a snapshot of that: its Works follow the snapshots of all that depend on it.
+//! The binding of a workload has its target clusters. Each object that the workload depends on has a binding too,
+//! which stores a snapshot of the workload's clusters. The Works of a dependency follow the snapshots of all its
+//! dependants.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +11,35 @@ use serde_json::Value;
 
 use crate::model::{BindingSpec, DependentObjectReference, PurgeMode, TargetCluster};
 
-/// An entry of `spec.requiredBy`: a binding that depends on this one, and where.
+/// Entry of `spec.requiredBy`: a binding that depends on this one, with its clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Namespace of the other binding.
+    /// Namespace of the dependant binding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
+    /// Name of the dependant binding.
     #[serde(default)]
     pub name: String,
-    /// Where what it needs has to be.
+    /// Clusters that need the dependency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 }
 
-/// What holds for an object that several workloads depend on.
+/// Combined strategies of all workloads that depend on an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strategies {
-    /// Whether one of them overwrites what is in its way.
+    /// True if at least one dependant overwrites conflicting objects.
     pub overwrites: bool,
-    /// Whether one of them leaves its objects behind.
+    /// True if at least one dependant preserves its objects on deletion.
     pub preserves: bool,
-    /// Whether another one does not overwrite although one does.
+    /// True if at least one dependant overwrites and another does not.
     pub conflict_resolution_differs: bool,
-    /// Whether another one leaves nothing behind although one does.
+    /// True if at least one dependant preserves and another does not.
     pub preservation_differs: bool,
 }
 
-/// Where the dependencies of a workload have to be: where it runs, and where an old copy of it still may. Karmada leaves
-/// out the old copies, which then lose what they need before they may go.
+/// Returns the clusters that need the dependencies of a workload: its targets, and the clusters where an old copy may
+/// still run. Karmada omits the old copies, which then lose their dependencies too early.
 pub fn clusters(spec: &BindingSpec) -> Vec<TargetCluster> {
     let mut clusters = spec.clusters.clone();
     for task in spec.graceful_eviction_tasks.iter().filter(|task| task.purge_mode != Some(PurgeMode::Directly)) {
@@ -49,7 +50,7 @@ pub fn clusters(spec: &BindingSpec) -> Vec<TargetCluster> {
     clusters
 }
 
-/// Whether a reference names an object of that kind, or selects it. The selector counts only where there is no name.
+/// Returns true if a reference names or selects the object. The selector applies only without a name.
 pub fn refers_to(
     reference: &DependentObjectReference,
     (api_version, kind): (&str, &str),
@@ -62,7 +63,7 @@ pub fn refers_to(
     same_place && if reference.name.is_empty() { selects() } else { reference.name == name }
 }
 
-/// Puts a snapshot in place of the one of the same binding, or after all others.
+/// Adds a snapshot, or replaces the existing one of the same binding.
 pub fn attach(spec: &mut BindingSpec, snapshot: &Snapshot) {
     let value = serde_json::to_value(snapshot).unwrap_or_default();
     match spec.required_by.iter_mut().find(|there| is_of(there, &snapshot.namespace, &snapshot.name)) {
@@ -71,12 +72,12 @@ pub fn attach(spec: &mut BindingSpec, snapshot: &Snapshot) {
     }
 }
 
-/// Takes the snapshots of a binding away.
+/// Removes the snapshots of a binding.
 pub fn detach(spec: &mut BindingSpec, namespace: &str, name: &str) {
     spec.required_by.retain(|there| !is_of(there, namespace, name));
 }
 
-/// Keys of the bindings that depend on this one: namespace and name.
+/// Returns namespace and name of the bindings that depend on this one.
 pub fn dependants(spec: &BindingSpec) -> Vec<(String, String)> {
     let text =
         |snapshot: &Value, field: &str| snapshot.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -89,8 +90,8 @@ fn is_of(snapshot: &Value, namespace: &str, name: &str) -> bool {
 }
 
 impl Strategies {
-    /// Of the bindings that depend on an object. `Overwrite` beats `Abort`, and to preserve beats not to.
-    /// (Karmada: `pkg/dependenciesdistributor/policy_utils.go`.)
+    /// Combines the strategies of the bindings that depend on an object. `Overwrite` takes precedence over `Abort`,
+    /// and preserving over not preserving. (Karmada: `pkg/dependenciesdistributor/policy_utils.go`.)
     pub fn of<'a>(dependants: impl IntoIterator<Item = &'a BindingSpec>) -> Self {
         let mut overwrite = [false; 2];
         let mut preserve = [false; 2];
@@ -106,13 +107,13 @@ impl Strategies {
         }
     }
 
-    /// Writes them into the binding of the object.
+    /// Writes the strategies to the binding of the object.
     pub fn apply(self, spec: &mut BindingSpec) {
         if self.overwrites { "Overwrite" } else { "Abort" }.clone_into(&mut spec.conflict_resolution);
         spec.preserve_resources_on_deletion = Some(self.preserves);
     }
 
-    /// What the dependants do not agree on, for people; empty if they do.
+    /// Describes the strategies on which the dependants disagree; empty if they agree.
     pub fn disagreements(self) -> String {
         let conflict = "ConflictResolution conflicted (Overwrite vs Abort)";
         let preserve = "PreserveResourcesOnDeletion conflicted (true vs false)";

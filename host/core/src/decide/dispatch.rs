@@ -1,4 +1,4 @@
-//! Which clusters have a Work of a binding (Karmada: `pkg/util/helper/binding.go`).
+//! Clusters that have a Work of a binding (Karmada: `pkg/util/helper/binding.go`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,20 +6,20 @@ use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, TargetCluster};
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// The clusters of a binding, by what their Works are for.
+/// Clusters of a binding, by the purpose of their Works.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dispatch {
-    /// Rendered anew: the scheduling result, then what dependants need.
+    /// Clusters whose Work is rendered: the scheduling result, then the clusters needed by dependants.
     pub rendered: Vec<TargetCluster>,
-    /// Works that stay: the rendered ones and those that an eviction task holds.
+    /// Clusters whose Work is kept: the rendered ones and those of eviction tasks.
     pub kept: BTreeSet<String>,
-    /// Works that must be gone before anything is rendered.
+    /// Clusters whose Work must be deleted before any Work is rendered.
     pub purged_first: BTreeSet<String>,
-    /// Labels that the new copy carries on from the old one; only where gate `StatefulFailoverInjection` is on.
+    /// Labels that carry over state to the new copy; used only if gate `StatefulFailoverInjection` is on.
     pub preserved_labels: BTreeMap<String, String>,
 }
 
-/// Sorts the clusters of a binding.
+/// Classifies the clusters of a binding.
 pub fn decide(spec: &BindingSpec) -> Dispatch {
     let mut rendered = spec.clusters.clone();
     for snapshot in &spec.required_by {
@@ -43,30 +43,30 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     Dispatch { rendered, kept, purged_first, preserved_labels }
 }
 
-/// A cluster whose Work still holds back the replacement, because its task purges directly.
+/// State of a cluster whose Work delays the replacement, because its task purges directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
-    /// The cluster answers, so the old copy may be running and is about to go.
+    /// The cluster is reachable, so the old copy may still run and is being deleted.
     UnderWay,
-    /// The cluster is not ready, and the old copy cannot be removed.
+    /// The cluster is not ready, and the old copy cannot be deleted.
     Blocked {
-        /// Seconds after which the replacement waits no longer.
+        /// Maximum wait of the replacement, in seconds.
         limit_s: i64,
-        /// Milliseconds until then.
+        /// Remaining wait, in milliseconds.
         left_ms: i64,
     },
-    /// The cluster was not ready until the limit: the replacement starts.
+    /// The cluster was not ready until the limit; the replacement starts.
     GivenUp {
-        /// Seconds that the replacement waited for.
+        /// Maximum wait of the replacement, in seconds.
         limit_s: i64,
     },
 }
 
-/// Returns how far the purge of a cluster has come whose Work is not gone yet.
+/// Returns the progress of the purge of a cluster whose Work still exists.
 ///
-/// The finalizer of a Work waits for its cluster, so a cluster that is lost for good would hold back the replacement
-/// for good. The limit is the grace period of the task, or `timeout_s` if it has none of its own. Karmada ends the wait
-/// at the same time, by ending the task. Here the task may go on, depending on `purge-without-replacement`.
+/// The finalizer of a Work waits for its cluster, so a permanently lost cluster would delay the replacement forever.
+/// The limit is the grace period of the task, or `timeout_s` if it has none. Karmada ends the wait at the same time,
+/// by ending the task. Here the task may continue, depending on `purge-without-replacement`.
 pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, now: Time) -> Purge {
     let is_purged = |task: &&GracefulEvictionTask| {
         task.from_cluster == cluster && task.purge_mode == Some(PurgeMode::Directly) && !is_ready
@@ -74,7 +74,7 @@ pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, 
     let Some(task) = spec.graceful_eviction_tasks.iter().find(is_purged) else { return Purge::UnderWay };
     let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
     let limit_s = own_s.map_or(timeout_s, i64::from);
-    // A stamp from the future, or none, begins now.
+    // A missing timestamp, or one in the future, counts as now.
     let created = task.creation_timestamp.map_or(now, |created| created.min(now));
     match created.plus_seconds(limit_s).millis_since(now) {
         left_ms if left_ms >= 0 => Purge::Blocked { limit_s, left_ms },
@@ -82,8 +82,9 @@ pub fn purge(spec: &BindingSpec, cluster: &str, is_ready: bool, timeout_s: i64, 
     }
 }
 
-/// The state of the old copy is for a copy that replaces it, alone and elsewhere: one target, where the workload was
-/// not before the last eviction, which purged directly (Karmada: `binding/common.go:injectReservedLabelState`).
+/// Returns the labels for a copy that replaces the old one, alone and on another cluster. This requires a single
+/// target on which the workload did not run before the last eviction, and a direct purge (Karmada:
+/// `binding/common.go:injectReservedLabelState`).
 fn preserved_labels(spec: &BindingSpec, rendered: &[TargetCluster]) -> BTreeMap<String, String> {
     let ([target], Some(task)) = (rendered, spec.graceful_eviction_tasks.last()) else { return BTreeMap::new() };
     let moved = task.purge_mode == Some(PurgeMode::Directly) && !task.clusters_before_failover.contains(&target.name);

@@ -1,4 +1,4 @@
-//! Whether a binding must leave a tainted cluster, and the edit that makes it leave.
+//! Taint-based eviction: the decision that a binding must leave a tainted cluster, and the edit that evicts it.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::model::{
 use crate::names::keys;
 use crate::time::Time;
 
-/// Reason of tasks made because of a taint.
+/// Reason of tasks created because of a taint.
 pub const REASON_TAINT_UNTOLERATED: &str = "TaintUntolerated";
-/// Reason of tasks made because a cluster is being drained.
+/// Reason of tasks created because of a cluster drain.
 pub const REASON_DRAINED: &str = "ClusterDrained";
-/// Producer of tasks made because of a taint.
+/// Producer of tasks created because of a taint.
 pub const PRODUCER_TAINT_MANAGER: &str = "TaintManager";
 
-/// How the `NoExecute` taints of a cluster are tolerated.
+/// Toleration of the `NoExecute` taints of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tolerance {
-    /// There is no `NoExecute` taint.
+    /// The cluster has no `NoExecute` taint.
     Untainted,
-    /// All are tolerated, for ever.
+    /// All taints are tolerated without a limit.
     Forever,
-    /// All are tolerated for that many milliseconds more; 0 when the time is up.
+    /// All taints are tolerated for a limited time; 0 if it has expired.
     For {
-        /// What is left.
+        /// Remaining time in milliseconds.
         remaining_ms: i64,
     },
-    /// This one is not tolerated at all.
+    /// This taint is not tolerated.
     Not(Taint),
 }
 
-/// Karmada's toleration arithmetic (`pkg/util/helper/taint.go`): for each taint the *first* matching toleration
-/// is used; the earliest expiry over all pairs of a used toleration and a taint it matches counts; a taint
-/// without `timeAdded` never expires anything.
+/// Evaluates tolerations as Karmada does (`pkg/util/helper/taint.go`). For each taint, the *first* matching
+/// toleration is used. The result is the earliest expiry over all pairs of a used toleration and a taint that it
+/// matches. A taint without `timeAdded` never causes an expiry.
 ///
-/// Seconds below 0 count as run out, as in Kubernetes; an operator that nobody knows never matches.
+/// Negative seconds count as expired, as in Kubernetes; an unknown operator never matches.
 pub fn tolerance(taints: &[Taint], tolerations: &[Toleration], now: Time) -> Tolerance {
     let taints: Vec<_> = taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).collect();
     tolerance_of(&taints, &tolerations.iter().collect::<Vec<_>>(), now)
@@ -69,26 +69,26 @@ fn tolerance_of(taints: &[&Taint], tolerations: &[&Toleration], now: Time) -> To
         .map_or(Tolerance::Forever, |trigger| Tolerance::For { remaining_ms: trigger.millis_since(now).max(0) })
 }
 
-/// Which taints evict, and how.
+/// Options that select the taints that evict, and the defaults for evictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictOptions {
-    /// Whether `NoExecute` taints do. The taint of a drain always does: that is a person's word, not a cluster's
-    /// health.
+    /// True if `NoExecute` taints evict. The drain taint always does, because it is an explicit request of an
+    /// operator.
     pub no_execute: bool,
-    /// Whether `PreferNoExecute` taints do, where the policy has `failover.cluster`.
+    /// True if `PreferNoExecute` taints evict bindings whose policy has `failover.cluster`.
     pub prefer_no_execute: bool,
-    /// What happens to old copies where the policy does not say.
+    /// Purge mode of old copies if the policy has none.
     pub default_purge_mode: PurgeMode,
-    /// Gate `StatefulFailoverInjection`: labels are carried over as `failover.cluster.statePreservation` says.
+    /// Gate `StatefulFailoverInjection`: labels are carried over according to `failover.cluster.statePreservation`.
     pub preserve_state: bool,
 }
 
-/// Seconds that a `PreferNoExecute` taint is put up with where the policy does not say (the proposal's default).
+/// Default toleration of `PreferNoExecute` taints in seconds, as in the proposal.
 const PREFERRED_TOLERATION_S: i32 = 300;
 
 impl EvictOptions {
-    /// Whether a taint can evict anything at all.
+    /// Returns true if the taint can evict workloads.
     pub fn evicts(self, taint: &Taint) -> bool {
         match &taint.effect {
             TaintEffect::NoExecute => self.no_execute || taint.key == keys::DRAIN_TAINT,
@@ -98,16 +98,16 @@ impl EvictOptions {
     }
 }
 
-/// A binding as far as the decision to evict looks at it.
+/// Properties of a binding that eviction decisions read.
 #[derive(Clone, Copy, Debug)]
 pub struct Evictable<'a> {
-    /// Its spec.
+    /// Spec of the binding.
     pub spec: &'a BindingSpec,
-    /// Its annotations, among them the applied placement.
+    /// Annotations, including the applied placement.
     pub annotations: &'a BTreeMap<String, String>,
-    /// What the member clusters report of its workload.
+    /// Status reported by the member clusters.
     pub observed: &'a [AggregatedStatusItem],
-    /// Whether it is being deleted.
+    /// True if the binding is being deleted.
     pub is_terminating: bool,
 }
 
@@ -118,22 +118,22 @@ impl<'a> From<&'a Binding> for Evictable<'a> {
     }
 }
 
-/// When a binding must leave a cluster.
+/// Due time of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Not at all, unless something changes.
+    /// No eviction, unless something changes.
     Never,
-    /// After so many milliseconds, more than 0.
+    /// Eviction after this delay, which is greater than 0.
     In {
-        /// What is left.
+        /// Remaining time in milliseconds.
         remaining_ms: i64,
     },
-    /// Now.
+    /// Eviction now.
     Now(Because),
 }
 
 impl Due {
-    /// The more urgent of two.
+    /// Returns the more urgent of two due times.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Now(because), _) | (_, Self::Now(because)) => Self::Now(because),
@@ -145,12 +145,13 @@ impl Due {
     }
 }
 
-/// When a binding must leave a tainted cluster (Karmada: `taint_manager.go:needEvictionWithCurrentTime`). The
-/// tolerations are those that the scheduler last applied, not those of the live placement.
+/// Returns the time at which a binding must leave a tainted cluster (Karmada:
+/// `taint_manager.go:needEvictionWithCurrentTime`). Uses the tolerations that the scheduler last applied, not those
+/// of the live placement.
 ///
-/// `PreferNoExecute` does not look at tolerations but at `failover.cluster`; without a `timeAdded` nobody knows for
-/// how long it has been there, and nothing is evicted on a doubt. A drain looks only at tolerations that name it:
-/// one that tolerates everything was not written with a drain in mind.
+/// `PreferNoExecute` depends on `failover.cluster` instead of tolerations. Without `timeAdded`, its age is unknown
+/// and it evicts nothing. A drain is tolerated only by its explicit key: a toleration for all taints is not meant for
+/// drains.
 pub fn due(
     binding: Evictable<'_>,
     cluster: &Cluster,
@@ -204,64 +205,64 @@ fn due_by_preference(spec: &BindingSpec, cluster: &Cluster, now: Time) -> Due {
     }
 }
 
-/// What to do about one binding on one cluster.
+/// Planned action for one binding on one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictPlan {
-    /// Nothing, now and later, unless something changes.
+    /// No action, unless something changes.
     Keep,
-    /// Nothing yet; decide again after that many milliseconds.
+    /// No action yet; the decision is repeated after this delay.
     KeepFor {
-        /// What is left of the toleration.
+        /// Remaining toleration in milliseconds.
         remaining_ms: i64,
     },
-    /// Replace the binding's spec.
+    /// Replace the spec of the binding.
     Evict {
-        /// The complete new spec.
+        /// Complete new spec.
         spec: Box<BindingSpec>,
-        /// The new task.
+        /// New task.
         task: Box<GracefulEvictionTask>,
-        /// Why.
+        /// Reason for the eviction.
         because: Because,
     },
 }
 
-/// The placement annotation cannot be read, so nobody knows what the binding tolerates.
+/// Error for an unreadable placement annotation, without which the tolerations of the binding are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("binding of {resource}: annotation {} is missing or not a placement", keys::APPLIED_PLACEMENT)]
 pub struct NoAppliedPlacement {
-    /// The resource template of the binding.
+    /// Resource template of the binding.
     pub resource: String,
 }
 
-/// Why nothing is decided about a binding. It stays where it is, and is looked at again.
+/// Reason why no decision is possible. The binding stays on its clusters, and the decision is repeated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvictError {
-    /// What it tolerates is not known.
+    /// The tolerations are unknown.
     #[error(transparent)]
     NoAppliedPlacement(#[from] NoAppliedPlacement),
-    /// It has to leave, and the labels for the new copy could not be had.
+    /// The binding must be evicted, but the labels for the new copy could not be computed.
     #[error("binding of {resource} cannot leave {cluster}")]
     Preserve {
-        /// The resource template of the binding.
+        /// Resource template of the binding.
         resource: String,
-        /// The cluster that it should leave.
+        /// Cluster that the binding should leave.
         cluster: String,
-        /// What is missing.
+        /// Error of the state preservation.
         source: Box<PreserveError>,
     },
 }
 
-/// The placement that a binding was last scheduled with.
+/// Returns the placement of the last scheduling.
 pub fn applied_placement(binding: &Binding) -> Option<Placement> {
     placement_in(&binding.annotations)
 }
 
-/// The same from a binding's annotations.
+/// Returns the placement of the last scheduling from the annotations of a binding.
 pub fn placement_in(annotations: &BTreeMap<String, String>) -> Option<Placement> {
     Placement::from_json(annotations.get(keys::APPLIED_PLACEMENT)?).ok()
 }
 
-/// Only the tolerations of the applied placement: reading the rest would be most of the decision's cost.
+/// Returns only the tolerations of the applied placement. Parsing the rest would dominate the cost of the decision.
 fn applied_tolerations(binding: Evictable<'_>) -> Result<List<Toleration>, NoAppliedPlacement> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -271,15 +272,15 @@ fn applied_tolerations(binding: Evictable<'_>) -> Result<List<Toleration>, NoApp
     }
     let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
     let text = binding.annotations.get(keys::APPLIED_PLACEMENT).ok_or_else(resource)?;
-    // An object with null in it takes the long way, which reads it as Go would.
+    // Null values require the slower parser with Go's semantics.
     match serde_json::from_str::<Tolerations>(text) {
         Ok(read) => Ok(read.cluster_tolerations),
         Err(_) => Placement::from_json(text).map(|placement| placement.cluster_tolerations).map_err(|_| resource()),
     }
 }
 
-/// Decides about one binding on one cluster (Karmada: `taint_manager.go:syncBindingEviction`). `cluster` is absent
-/// when it is gone.
+/// Decides on the eviction of one binding from one cluster (Karmada: `taint_manager.go:syncBindingEviction`).
+/// `cluster` is absent if it no longer exists.
 pub fn decide(
     binding: Evictable<'_>,
     cluster: Option<&Cluster>,
@@ -299,8 +300,8 @@ pub fn decide(
     })?;
     let mut spec = binding.spec.clone();
     let task = GracefulEvictionTask {
-        // Karmada leaves this out here and sets it for applications; without it a copy that was elsewhere all the
-        // time would get the labels too.
+        // Karmada sets this only for application failover. Without it, a copy that already ran elsewhere would get
+        // the labels too.
         clusters_before_failover: if state.is_empty() { Vec::new() } else { names(&spec) },
         preserved_label_state: state,
         ..new_task(binding.spec, &because, options, now)
@@ -313,7 +314,7 @@ fn names(spec: &BindingSpec) -> Vec<String> {
     spec.clusters.iter().map(|target| target.name.clone()).collect()
 }
 
-/// The labels that the new copy gets (Karmada: `taint_manager.go:extractStateForEviction`).
+/// Returns the labels for the new copy (Karmada: `taint_manager.go:extractStateForEviction`).
 fn preserved_state(
     binding: Evictable<'_>,
     cluster: &str,
@@ -342,9 +343,9 @@ fn new_task(spec: &BindingSpec, because: &Because, options: EvictOptions, now: T
     }
 }
 
-/// Moves a cluster from the scheduling result to the eviction tasks: the one edit that failover consists of
-/// (Karmada: `binding_types_helper.go:GracefulEvictCluster`). The entry goes even if a task for the cluster is
-/// there already; then no second one is added. Returns the task that is in force.
+/// Moves a cluster from the scheduling result to the eviction tasks, the single edit of every failover (Karmada:
+/// `binding_types_helper.go:GracefulEvictCluster`). If the cluster already has a task, only the target is removed.
+/// Returns the task in force.
 pub fn graceful_evict(spec: &mut BindingSpec, cluster: &str, mut task: GracefulEvictionTask) -> GracefulEvictionTask {
     let position = spec.clusters.iter().position(|target| target.name == cluster);
     let evicted = position.map(|position| spec.clusters.remove(position));

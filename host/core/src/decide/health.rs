@@ -1,4 +1,4 @@
-//! How an object in a member cluster is.
+//! Health of objects in member clusters.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use crate::model::Health;
 use crate::policy::PolicySet;
 use crate::time::Time;
 
-/// What counts for objects whose health nobody interprets.
+/// Health of objects without an interpreter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Uncovered {
-    /// They are healthy, as in Karmada.
+    /// Such objects are healthy, as in Karmada.
     #[default]
     Healthy,
-    /// Nobody can tell.
+    /// The health of such objects is unknown.
     Unknown,
 }
 
-/// What the health of an object is decided from.
+/// Inputs of a health decision.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthSnapshot<'a> {
-    /// The object as the member cluster reports it.
+    /// Object as the member cluster reports it.
     pub object: &'a Arc<Value>,
-    /// What counts when nobody interprets it.
+    /// Health of the object if it has no interpreter.
     pub uncovered: Uncovered,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// Decides the health of an object.
+/// Decides on the health of an object.
 pub fn decide(snapshot: HealthSnapshot<'_>, policies: &PolicySet) -> HealthOutcome {
     let HealthSnapshot { object, uncovered, now } = snapshot;
     let call = HealthCall { object, now };

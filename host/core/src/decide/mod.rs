@@ -1,4 +1,4 @@
-//! The decisions, one module each: snapshot in, plan out.
+//! Decisions, one module each: a snapshot as input, a plan as output.
 
 pub mod affinity;
 pub mod depend;

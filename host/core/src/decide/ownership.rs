@@ -1,41 +1,41 @@
-//! Ownership of objects in member clusters. Several control planes can share a member, and each of them marks its objects
-//! with `karmada.io/managed=true`, so that label alone does not say whose an object is.
+//! Ownership of objects in member clusters. Several control planes can share a member cluster, and each of them sets
+//! `karmada.io/managed=true`, so the label alone does not identify the owner.
 
 use std::fmt;
 
-/// Marks on an object in a member cluster, or those that a Work gives it.
+/// Ownership metadata of an object in a member cluster, or as set by a Work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// True if some control plane manages the object (label `karmada.io/managed`).
     pub managed: bool,
-    /// Permanent id of its Work; empty if it has none.
+    /// Permanent id of its Work; empty if not set.
     pub work_id: String,
-    /// Namespace and name of its Work; empty if it names none.
+    /// Namespace and name of its Work; empty if not set.
     pub work: (String, String),
-    /// Uid of its resource template; empty if it names none. No two control planes have the same.
+    /// Uid of its resource template; empty if not set. Unique across control planes.
     pub template_uid: String,
 }
 
 /// Relation of an object to a Work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// No control plane manages it.
+    /// No control plane manages the object.
     Unmanaged,
-    /// It came from the Work, or from an earlier Work of the same template.
+    /// The object comes from this Work, or from an earlier Work of the same template.
     Ours,
-    /// It came from another Work.
+    /// The object comes from another Work.
     Foreign,
 }
 
-/// Decides whether an object came from a Work.
+/// Determines the relation of an object to a Work.
 ///
-/// `exists` is true for a Work, by namespace and name, that this control plane has besides the one in question.
+/// `exists` returns true if this control plane has another Work with the given namespace and name.
 ///
-/// 1. The same permanent id: ours. It stays the same when Karmada hands over to Bulkhead or the other way round.
-/// 2. A Work that exists beside ours: foreign.
-/// 3. The same template: ours. The Work was made anew, for example after its cluster left and joined again.
-/// 4. Another permanent id: foreign.
-/// 5. No permanent id, as old versions of Karmada leave it: ours unless it names another Work.
+/// 1. Same permanent id: ours. It does not change in a handover between Karmada and Bulkhead.
+/// 2. The object names another existing Work: foreign.
+/// 3. Same template: ours. The Work was recreated, for example after its cluster left and joined again.
+/// 4. Different permanent id: foreign.
+/// 5. No permanent id, as set by old versions of Karmada: ours unless the object names another Work.
 pub fn ownership(object: &Marks, ours: &Marks, exists: impl FnOnce(&(String, String)) -> bool) -> Ownership {
     if !object.managed {
         return Ownership::Unmanaged;
@@ -53,7 +53,7 @@ pub fn ownership(object: &Marks, ours: &Marks, exists: impl FnOnce(&(String, Str
     if object.work_id.is_empty() && !names_another { Ownership::Ours } else { Ownership::Foreign }
 }
 
-/// The Work that the marks name, with its permanent id.
+/// Work that the metadata names, with its permanent id.
 impl fmt::Display for Marks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (namespace, name) = &self.work;
@@ -82,11 +82,11 @@ mod tests {
         };
         check(Marks { managed: false, ..ours.clone() }, false, Ownership::Unmanaged);
         check(ours.clone(), false, Ownership::Ours);
-        // Another control plane that calls the member by the same name derives the same name of the Work.
+        // Another control plane that uses the same name for the member cluster derives the same name for the Work.
         check(marks("b", "web-1", "t2"), false, Ownership::Foreign);
         check(marks("b", "web-2", "t2"), false, Ownership::Foreign);
         check(marks("b", "", ""), false, Ownership::Foreign);
-        // The Work was made anew for the same template, under the same or another name of the cluster.
+        // The Work was recreated for the same template, under the same or another name of the cluster.
         check(marks("b", "web-1", "t1"), false, Ownership::Ours);
         check(marks("b", "web-2", "t1"), false, Ownership::Ours);
         check(marks("b", "web-2", "t1"), true, Ownership::Foreign);

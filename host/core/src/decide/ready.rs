@@ -1,18 +1,18 @@
-//! From a probe to the Ready condition of a cluster.
+//! Ready condition of a cluster, derived from health probes.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Condition, ConditionStatus};
 use crate::time::Time;
 
-/// What probing the health endpoint of a member cluster gave.
+/// Result of probing the health endpoint of a member cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// HTTP 200.
     Ready,
-    /// Another answer of the 2xx family.
+    /// HTTP 201 to 206.
     NotReady,
-    /// No answer, or any other status: client-go turns those into errors.
+    /// No response, or any other status, which client-go converts to an error.
     Unreachable,
 }
 
@@ -26,7 +26,7 @@ impl Probe {
         }
     }
 
-    /// The Ready condition as observed, before any debouncing.
+    /// Returns the observed Ready condition, before debouncing.
     pub fn condition(self, now: Time) -> Condition {
         let (status, reason, message) = match self {
             Self::Ready => (ConditionStatus::True, "ClusterReady", "cluster is healthy and ready to accept workloads"),
@@ -41,16 +41,16 @@ impl Probe {
     }
 }
 
-/// For how long an observation must last before it replaces the condition on the object.
+/// Durations for which an observation must persist before it replaces the stored condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// From not True to True, in seconds.
+    /// Delay from not True to True, in seconds.
     pub success_s: i64,
-    /// From True to not True, in seconds.
+    /// Delay from True to not True, in seconds.
     pub failure_s: i64,
 }
 
-/// Keeps a flapping probe from flapping the condition (Karmada: `cluster_condition_cache.go`).
+/// Debouncer that keeps a flapping probe from flapping the condition (Karmada: `cluster_condition_cache.go`).
 #[derive(Clone, Debug, Default)]
 pub struct ReadyDebounce {
     clusters: BTreeMap<String, Observed>,
@@ -59,16 +59,17 @@ pub struct ReadyDebounce {
 #[derive(Clone, Copy, Debug)]
 struct Observed {
     status: ConditionStatus,
-    /// Start of the threshold; absent for a first observation that contradicts no condition.
+    /// Start of the threshold; absent for a first observation that does not contradict the condition.
     since: Option<Time>,
 }
 
 impl ReadyDebounce {
-    /// Returns the condition to write, given the observation and the condition on the object.
+    /// Returns the condition to write, given the observation and the stored condition.
     ///
-    /// The first observation of a process counts at once if the object has no condition, or `Unknown`. One that
-    /// contradicts the condition starts the threshold as any other change does: a probe often fails once when the
-    /// leader changes, because the same fault caused both. (Karmada believes the first observation.)
+    /// The first observation of a process takes effect immediately if the stored condition is missing or `Unknown`. A
+    /// first observation that contradicts the stored condition starts the threshold like any other change. A probe
+    /// often fails once during a leader change, because the same fault caused both. (Karmada accepts the first
+    /// observation.)
     pub fn adjust(
         &mut self,
         cluster: &str,
@@ -92,12 +93,12 @@ impl ReadyDebounce {
         if is_true(&observed) != is_true(current) && young { current.clone() } else { observed }
     }
 
-    /// Whether the last probe of a cluster found it ready, whatever its condition still says.
+    /// Returns true if the last probe of a cluster succeeded, regardless of its stored condition.
     pub fn was_ready(&self, cluster: &str) -> bool {
         self.clusters.get(cluster).is_some_and(|memory| memory.status == ConditionStatus::True)
     }
 
-    /// Forgets a cluster that is gone.
+    /// Removes a deleted cluster.
     pub fn forget(&mut self, cluster: &str) {
         self.clusters.remove(cluster);
     }

@@ -1,22 +1,22 @@
-//! From the Works of a binding to its aggregated status (Karmada: `pkg/util/helper/workstatus.go`).
+//! Aggregated status of a binding, computed from its Works (Karmada: `pkg/util/helper/workstatus.go`).
 
 use serde_json::Value;
 
 use crate::model::{AggregatedStatusItem, Condition, ConditionStatus, Health};
 use crate::time::Time;
 
-/// What one Work says; terminating Works are left out by the caller.
+/// Report of one Work; the caller excludes terminating Works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkReport {
-    /// The member cluster.
+    /// Name of the member cluster.
     pub cluster: String,
-    /// The Work's `Applied` condition.
+    /// `Applied` condition of the Work.
     pub applied: Option<Condition>,
-    /// Status and health of the manifest, once somebody looked.
+    /// Status and health of the manifest; absent until they are collected.
     pub manifest: Option<(Option<Value>, Option<Health>)>,
 }
 
-/// The aggregated status, sorted by cluster.
+/// Returns the aggregated status, sorted by cluster.
 pub fn aggregate(reports: &[WorkReport]) -> Vec<AggregatedStatusItem> {
     let mut items: Vec<_> = reports.iter().map(item).collect();
     items.sort_by(|a, b| a.cluster_name.cmp(&b.cluster_name));
@@ -38,7 +38,7 @@ fn item(report: &WorkReport) -> AggregatedStatusItem {
     }
 }
 
-/// For each cluster that reports now, whether it was healthy before, and whether it is.
+/// Returns a pair per cluster in `after`: true if it was healthy before, and true if it is healthy now.
 pub fn health_changes<'a>(
     before: &'a [AggregatedStatusItem],
     after: &'a [AggregatedStatusItem],
@@ -50,7 +50,7 @@ pub fn health_changes<'a>(
     })
 }
 
-/// The `FullyApplied` condition: every cluster that has, or should have, a Work reports it as applied.
+/// Returns the `FullyApplied` condition: True if every cluster that has or should have a Work reports it as applied.
 pub fn fully_applied<'a>(
     items: &[AggregatedStatusItem],
     kept: impl ExactSizeIterator<Item = &'a str>,

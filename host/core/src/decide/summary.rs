@@ -1,8 +1,8 @@
-//! What a member cluster has and what of it is taken, from its nodes and pods
-//! (Karmada: `pkg/controllers/status/cluster_status_controller.go`, `pkg/modeling/modeling.go`).
+//! Resource summary of a member cluster, computed from its nodes and pods (Karmada:
+//! `pkg/controllers/status/cluster_status_controller.go`, `pkg/modeling/modeling.go`).
 //!
-//! Objects come as a member cluster reports them. What cannot be read counts as nothing: one odd pod must not hide a
-//! whole cluster.
+//! Objects are processed as the member cluster reports them. Malformed parts count as zero, so that one invalid pod
+//! does not hide a whole cluster.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::model::{NodeSummary, ResourceSummary};
 use crate::pod::{Amounts, amount, container_requests, printed};
 use crate::quantity::Quantity;
 
-/// Counts of nodes, and sums over nodes and pods, one object at a time. Of a pod nothing is kept, of a node only the
-/// amounts that the grades of the resource models name.
+/// Accumulator of node counts and resource totals, one object at a time. Pods are not retained; of a node, only the
+/// resources named in the resource model grades are.
 #[derive(Debug, Default)]
 pub struct Totals {
     grades: Vec<Grade>,
@@ -22,20 +22,20 @@ pub struct Totals {
     allocatable: Amounts,
     allocating: Amounts,
     allocated: Amounts,
-    /// By the name of the node; empty without grades.
+    /// Rooms by node name; empty without grades.
     rooms: BTreeMap<String, Room>,
 }
 
-/// Capacity of a node and the part of it that pods requested, of the resources that grades name.
+/// Capacity of a node and requests of its pods, for the resources that the grades name.
 #[derive(Debug, Default)]
 struct Room {
-    /// None if the node itself was not seen.
+    /// `None` until the node object is seen.
     allocatable: Option<Amounts>,
     used: Amounts,
 }
 
 impl Totals {
-    /// Nothing yet, for a cluster with these resource models. Models that cannot be read count as none.
+    /// Creates an empty accumulator for a cluster with these resource models. Malformed models count as absent.
     pub fn new(models: &[Value]) -> Self {
         let grades: Vec<Grade> = models.iter().filter_map(grade).collect();
         let grades = if grades.len() == models.len() { grades } else { Vec::new() };
@@ -68,7 +68,7 @@ impl Totals {
         }
     }
 
-    /// The sums as the status of a Cluster has them.
+    /// Returns the totals for the status of a Cluster.
     pub fn finish(self) -> (NodeSummary, ResourceSummary) {
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
         let summary = NodeSummary { total_num: count(self.nodes), ready_num: count(self.ready_nodes) };
@@ -100,7 +100,7 @@ fn node_of(pod: &Value) -> &str {
     text(pod, "/spec/nodeName")
 }
 
-/// A pod that has ended keeps its node's name and takes no room there.
+/// Returns true if the pod uses resources of its node. A finished pod keeps its node name but uses none.
 fn takes_room(pod: &Value) -> bool {
     !node_of(pod).is_empty() && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
@@ -118,8 +118,8 @@ fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Adds what a pod asks for, and the pod itself. As in Karmada an init container raises the sum over *all* pods to
-/// what it asks for, instead of its own pod's (`pkg/util/resource.go:AddPodRequest`).
+/// Adds the requests of a pod, and one pod. As in Karmada, an init container raises the sum over *all* pods to its
+/// request, instead of the sum of its own pod (`pkg/util/resource.go:AddPodRequest`).
 fn add_requests(sum: &mut Amounts, pod: &Value) {
     for container in items(pod, "/spec/containers") {
         add(sum, &container_requests(container).unwrap_or_default());
@@ -139,7 +139,7 @@ fn add_requests(sum: &mut Amounts, pod: &Value) {
     *sum.entry("pods".to_owned()).or_default() += 1;
 }
 
-/// Resources of which there is something.
+/// Returns the resources with a positive amount.
 fn listed(amounts: &Amounts) -> BTreeMap<String, String> {
     amounts
         .iter()
@@ -148,7 +148,7 @@ fn listed(amounts: &Amounts) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A grade with the least that a node of it has.
+/// Number of a grade and the minimum resources of its nodes.
 type Grade = (u64, Amounts);
 
 fn grade(model: &Value) -> Option<Grade> {
@@ -160,8 +160,8 @@ fn grade(model: &Value) -> Option<Grade> {
     Some((model.get("grade")?.as_u64()?, items(model, "/ranges").iter().filter_map(least).collect()))
 }
 
-/// Number of nodes of each grade. A node without room for another pod is of no grade; Karmada stops counting at the
-/// first such node, which makes the result depend on the order of nodes.
+/// Returns the number of nodes of each grade. A node without a free pod slot has no grade. Karmada stops counting at
+/// the first such node, so its result depends on the node order.
 fn modelings(grades: &[Grade], rooms: BTreeMap<String, Room>) -> Vec<Value> {
     let mut counts = vec![0_u64; grades.len()];
     for room in rooms.into_values() {
@@ -179,12 +179,12 @@ fn modelings(grades: &[Grade], rooms: BTreeMap<String, Room>) -> Vec<Value> {
     grades.iter().zip(counts).map(|((grade, _), count)| json!({"grade": grade, "count": count})).collect()
 }
 
-/// True if the grade of a node depends on this resource. Grades are told by the resources of the first of them.
+/// Returns true if the grade of a node depends on this resource. The resources of the first grade count.
 fn counts_for(grades: &[Grade], name: &str) -> bool {
     name == "pods" || grades.first().is_some_and(|(_, least)| least.contains_key(name))
 }
 
-/// The highest grade whose least amounts the node has, of every resource that the grades name.
+/// Returns the highest grade whose minimum the node satisfies for every resource of the grades.
 fn index_of(grades: &[Grade], free: &Amounts) -> usize {
     let names = grades.first().map(|(_, least)| least.keys()).into_iter().flatten();
     let reached = |name: &String| {
@@ -273,7 +273,7 @@ mod tests {
         check(&[large()], &[pod("a", "Running", "1", "30Gi")], [1, 0, 0]);
         check(&[large()], &[pod("a", "Succeeded", "7", "1Gi")], [0, 0, 1]);
         check(&[node("b", "True", json!({"cpu": "8", "pods": "2"}))], &[], [1, 0, 0]);
-        // A node that is full is of no grade, and those after it still count.
+        // A full node has no grade, and the nodes after it still count.
         let full = node("full", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "1"}));
         check(&[full, large()], &[pod("full", "Running", "1", "1Gi")], [0, 0, 1]);
     }

@@ -1,4 +1,4 @@
-//! Which taints a cluster should carry, from the cluster-taint policies, and who of them owns which.
+//! Taints of clusters as determined by the cluster-taint policies, and the ownership of these taints.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,46 +10,47 @@ use crate::mutation::{self, Mutation};
 use crate::policy::{EngineKind, PolicyId, PolicySet};
 use crate::time::Time;
 
-/// What the names of policies that stand for a `ClusterTaintPolicy` begin with; the object's name follows.
+/// Name prefix of policies that represent a `ClusterTaintPolicy`; followed by the object's name.
 pub const CLUSTER_TAINT_POLICY: &str = "ClusterTaintPolicy/";
 
-/// How taints are looked after.
+/// Options for taint management.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaintOptions {
-    /// Whether a policy takes away only what it added, and whether that goes when the policy is deleted. Without it a
-    /// policy removes whatever has the key and effect that it names, and nothing goes with it, as in Karmada.
+    /// True if a policy removes only taints that it added, and if these are removed when the policy is deleted. If
+    /// false, a policy removes every taint with the key and effect that it names, and its deletion removes none, as
+    /// in Karmada.
     pub cleans_up: bool,
-    /// Whether all `ClusterTaintPolicy` objects are known, so that one that is not there was deleted.
+    /// True if all `ClusterTaintPolicy` objects are known, so that a missing one was deleted.
     pub policies_are_complete: bool,
 }
 
-/// What to change about a cluster's taints.
+/// Planned changes to a cluster's taints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaintPlan {
-    /// The complete new list; absent when nothing changes.
+    /// Complete new taint list; absent if it is unchanged.
     pub taints: Option<Vec<Taint>>,
-    /// Who owns which taint, complete; absent when nothing changes.
+    /// Complete new ownership map; absent if it is unchanged.
     pub owners: Option<BTreeMap<String, String>>,
-    /// The history of conditions, complete; absent when nothing changes.
+    /// Complete new condition history; absent if it is unchanged.
     pub history: Option<ConditionHistory>,
-    /// Taints that are new, each with who asked for it.
+    /// New taints, each with the policy that requested it.
     pub added: Vec<(Taint, Because)>,
-    /// Taints that go, each with who asked for it.
+    /// Removed taints, each with the policy that requested the removal.
     pub removed: Vec<(Taint, Because)>,
-    /// Policies that changed nothing because of a fault.
+    /// Diagnostics of the policies; a policy with a fault changes nothing.
     pub remarks: Remarks,
 }
 
 impl TaintPlan {
-    /// Whether there is nothing to write.
+    /// Returns true if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.taints.is_none() && self.owners.is_none() && self.history.is_none()
     }
 }
 
-/// Decides the taints of one cluster. New taints come at the end and carry `now`; taints that nobody mentions, and
-/// the `timeAdded` of those that stay, are left as they are. A value changes only in a taint of the same owner.
+/// Decides on the taints of one cluster. New taints are appended with `timeAdded` set to `now`. Other taints and
+/// their `timeAdded` stay unchanged. A value changes only in a taint of the same owner.
 pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, now: Time) -> TaintPlan {
     let mut plan = TaintPlan::default();
     let mut cluster = Cow::Borrowed(cluster);
@@ -75,7 +76,8 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
     draft.finish(&cluster)
 }
 
-/// The built-in rules look at conditions only as they are; anybody else may ask what was before.
+/// Returns true if the condition history is needed. The built-in rules read only the current conditions; other
+/// policies may read the history.
 fn remembers(policies: &PolicySet) -> bool {
     policies.iter().any(|policy| {
         let taints = policy.capabilities().iter().any(|capability| capability.kind == CallKind::ClusterTaint);
@@ -83,13 +85,13 @@ fn remembers(policies: &PolicySet) -> bool {
     })
 }
 
-/// Whether a policy may take away only what it added. The rules that follow the Ready condition have keys of their
-/// own and put them right whoever set them, as in Karmada.
+/// Returns true if a policy may remove only taints that it added. The rules for the Ready condition have reserved
+/// keys and correct them regardless of the owner, as in Karmada.
 fn is_bound_to_its_own(policy: &PolicyId) -> bool {
     policy.engine != EngineKind::Builtin || policy.name.starts_with(CLUSTER_TAINT_POLICY)
 }
 
-/// The lists as they become.
+/// New taint list and ownership map under construction.
 struct Draft {
     taints: Vec<Taint>,
     owners: BTreeMap<String, String>,
@@ -132,8 +134,8 @@ impl Draft {
         self.plan.removed.push((taint, Because::policy(policy, reason)));
     }
 
-    /// Takes away what deleted `ClusterTaintPolicy` objects left behind. A plugin that is gone is another matter: that
-    /// it does not answer must not change anything.
+    /// Removes taints of deleted `ClusterTaintPolicy` objects. Taints of a missing plugin stay, because an
+    /// unavailable plugin must not change anything.
     fn remove_orphans(&mut self, policies: &PolicySet) {
         let is_orphan = |owner: &String| {
             owner.starts_with(CLUSTER_TAINT_POLICY) && !policies.iter().any(|policy| policy.id().name == *owner)
@@ -152,7 +154,7 @@ impl Draft {
     fn finish(self, before: &Cluster) -> TaintPlan {
         let Self { taints, mut owners, mut plan } = self;
         owners.retain(|identity, _| taints.iter().any(|taint| taint.identity() == *identity));
-        // What was added and removed in one pass never was.
+        // Taints that were added and removed in the same pass are not reported.
         plan.added.retain(|(taint, _)| taints.contains(taint));
         plan.removed.retain(|(taint, _)| before.spec.taints.contains(taint));
         plan.owners = (owners != before.taint_owners).then_some(owners);
@@ -161,7 +163,7 @@ impl Draft {
     }
 }
 
-/// The event text for a list of taints (Karmada: `pkg/util/helper/taint.go:GenerateTaintsMessage`).
+/// Returns the event message for a list of taints (Karmada: `pkg/util/helper/taint.go:GenerateTaintsMessage`).
 pub fn taints_message(taints: &[Taint]) -> String {
     if taints.is_empty() {
         return "cluster now does not have taints".to_owned();
@@ -181,7 +183,7 @@ mod tests {
     use crate::call::{Call, Reply, TaintVerdict};
     use crate::policy::{Capability, Fault, FaultKind, Policy};
 
-    /// Says what it is told to say.
+    /// Policy with a fixed reply.
     struct Scripted {
         id: PolicyId,
         capabilities: Vec<Capability>,
@@ -205,7 +207,7 @@ mod tests {
     const OWNED: TaintOptions = TaintOptions { cleans_up: true, policies_are_complete: true };
     const KARMADA: TaintOptions = TaintOptions { cleans_up: false, policies_are_complete: true };
 
-    /// `+key`, `+key=value` or `-key`, all `NoSchedule`.
+    /// Returns a policy with the changes `+key`, `+key=value` or `-key`, all `NoSchedule`.
     fn policy(name: &str, changes: &[&str]) -> Arc<dyn Policy> {
         let change = |text: &&str| {
             let (sign, taint) = text.split_at(1);
@@ -226,7 +228,7 @@ mod tests {
         Arc::new(Scripted { id: PolicyId::builtin(name), capabilities, changes })
     }
 
-    /// `owner:key=value`, where an empty owner is a person.
+    /// Returns a cluster with taints `owner:key=value`, where an empty owner is a user.
     fn cluster(taints: &[&str]) -> Cluster {
         let mut cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
         for text in taints {
@@ -243,7 +245,7 @@ mod tests {
         cluster
     }
 
-    /// The taints and owners after a decision, in the form of [`cluster`].
+    /// Checks the taints and owners after a decision, in the format of [`cluster`].
     fn check(before: &[&str], policies: Vec<Arc<dyn Policy>>, options: TaintOptions, expected: &[&str]) {
         let mut cluster = cluster(before);
         let set = PolicySet::new(policies);
@@ -263,7 +265,7 @@ mod tests {
             .collect();
         assert_eq!(told, expected, "{before:?}");
         assert_eq!(is_empty, before == expected, "{before:?}");
-        // A plan that was carried out leaves nothing to do.
+        // A second decision after the plan was applied changes nothing.
         assert!(decide(&cluster, &set, options, Time::from_millis(9_000)).is_empty(), "{before:?} is not settled");
     }
 
@@ -277,9 +279,9 @@ mod tests {
         check(&[":k"], vec![policy(P, &["+k"])], OWNED, &[":k"]);
         let both = || vec![policy(P, &["-k"]), policy("ClusterTaintPolicy/q", &[])];
         check(&["ClusterTaintPolicy/q:k"], both(), OWNED, &["ClusterTaintPolicy/q:k"]);
-        // As in Karmada: whatever has the key and effect.
+        // Karmada's behavior: removes any taint with the key and effect.
         check(&[":k"], vec![policy(P, &["-k"])], KARMADA, &[]);
-        // The rules of the Ready condition put their keys right, whoever set them.
+        // The rules for the Ready condition correct their keys regardless of the owner.
         check(&[":k"], vec![policy("ReadyCondition", &["-k"])], OWNED, &[]);
     }
 
@@ -289,7 +291,7 @@ mod tests {
         let after = [":b", "some-plugin:c", "ReadyCondition:d"];
         check(&before, vec![policy(P, &[])], OWNED, &after);
         check(&before, vec![policy(P, &[])], KARMADA, &before);
-        // Right after a restart the policies are not known yet, and nothing is taken away.
+        // Right after a restart, the policies are not known yet and no taint is removed.
         check(&before, vec![], TaintOptions { policies_are_complete: false, ..OWNED }, &before);
     }
 

@@ -1,49 +1,49 @@
-//! What a policy answered, in the form that journals keep: short where most clusters are treated alike.
+//! Replies of policies in a compact journal format, which is short if most clusters get the same verdict.
 
 use serde::{Deserialize, Serialize};
 
 use crate::call::{EvictionVerdict, FilterVerdict, HealthVerdict, Reason, Reply, TaintChange, TaintVerdict};
 use crate::policy::{Fault, FaultKind};
 
-/// An answer to one call.
+/// Reply to one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// To a health call.
+    /// Reply to a health call.
     Health(HealthVerdict),
-    /// To a cluster-taint call: the changes in order.
+    /// Reply to a cluster-taint call: the changes in order.
     ClusterTaint(Vec<TaintChange>),
-    /// To a filter call.
+    /// Reply to a filter call.
     Filter(Filtered),
-    /// To a score call: runs of equal scores, as (score, how many clusters), in the order of the call.
+    /// Reply to a score call: runs of equal scores, as (score, number of clusters), in the order of the call.
     Score(Vec<(i64, usize)>),
-    /// To an eviction-check call.
+    /// Reply to an eviction-check call.
     EvictionCheck(EvictionVerdict),
-    /// No answer.
+    /// Fault instead of a reply.
     Fault {
-        /// What went wrong.
+        /// Kind of the fault.
         kind: FaultKind,
-        /// Details for people.
+        /// Human-readable details.
         message: String,
     },
 }
 
-/// Verdicts of a filter; clusters that are not named fit.
+/// Verdicts of a filter; clusters that are not listed fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Filtered {
-    /// How many clusters were asked about.
+    /// Number of clusters in the call.
     pub clusters: usize,
-    /// Positions in the call, from 0, of clusters that do not fit, with the reason.
+    /// Positions of rejected clusters in the call, from 0, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfit: Vec<(usize, Reason)>,
-    /// Positions of clusters that the filter had no opinion about.
+    /// Positions of clusters on which the filter abstained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abstained: Vec<usize>,
 }
 
 impl Answer {
-    /// The answer to a call, if it is one that decisions in the journal ask: interpretations of objects are not.
+    /// Converts a reply to a call. `None` for interpretations of objects, which no decision in the journal requests.
     pub fn of(answer: &Result<Reply, Fault>) -> Option<Self> {
         Some(match answer {
             Ok(Reply::Health(verdict)) => Self::Health(verdict.clone()),
@@ -56,7 +56,7 @@ impl Answer {
         })
     }
 
-    /// The answer as the policy gave it.
+    /// Returns the original reply of the policy.
     pub fn reply(&self) -> Result<Reply, Fault> {
         Ok(match self {
             Self::Health(verdict) => Reply::Health(verdict.clone()),
@@ -84,7 +84,7 @@ fn filtered(verdicts: &[FilterVerdict]) -> Filtered {
 }
 
 impl Filtered {
-    /// One verdict per cluster. Positions out of range, which only a foreign record has, are left out.
+    /// Returns one verdict per cluster. Ignores out-of-range positions, which only records of other programs contain.
     fn verdicts(&self) -> Vec<FilterVerdict> {
         let mut verdicts = vec![FilterVerdict::Fit; self.clusters];
         for (position, reason) in &self.unfit {

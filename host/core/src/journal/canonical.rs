@@ -1,29 +1,29 @@
-//! One spelling for one value, and where two values differ.
+//! Canonical form of values, and differences between values.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// A value in the form that journals keep and compare: members in order of name, no member that says nothing more than
-/// its absence where the type leaves it out.
+/// Converts a value to the form that journals store and compare: members are sorted by name, and members with default
+/// values are omitted where the type allows it.
 pub fn canonical<T: Serialize + ?Sized>(value: &T) -> Value {
-    // Only a map with keys that are no texts could fail, and nothing that is recorded has one.
+    // Only a map with non-string keys can fail, and no recorded type has one.
     serde_json::to_value(value).unwrap_or_else(|error| Value::String(format!("not encodable: {error}")))
 }
 
-/// A place where two values differ.
+/// Difference between two values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Where, as a JSON pointer; empty is the whole value.
+    /// Location as a JSON pointer; empty for the whole value.
     pub path: String,
-    /// What is there in the first value; absent if nothing is.
+    /// Value at this location in the first value; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Value>,
-    /// What is there in the second value; absent if nothing is.
+    /// Value at this location in the second value; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<Value>,
 }
 
-/// Where two values differ, in order of path; none if they are the same byte for byte.
+/// Returns the differences between two values, sorted by path; empty if they are equal.
 pub fn differences(recorded: &Value, again: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(String::new(), Some(recorded), Some(again), &mut found);

@@ -1,4 +1,4 @@
-//! A decision with everything that it was made from, so that it can be made again.
+//! Decision records: decisions with all inputs, for replay.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,139 +24,139 @@ use crate::policy::{Member, Policy, PolicySet};
 use crate::snapshot::ClusterSnapshot;
 use crate::time::Time;
 
-/// A decision with what it was made from: the snapshot, who was asked and what they answered, and the plan.
+/// Replayable record of a decision: the snapshot, the policies with their replies, and the plan.
 ///
-/// The clusters are beside the rest, because many decisions share them: a store keeps each version once.
+/// The clusters are stored separately because many decisions share them; a store keeps each version once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Case {
-    /// Why it was decided at that moment, as a sentence.
+    /// Trigger of the decision, as a sentence.
     pub trigger: String,
-    /// The time that it was reasoned with.
+    /// Evaluation time.
     #[serde(with = "millis")]
     pub now: Time,
-    /// What was decided, and from what.
+    /// Kind of decision and its inputs.
     pub question: Question,
-    /// The rules by which answers became one.
+    /// Rules that combine several replies into one.
     pub composition: Composition,
-    /// Who could be asked, in order.
+    /// Policies that could be called, in order.
     pub policies: Vec<Seat>,
-    /// Who was asked what, in order.
+    /// Recorded calls, in order.
     pub calls: Vec<Asked>,
-    /// The plan, in canonical form.
+    /// Plan, in canonical form.
     pub plan: Value,
-    /// The clusters that it looked at, in order of name.
+    /// Clusters that the decision read, sorted by name.
     #[serde(skip)]
     pub clusters: Arc<[Arc<Cluster>]>,
 }
 
-/// A decision of the journal, with what it is made from besides clusters and policies.
+/// Kind of a decision in the journal, with its inputs other than clusters and policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Question {
-    /// Which taints a cluster carries. It is the only one of the clusters.
+    /// Taints of a cluster, which is the only one in the record.
     Taint {
-        /// How taints are looked after.
+        /// Options for taint management.
         options: TaintOptions,
     },
-    /// Whether a binding leaves a cluster.
+    /// Eviction of a binding from a cluster.
     Evict {
-        /// The binding.
+        /// Binding to evict.
         binding: Arc<Binding>,
-        /// The cluster; it may be gone.
+        /// Cluster to evict from; it may no longer exist.
         cluster: String,
-        /// Which taints evict.
+        /// Options that select the taints that evict.
         options: EvictOptions,
-        /// What must be true before.
+        /// Condition to verify before the eviction.
         pre_check: PreCheck,
-        /// Pauses of evictions.
+        /// Eviction pauses.
         pauses: Vec<EvictionPause>,
-        /// The rates that its slot was opened by.
+        /// Rate limits under which the eviction got its slot.
         limits: Limits,
     },
-    /// Where a binding runs.
+    /// Placement of a binding.
     Schedule {
-        /// The binding.
+        /// Binding to place.
         binding: Arc<Binding>,
-        /// Other bindings of the same groups of workload affinity.
+        /// Other bindings in the same workload affinity groups.
         peers: Vec<Peer>,
-        /// What accurate estimators answered; absent when there are none.
+        /// Results of accurate estimators; absent if there are none.
         accurate: Option<AccurateEstimates>,
-        /// What was placed on each cluster a moment before.
+        /// Workloads recently placed on each cluster and not yet visible in its status.
         assumed: BTreeMap<String, Vec<AssumedWorkload>>,
-        /// Settings.
+        /// Scheduler options.
         options: SchedulerOptions,
     },
-    /// When eviction tasks end. The clusters are those that the tasks name.
+    /// Completion of eviction tasks. The clusters are those that the tasks name.
     Finish {
-        /// The binding.
+        /// Binding with the tasks.
         binding: Arc<Binding>,
-        /// Choices of the operator.
+        /// Options set by the operator.
         options: FinishOptions,
         /// Target clusters whose reports did not count.
         #[serde(default, skip_serializing_if = "UnconfirmedTargets::is_empty")]
         unconfirmed: UnconfirmedTargets,
     },
-    /// Whether an application has failed where it runs.
+    /// Failover of an application that has failed on its clusters.
     Failover {
-        /// The binding.
+        /// Binding of the application.
         binding: Arc<Binding>,
-        /// The name that its tasks carry.
+        /// Producer name of its tasks.
         producer: String,
-        /// Gates.
+        /// Feature gates.
         options: FailoverOptions,
-        /// Pauses of evictions.
+        /// Eviction pauses.
         pauses: Vec<EvictionPause>,
     },
-    /// Whether a workload goes back home. The clusters are those of its home, as far as there are any.
+    /// Return of a workload to its home clusters. The clusters are the existing ones among them.
     Failback {
-        /// The binding.
+        /// Binding of the workload.
         binding: Arc<Binding>,
-        /// Since when clusters are as they are.
+        /// Stability of each cluster.
         stable: BTreeMap<String, Stability>,
-        /// Pauses of evictions.
+        /// Eviction pauses.
         pauses: Vec<EvictionPause>,
-        /// For how long, in seconds, a home must have been stable.
+        /// Seconds for which a home cluster must have been stable.
         window_s: i64,
     },
-    /// How an object in a member cluster is.
+    /// Health of an object in a member cluster.
     Health {
-        /// The object as the member cluster reported it.
+        /// Object as the member cluster reported it.
         object: Arc<Value>,
-        /// What counts when nobody interprets it.
+        /// Health of an object without an interpreter.
         uncovered: Uncovered,
     },
 }
 
-/// The rates that an eviction had to keep.
+/// Rate limits that applied to an eviction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Evictions per second, all together.
+    /// Total evictions per second.
     pub per_second: f64,
-    /// Evictions per second of the group of clusters that is braked; absent when none is.
+    /// Evictions per second of the cluster group that the brake slows down; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_per_second: Option<f64>,
-    /// Evictions per second of the cluster; absent when it has no rate of its own.
+    /// Evictions per second of the cluster; absent without a separate rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_per_second: Option<f64>,
-    /// What the brake says, for people.
+    /// Human-readable state of the brake.
     pub brake: String,
 }
 
-/// A case as a controller has it when it has decided.
+/// Decision as the controller made it; converts to a [`Case`].
 pub struct Decided<'a> {
-    /// Why it was decided at that moment.
+    /// Trigger of the decision, as a sentence.
     pub trigger: &'a str,
-    /// The time that it was reasoned with.
+    /// Evaluation time.
     pub now: Time,
-    /// What was decided, and from what.
+    /// Kind of decision and its inputs.
     pub question: Question,
-    /// The clusters that it looked at, in order of name.
+    /// Clusters that the decision read, sorted by name.
     pub clusters: Arc<[Arc<Cluster>]>,
-    /// What the policies were asked.
+    /// Recorder of the policy calls.
     pub tape: Tape,
-    /// The plan, in canonical form.
+    /// Plan, in canonical form.
     pub plan: Value,
 }
 
@@ -169,7 +169,7 @@ impl From<Decided<'_>> for Case {
 }
 
 impl Case {
-    /// The kinds of call that a decision may make.
+    /// Returns the kinds of calls that the decision can make.
     pub fn kinds(&self) -> &'static [CallKind] {
         match self.question {
             Question::Taint { .. } => &[CallKind::ClusterTaint],
@@ -180,7 +180,8 @@ impl Case {
         }
     }
 
-    /// The policies again. Each answers as it is recorded, unless `substitute` has another one for its seat.
+    /// Returns the policies for a replay. Each returns its recorded replies unless `substitute` returns a
+    /// replacement.
     pub fn policies(&self, substitute: impl Fn(&Seat) -> Option<Arc<dyn Policy>>) -> PolicySet {
         let member = |(position, seat): (usize, &Seat)| {
             let recorded = || Arc::new(Replayed::new(position, seat, &self.calls)) as Arc<dyn Policy>;
@@ -189,7 +190,7 @@ impl Case {
         PolicySet::composed(self.policies.iter().enumerate().map(member).collect(), self.composition)
     }
 
-    /// Decides again, with these policies, and gives the plan in canonical form.
+    /// Makes the decision again with these policies and returns the plan in canonical form.
     pub fn decide(&self, policies: &PolicySet) -> Value {
         let now = self.now;
         match &self.question {
@@ -229,7 +230,7 @@ impl Case {
         }
     }
 
-    /// A scheduling decision again, with how it came about if `explained`; none for another decision.
+    /// Repeats a scheduling decision, with an explanation if `explained`; `None` for any other decision.
     pub fn reschedule(&self, policies: &PolicySet, explained: bool) -> Option<SchedulePlan> {
         let Question::Schedule { binding, peers, accurate, assumed, options } = &self.question else { return None };
         let clusters = Arc::new(ClusterSnapshot::new(self.clusters.iter().cloned()));
@@ -239,12 +240,12 @@ impl Case {
         Some(decide(snapshot, policies))
     }
 
-    /// A cluster that it looked at.
+    /// Returns a cluster of the record.
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
         self.clusters.iter().find(|cluster| cluster.name == name).map(|cluster| &**cluster)
     }
 
-    /// The binding that it is about; absent for decisions about clusters and objects.
+    /// Returns the binding of the decision; `None` for decisions on clusters and objects.
     pub fn binding(&self) -> Option<&Binding> {
         match &self.question {
             Question::Evict { binding, .. }
@@ -257,7 +258,7 @@ impl Case {
     }
 }
 
-/// Milliseconds since the Unix epoch: whole seconds, as the API writes them, would not replay exactly.
+/// Milliseconds since the Unix epoch. The API's format has whole seconds only and would not replay exactly.
 mod millis {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
 

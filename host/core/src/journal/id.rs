@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Digits of the uid of a process.
+/// Number of digits in the uid of a process.
 const PROCESS_DIGITS: usize = 10;
 
-/// Id of a decision, `3f9a1c2e55-41`: the process that made it, and its number in the journal of that process. Numbers
-/// of two processes may be the same, ids are not.
+/// Id of a decision, such as `3f9a1c2e55-41`: the process that made it and the record number in the journal of that
+/// process. Two processes may use the same numbers; ids are unique.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DecisionId {
-    /// Uid of the process, as ten hexadecimal digits. Empty for a simulation, for a record of an older program, and for
-    /// a number that was given without a process.
+    /// Uid of the process, as ten hexadecimal digits. Empty for a simulation, for a record of an older version, and
+    /// for a number given without a process.
     pub process: String,
     /// Position in the journal, from 1.
     pub number: u64,
@@ -23,7 +23,7 @@ impl fmt::Display for DecisionId {
     }
 }
 
-/// A text that is no id of a decision.
+/// Error for text that is not a decision id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no id of a decision, such as 41 or 3f9a1c2e55-41")]
 pub struct NoDecisionId(String);
@@ -31,7 +31,7 @@ pub struct NoDecisionId(String);
 impl FromStr for DecisionId {
     type Err = NoDecisionId;
 
-    /// Reads `41`, `#41`, `3f9a1c2e55-41` or `#3f9a1c2e55-41`.
+    /// Parses `41`, `#41`, `3f9a1c2e55-41` or `#3f9a1c2e55-41`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bare = text.strip_prefix('#').unwrap_or(text);
         let is_uid = |uid: &str| uid.len() == PROCESS_DIGITS && uid.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,5 +1,5 @@
-//! Plans in the form that journals keep and compare. Every field is named, so that one that is added has to be thought
-//! about here.
+//! Plans in the form that journals store and compare. Every field is destructured by name, so a new field breaks the
+//! build until it is handled here.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::decide::schedule::{FailedTerm, Outcome, ScheduleError, SchedulePlan};
 use crate::decide::taint::TaintPlan;
 use crate::model::{GracefulEvictionTask, Taint};
 
-/// An object without the members that say nothing.
+/// Builds an object without null, empty-list and empty-object members.
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     let says = |value: &Value| match value {
         Value::Null => false,
@@ -27,7 +27,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     members.into_iter().filter(|(_, value)| says(value)).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A member that may be absent; a list that becomes empty is not the same as one that stays.
+/// Encodes an optional change, so that a list that becomes empty differs from a list that does not change.
 fn change<T: serde::Serialize>(value: Option<&T>) -> Value {
     value.map_or(Value::Null, |value| json!({ "becomes": value }))
 }
@@ -53,7 +53,7 @@ fn about_clusters(list: &[(String, Because)]) -> Value {
     list.iter().map(|(cluster, because)| json!({"cluster": cluster, "because": because})).collect()
 }
 
-/// A plan for the taints of a cluster.
+/// Encodes a plan for the taints of a cluster.
 pub fn taint(plan: &TaintPlan) -> Value {
     let TaintPlan { taints, owners, history, added, removed, remarks: told } = plan;
     object([
@@ -66,7 +66,7 @@ pub fn taint(plan: &TaintPlan) -> Value {
     ])
 }
 
-/// What was judged of one eviction.
+/// Encodes the verdict on one eviction.
 pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
     match judged {
         Ok(Judgement::Unneeded) => json!({"keep": "forever"}),
@@ -84,9 +84,9 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
     }
 }
 
-/// A plan for eviction tasks.
+/// Encodes a plan for eviction tasks.
 pub fn finish(plan: &FinishPlan) -> Value {
-    // A plan that is not confirmed takes no effect and is not recorded.
+    // `rests_on_targets` is left out: a plan that is not confirmed takes no effect and is not recorded.
     let FinishPlan { tasks, clusters, released, called_off, held, again_after_ms, remarks: told, rests_on_targets: _ } =
         plan;
     object([
@@ -100,7 +100,7 @@ pub fn finish(plan: &FinishPlan) -> Value {
     ])
 }
 
-/// A plan for a failed application.
+/// Encodes a plan for a failed application.
 pub fn failover(plan: &FailoverPlan) -> Value {
     let FailoverPlan { memory, spec, evicted, counting, paused, blocked, again_after_ms } = plan;
     let spec = spec.as_ref().map(|spec| {
@@ -119,7 +119,7 @@ pub fn failover(plan: &FailoverPlan) -> Value {
     ])
 }
 
-/// A plan for the way home.
+/// Encodes a plan for failback.
 pub fn failback(plan: &FailbackPlan) -> Value {
     match plan {
         FailbackPlan::Rest => json!("rest"),
@@ -135,9 +135,9 @@ pub fn failback(plan: &FailbackPlan) -> Value {
     }
 }
 
-/// A plan of the scheduler.
+/// Encodes a plan of the scheduler.
 pub fn schedule(plan: &SchedulePlan) -> Value {
-    // How it came about is made again when somebody asks.
+    // The explanation is left out: it is recomputed on request.
     let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, remarks: told } =
         plan;
     let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
@@ -175,7 +175,7 @@ fn error(error: &ScheduleError) -> Value {
     json!({"kind": kind, "message": error.to_string()})
 }
 
-/// The health of an object.
+/// Encodes the health of an object.
 pub fn health(outcome: &HealthOutcome) -> Value {
     let HealthOutcome { health, because, remarks: told } = outcome;
     object([("health", canonical(health)), ("because", canonical(because)), ("remarks", remarks(told))])

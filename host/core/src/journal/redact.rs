@@ -1,28 +1,28 @@
-//! Redaction: a journal keeps no secrets, and no bodies of objects that no decision looks at.
+//! Redaction: the journal stores no secrets, and no object content that decisions do not read.
 //!
-//! | rule | where | what is left |
+//! | rule | location | remainder |
 //! | --- | --- | --- |
-//! | objects of member clusters, by the allow-list in `object` | the question of a health decision, statuses in bindings | what decisions read, and digests |
-//! | annotations that neither Karmada nor Bulkhead wrote | anywhere | the key, and a digest of long values |
+//! | objects of member clusters, by the allow-list in `object` | objects of health decisions, statuses in bindings | fields that decisions read, and digests |
+//! | annotations of other programs than Karmada and Bulkhead | anywhere | the key, and a digest of long values |
 //! | data of Secrets and ConfigMaps | `data`, `stringData`, `binaryData` | the keys |
 //! | environment of containers | `value` in a list named `env` | the name |
-//! | members whose name is one of a secret | anywhere, if the value is a text | the name |
+//! | string members whose name indicates a secret | anywhere | the name |
 //! | headers for proxies | `proxyHeader` | the names |
-//! | passwords, tokens and keys in texts | anywhere | the text around them |
-//! | what tools keep of an object | `managedFields`, the annotation of `kubectl apply` | nothing |
+//! | passwords, tokens and keys in text | anywhere | the surrounding text |
+//! | bookkeeping of tools | `managedFields`, the annotation of `kubectl apply` | nothing |
 //!
-//! Answers of policies are kept but for secrets in their messages, so a decision replays all the same. A new plugin that
-//! is asked about a redacted object sees [`REDACTED`] or a digest where something was taken out.
+//! Replies of policies are stored except for secrets in their messages, so a decision still replays. A new plugin
+//! that is called with a redacted object sees [`REDACTED`] or a digest in place of the removed values.
 
 mod object;
 mod text;
 
 use serde_json::Value;
 
-/// Marker in the place of a value that was taken out.
+/// Marker that replaces a removed value.
 pub const REDACTED: &str = "(redacted)";
 
-/// Words that make the value of a member a secret, compared without case and punctuation.
+/// Words in a member name that mark its value as a secret; compared without case and punctuation.
 const SECRET_WORDS: [&str; 14] = [
     "password",
     "passwd",
@@ -39,17 +39,17 @@ const SECRET_WORDS: [&str; 14] = [
     "credential",
     "authorization",
 ];
-/// The same for names that end so: `token`, but not `tokenExpirationSeconds`.
+/// Endings of a member name that mark its value as a secret: `token`, but not `tokenExpirationSeconds`.
 const SECRET_ENDS: [&str; 5] = ["token", "tokens", "secret", "secrets", "pwd"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Takes out of a case, in canonical form, what must not be kept, and counts how many values that were.
+/// Redacts a case in canonical form and returns the number of removed values.
 pub fn redact_case(case: &mut Value) -> usize {
     let object = case.pointer_mut("/question/health/object").map_or(0, object::object);
     object + redact(case)
 }
 
-/// Takes out of any other value what must not be kept, and counts how many values that were.
+/// Redacts any other value and returns the number of removed values.
 pub fn redact(value: &mut Value) -> usize {
     walk(value, "")
 }
@@ -75,7 +75,7 @@ fn walk(value: &mut Value, name: &str) -> usize {
             }
             count
         }
-        // A list is what its name says; its items have none of their own.
+        // Items of a list have no name of their own, so they inherit the name of the list.
         Value::Array(items) => items.iter_mut().map(|item| walk(item, name)).sum(),
         Value::String(text) => text::clean(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -86,7 +86,7 @@ fn is_data(key: &str) -> bool {
     matches!(key, "data" | "stringData" | "binaryData")
 }
 
-/// A name without case and punctuation.
+/// Returns the name in lower case without punctuation.
 fn plain(key: &str) -> String {
     key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn urls_lose_their_user_and_managed_fields_go() {
         check(json!({"proxy": "https://me:pw@proxy:8080/x"}), json!({"proxy": "https://proxy:8080/x"}), 1);
-        // A password may have a slash in it.
+        // A password may contain a slash.
         check(json!({"proxy": "https://me:p/w@proxy/x"}), json!({"proxy": "https://proxy/x"}), 1);
         let annotations = json!({LAST_APPLIED: "{}", "policy.karmada.io/applied-placement": "{}"});
         check(

@@ -1,4 +1,4 @@
-//! What policies were asked while a decision was made, and the same policies again when it is replayed.
+//! Recording of policy calls during a decision, and their replay.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,22 +10,22 @@ use crate::call::{Call, CallKind, Reply};
 use crate::composition::{Composition, Mode};
 use crate::policy::{Build, Capability, Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
 
-/// A policy that could be asked.
+/// Policy that could be called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Seat {
-    /// Who it is.
+    /// Identity of the policy.
     pub policy: PolicyId,
-    /// Its code and configuration, for what is not compiled in.
+    /// Digests of code and configuration; absent for compiled-in policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// Whether its answers count.
+    /// Participation in decisions.
     #[serde(default, skip_serializing_if = "is_enforced")]
     pub mode: Mode,
-    /// What its scores are multiplied with.
+    /// Factor by which its scores are multiplied.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
-    /// The calls that it answers, among those that the decision may make.
+    /// Kinds of calls that it answers, among those that the decision can make.
     pub answers: Vec<CallKind>,
 }
 
@@ -41,21 +41,21 @@ fn is_one(weight: &u32) -> bool {
     *weight == 1
 }
 
-/// A call and its answer.
+/// Recorded call with its reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
-    /// Who was asked: the position in the list of seats, from 0.
+    /// Index of the called policy in the list of slots, from 0.
     pub seat: usize,
-    /// What sort of question.
+    /// Kind of the call.
     pub kind: CallKind,
-    /// What it was about, in one word: a cluster, an object, or how many clusters.
+    /// Short description of the input: a cluster, an object or the number of clusters.
     pub about: String,
-    /// The answer.
+    /// Reply to the call.
     pub answer: Answer,
 }
 
-/// Notes what the policies of one decision are asked.
+/// Recorder of the policy calls of one decision.
 #[derive(Debug)]
 pub struct Tape {
     seats: Vec<Seat>,
@@ -64,8 +64,8 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The same policies, with every call that is of one of these kinds noted on the tape. `keeps` says which policies
-    /// can matter; the others are left as they are.
+    /// Wraps the policies so that every call of these kinds is recorded. `keeps` returns true for the policies to
+    /// record; the others remain unwrapped.
     pub fn start(policies: &PolicySet, kinds: &[CallKind], keeps: impl Fn(&dyn Policy) -> bool) -> (PolicySet, Self) {
         let calls: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let mut seats = Vec::new();
@@ -83,7 +83,7 @@ impl Tape {
         (set, Self { seats, composition: policies.composition(), calls })
     }
 
-    /// Who could be asked, the rules by which answers become one, and what was asked so far, in order.
+    /// Returns the policy slots, the rules that combine replies, and the calls recorded so far, in order.
     pub fn finish(self) -> (Vec<Seat>, Composition, Vec<Asked>) {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
         (self.seats, self.composition, calls)
@@ -98,7 +98,7 @@ fn answered(policy: &dyn Policy, kinds: &[CallKind]) -> Vec<CallKind> {
     answers
 }
 
-/// A policy whose calls are noted.
+/// Policy whose calls are recorded.
 struct Taped {
     inner: Arc<dyn Policy>,
     seat: usize,
@@ -128,8 +128,8 @@ impl Policy for Taped {
     }
 }
 
-/// What a call is about. Two calls of one decision that a policy could answer differently differ in it, or come in the
-/// same order again.
+/// Returns a description of the call's input. If a policy can answer two calls of one decision differently, their
+/// descriptions differ or a replay makes them in the same order.
 fn about(call: &Call<'_>) -> String {
     match call {
         Call::Health(call) => {
@@ -144,7 +144,7 @@ fn about(call: &Call<'_>) -> String {
     }
 }
 
-/// A policy that answers as it did when the decision was recorded.
+/// Policy that replays its recorded replies.
 pub(super) struct Replayed {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -153,7 +153,7 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// What sits in a seat; `calls` are those of the whole decision.
+    /// Creates the policy for a slot; `calls` are the recorded calls of the whole decision.
     pub(super) fn new(position: usize, seat: &Seat, calls: &[Asked]) -> Self {
         let own = calls.iter().filter(|asked| asked.seat == position);
         Self {

@@ -1,4 +1,4 @@
-//! From steps and an object to text.
+//! Evaluation of templates.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Comparison, Node, Operand, PathError, Step, VALUES_MAX};
 
-/// Prints the nodes, with `object` as the whole and as the current value.
+/// Renders the nodes with `object` as both the root and the current value.
 pub(super) fn print(nodes: &[Node], object: &Value) -> Result<String, PathError> {
     let mut text = String::new();
     print_with(nodes, object, object, &mut text)?;
@@ -31,7 +31,7 @@ fn print_with(nodes: &[Node], root: &Value, current: &Value, text: &mut String) 
     Ok(())
 }
 
-/// Text as it is, whole numbers in plain decimal, the rest as JSON.
+/// Formats a value: strings unquoted, whole numbers in plain decimal, everything else as JSON.
 fn word(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -45,7 +45,7 @@ fn word(value: &Value) -> String {
 
 fn walk<'a>(steps: &[Step], root: &'a Value, current: &'a Value) -> Result<Vec<&'a Value>, PathError> {
     let mut values = vec![current];
-    // Below a descent a field need not be everywhere, only somewhere.
+    // After a recursive descent, a field may be missing from some of the values.
     let mut lenient = false;
     for step in steps {
         let mut next = Vec::new();
@@ -94,7 +94,7 @@ fn take<'a>(step: &Step, root: &'a Value, value: &'a Value, into: &mut Vec<&'a V
     Ok(())
 }
 
-/// An index from the front, or from the back when it is negative.
+/// Resolves an index; a negative index counts from the end.
 fn position(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let index = if index < 0 { index.checked_add(length)? } else { index };
@@ -117,7 +117,7 @@ fn descend<'a>(value: &'a Value, into: &mut Vec<&'a Value>) -> Result<(), PathEr
     children(value).into_iter().try_for_each(|child| descend(child, into))
 }
 
-/// A path that leads nowhere makes a filter false.
+/// Evaluates a filter; a path without a value makes it false.
 fn holds(left: &Operand, right: Option<&(Comparison, Operand)>, root: &Value, element: &Value) -> bool {
     let Some(left) = operand(left, root, element) else { return false };
     let Some((comparison, right)) = right else { return true };

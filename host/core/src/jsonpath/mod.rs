@@ -1,10 +1,10 @@
-//! JSONPath templates as kubectl reads them: `{.replicas}`, `{.conditions[?(@.type=="Ready")].status}`.
+//! JSONPath templates with kubectl's syntax: `{.replicas}`, `{.conditions[?(@.type=="Ready")].status}`.
 //!
-//! This is the dialect of `k8s.io/client-go/util/jsonpath`: text around actions in braces, steps by field, index,
-//! slice, union, wildcard, recursive descent and filter, and `{range …}…{end}`. Numbers are written in plain decimal
-//! where they are whole; Go writes large ones with an exponent, which no label can hold.
+//! Implements the dialect of `k8s.io/client-go/util/jsonpath`: text around actions in braces and `{range …}…{end}`.
+//! Steps are field, index, slice, union, wildcard, recursive descent and filter. Whole numbers are written in plain
+//! decimal. Go writes large ones with an exponent, which is not a valid label value.
 //!
-//! Not here: regular expressions in filters, and `&&` and `||`, which the original does not have either.
+//! Regular expressions in filters are not supported. `&&` and `||` are not supported either, as in the original.
 
 mod eval;
 mod parse;
@@ -13,72 +13,72 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-/// Longest template, in bytes.
+/// Maximum length of a template, in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 4096;
-/// Most values that one step may give.
+/// Maximum number of values that one step may return.
 pub const VALUES_MAX: usize = 10_000;
 
-/// What is wrong with a template, or with the object it is applied to.
+/// Error in a template, or in its application to an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The template does not read.
+    /// The template cannot be parsed.
     #[error("at byte {at}: {message}")]
     Syntax {
-        /// Where, from 0.
+        /// Byte offset of the error, from 0.
         at: usize,
-        /// What is wrong, and what would be right.
+        /// Error and expected syntax.
         message: String,
     },
-    /// A field or element is not there.
+    /// A field or element does not exist.
     #[error("{0} is not found")]
     Missing(String),
-    /// More values than a label could ever hold.
+    /// A step returns more than [`VALUES_MAX`] values.
     #[error("it gives more than {VALUES_MAX} values")]
     TooMany,
 }
 
-/// A template that reads.
+/// Parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template(Vec<Node>);
 
-/// A part of a template.
+/// Part of a template.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
-    /// Printed as it is.
+    /// Literal text.
     Text(String),
-    /// What a path leads to, several values with a space between them.
+    /// Values of a path, separated by spaces.
     Path(Vec<Step>),
-    /// The nodes once for each value of the path.
+    /// Nodes repeated for each value of a path.
     Range(Vec<Step>, Vec<Node>),
 }
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
-    /// `$`: the whole object.
+    /// `$`: the root object.
     Root,
     /// `.name` or `['name']`.
     Field(String),
     /// `*`.
     Wildcard,
-    /// `..`: the value and everything below it.
+    /// `..`: the value and all its descendants.
     Descend,
     /// `[1]`, `[-1]`.
     Index(i64),
-    /// `[from:to:by]`, each may be left out.
+    /// `[from:to:by]`; each part is optional.
     Slice(Option<i64>, Option<i64>, Option<i64>),
-    /// `[0,2]`, `['a','b']`: what each step gives.
+    /// `[0,2]`, `['a','b']`: the results of all steps.
     Union(Vec<Step>),
-    /// `[?(left op right)]`, or `[?(left)]`: elements for which it holds.
+    /// `[?(left op right)]` or `[?(left)]`: the elements that satisfy the condition.
     Filter(Operand, Option<(Comparison, Operand)>),
 }
 
 /// One side of a filter.
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
-    /// From the element (`@`) or the whole object (`$`).
+    /// Path from the element (`@`) or the root object (`$`).
     Path(Vec<Step>),
-    /// A text, number or boolean.
+    /// String, number or boolean.
     Literal(Value),
 }
 
@@ -101,7 +101,7 @@ impl FromStr for Template {
 }
 
 impl Template {
-    /// The text that the template makes of an object. A path that leads nowhere is an error.
+    /// Renders the template for an object. A missing field or element is an error.
     pub fn evaluate(&self, object: &Value) -> Result<String, PathError> {
         eval::print(&self.0, object)
     }

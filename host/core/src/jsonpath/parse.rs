@@ -1,13 +1,13 @@
-//! From text to steps.
+//! Parser for templates.
 
 use serde_json::Value;
 
 use super::{Comparison, Node, Operand, PathError, Step, TEMPLATE_BYTES_MAX};
 
-/// Deepest nesting of ranges and filters.
+/// Maximum nesting depth of ranges and filters.
 const DEPTH_MAX: usize = 8;
 
-/// Reads a template.
+/// Parses a template.
 pub(super) fn template(text: &str) -> Result<Vec<Node>, PathError> {
     if text.len() > TEMPLATE_BYTES_MAX {
         return Err(syntax(TEMPLATE_BYTES_MAX, "the template is too long"));
@@ -69,7 +69,7 @@ impl Reader<'_> {
         told
     }
 
-    /// Text and actions, up to `{end}` when they are inside a range.
+    /// Parses text and actions, up to `{end}` inside a range.
     fn nodes(&mut self, in_range: bool) -> Result<Vec<Node>, PathError> {
         let mut nodes = Vec::new();
         loop {
@@ -148,7 +148,7 @@ impl Reader<'_> {
             let ends =
                 |c: char| c.is_whitespace() || matches!(c, '.' | '[' | ']' | '}' | ')' | '=' | '!' | '<' | '>' | ',');
             name += &self.take_while(|c| c != '\\' && !ends(c));
-            // A dot in a name is written with a backslash before it.
+            // A backslash escapes a dot in a name.
             if !self.eat("\\") {
                 break;
             }

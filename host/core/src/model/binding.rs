@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Condition, FailoverBehavior, Placement, PurgeMode};
 use crate::time::Time;
 
-/// A `ResourceBinding` (with a namespace) or a `ClusterResourceBinding` (without), as decisions and plugins see it.
+/// `ResourceBinding` (with a namespace) or `ClusterResourceBinding` (without), as decisions and plugins see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
@@ -16,16 +16,16 @@ pub struct Binding {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
-    /// Bumped by every change of `spec`.
+    /// Generation of `spec`, incremented on every change.
     #[serde(default)]
     pub generation: i64,
-    /// Labels, among them the permanent ids.
+    /// Labels, including the permanent ids.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Annotations, among them the applied placement.
+    /// Annotations, including the applied placement.
     #[serde(default)]
     pub annotations: BTreeMap<String, String>,
-    /// Set while it is being deleted.
+    /// Time of the deletion request; absent while the binding is not being deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Desired state.
@@ -36,12 +36,12 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The API kind that the scope implies.
+    /// Returns the API kind that follows from the scope.
     pub fn kind(&self) -> &'static str {
         if self.namespace.is_some() { "ResourceBinding" } else { "ClusterResourceBinding" }
     }
 
-    /// `namespace/name`, or the name alone.
+    /// Returns `namespace/name`, or only the name for cluster scope.
     pub fn key(&self) -> String {
         self.namespace.as_ref().map_or_else(|| self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
     }
@@ -52,51 +52,51 @@ impl Binding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSpec {
-    /// The resource template.
+    /// Reference to the resource template.
     pub resource: ObjectReference,
-    /// Whether dependencies travel along.
+    /// True if dependencies are propagated too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub propagate_deps: bool,
-    /// What one replica needs; present only when the interpreter can tell.
+    /// Requirements of one replica; present only if the interpreter can determine them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
-    /// Desired replicas over all clusters.
+    /// Desired replicas across all clusters.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
-    /// Several pod templates, kept as they came.
+    /// Pod templates of a multi-component workload, preserved as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<serde_json::Value>,
-    /// The scheduling result.
+    /// Target clusters chosen by the scheduler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
-    /// Copied from the policy.
+    /// Placement, copied from the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    /// Old copies that are on their way out, in the order of eviction.
+    /// Pending removals of old copies, in eviction order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graceful_eviction_tasks: Vec<GracefulEvictionTask>,
-    /// Snapshots of bindings that this one is a dependency of, kept as they came.
+    /// Snapshots of the bindings that depend on this one, preserved as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<serde_json::Value>,
-    /// Which scheduler is in charge; empty is `default-scheduler`.
+    /// Name of the responsible scheduler; empty means `default-scheduler`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_name: String,
-    /// Copied from the policy.
+    /// Failover behavior, copied from the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
     /// `Abort` or `Overwrite`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub conflict_resolution: String,
-    /// Whether member objects outlive the template.
+    /// True if objects in member clusters are kept when the template is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
-    /// A rescheduling was asked for at that time.
+    /// Time at which rescheduling was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
-    /// Suspension of dispatching and scheduling, kept as it came.
+    /// Suspension of dispatching and scheduling, preserved as received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<serde_json::Value>,
-    /// Fields that decisions do not read, kept so that a write loses nothing.
+    /// Fields that decisions do not read, preserved on writes.
     #[serde(flatten)]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
@@ -106,27 +106,27 @@ fn is_zero(value: &i32) -> bool {
 }
 
 impl BindingSpec {
-    /// Whether a cluster is in the scheduling result.
+    /// Returns true if the cluster is a target cluster.
     pub fn targets(&self, cluster: &str) -> bool {
         self.clusters.iter().any(|target| target.name == cluster)
     }
 
-    /// Whether an eviction from the cluster is under way.
+    /// Returns true if an eviction from the cluster is in progress.
     pub fn is_evicting(&self, cluster: &str) -> bool {
         self.graceful_eviction_tasks.iter().any(|task| task.from_cluster == cluster)
     }
 
-    /// Karmada's test of "is a workload": replicas, requirements or components.
+    /// Returns true if the binding counts as a workload in Karmada: it has replicas, requirements or components.
     pub fn is_workload(&self) -> bool {
         self.replicas > 0 || self.replica_requirements.is_some() || !self.components.is_empty()
     }
 
-    /// The group of workloads that this one must run beside; empty for none.
+    /// Returns the workload affinity group, whose members must share clusters; empty for none.
     pub fn affinity_group(&self) -> &str {
         self.workload_group("affinityGroup")
     }
 
-    /// The group of workloads that this one must not run beside; empty for none.
+    /// Returns the workload anti-affinity group, whose members must not share clusters; empty for none.
     pub fn anti_affinity_group(&self) -> &str {
         self.workload_group("antiAffinityGroup")
     }
@@ -136,18 +136,18 @@ impl BindingSpec {
         groups.and_then(|groups| groups.get(name)).and_then(serde_json::Value::as_str).unwrap_or_default()
     }
 
-    /// Which of several waiting bindings is scheduled first: the higher number.
+    /// Returns the scheduling priority; pending bindings with a higher number are scheduled first.
     pub fn schedule_priority(&self) -> i32 {
         let priority = self.rest.get("schedulePriority").and_then(|priority| priority.get("priority"));
         priority.and_then(serde_json::Value::as_i64).and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0)
     }
 
-    /// Whether scheduling is suspended.
+    /// Returns true if scheduling is suspended.
     pub fn scheduling_suspended(&self) -> bool {
         self.suspension_flag("scheduling")
     }
 
-    /// Whether dispatching to the cluster is suspended.
+    /// Returns true if dispatching to the cluster is suspended.
     pub fn dispatching_suspended(&self, cluster: &str) -> bool {
         let listed = || {
             self.suspension
@@ -168,7 +168,7 @@ impl BindingSpec {
     }
 }
 
-/// A reference to the resource template.
+/// Reference to a resource template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -182,10 +182,10 @@ pub struct ObjectReference {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Uid, which ties in replica division are broken by.
+    /// Uid, used to break ties in replica division.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Version of the template that the binding was made from.
+    /// Version of the template that the binding was created from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
 }
@@ -201,7 +201,7 @@ impl fmt::Display for ObjectReference {
     }
 }
 
-/// What one replica needs.
+/// Requirements of one replica.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -209,76 +209,77 @@ pub struct ReplicaRequirements {
     /// Requests by resource name, as Kubernetes quantities.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: BTreeMap<String, String>,
-    /// Node claim, namespace and priority class, kept as they came.
+    /// Node claim, namespace and priority class, preserved as received.
     #[serde(flatten)]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 
-/// One entry of a scheduling result.
+/// Target cluster of a scheduling result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
     /// Name of the member cluster.
     pub name: String,
-    /// Replicas there; 0 is absent on the wire.
+    /// Replicas on the cluster; omitted on the wire if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
-    /// Replicas by component, kept as they came.
+    /// Replicas by component, preserved as received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<serde_json::Value>,
 }
 
 impl TargetCluster {
-    /// An entry without components.
+    /// Creates a target cluster without components.
     pub fn new(name: impl Into<String>, replicas: i32) -> Self {
         Self { name: name.into(), replicas, components: Vec::new() }
     }
 }
 
-/// An old copy that is on its way out of a cluster.
+/// Pending removal of an old copy from a cluster.
 ///
-/// Tasks may come from other programs, so nothing is required on reading, and what is not understood is written
-/// back as it came.
+/// Other programs write tasks too, so no field is required on reading, and unknown fields and values are written back
+/// unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", remote = "Self")]
 pub struct GracefulEvictionTask {
-    /// The cluster it leaves.
+    /// Cluster that the workload leaves.
     #[serde(default)]
     pub from_cluster: String,
-    /// What happens to the old copy; absent also when [`Self::foreign_purge_mode`] is there.
+    /// Purge mode of the old copy; also absent if [`Self::foreign_purge_mode`] is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge_mode: Option<PurgeMode>,
-    /// Replicas it had there.
+    /// Replicas on the cluster before the eviction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// One word of at most 32 characters, for example `TaintUntolerated`.
+    /// `CamelCase` reason of at most 32 characters, for example `TaintUntolerated`.
     #[serde(default)]
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Who evicted.
+    /// Component that evicted the workload.
     #[serde(default)]
     pub producer: String,
-    /// Own grace period in seconds; absent leaves it to the controller's flag.
+    /// Grace period of this task in seconds; if absent, the controller's flag applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// `true`: kept until a person says otherwise; `false`: a person said so, drop it now.
+    /// `true`: keep the old copy until an operator changes this field; `false`: delete it now, as decided by an
+    /// operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppress_deletion: Option<bool>,
-    /// Labels for the new copy.
+    /// Labels to set on the new copy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
-    /// When the grace period began. Karmada's evictors leave it to the graceful eviction controller, which costs a
-    /// second write; ours stamp it.
+    /// Start of the grace period. Karmada's evictors leave it to the graceful eviction controller, which costs a
+    /// second write; Bulkhead's evictors set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
-    /// Where the workload ran before.
+    /// Clusters on which the workload ran before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters_before_failover: Vec<String>,
-    /// What another program wrote and nothing here reads.
+    /// Fields of other programs, preserved and not read.
     #[serde(flatten)]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
@@ -286,7 +287,7 @@ pub struct GracefulEvictionTask {
 const PURGE_MODE: &str = "purgeMode";
 
 impl GracefulEvictionTask {
-    /// A purge mode that is none of ours: nobody here knows what may happen to the old copy.
+    /// Returns a purge mode that is not one of [`PurgeMode`]; the handling of such an old copy is unknown.
     pub fn foreign_purge_mode(&self) -> Option<&serde_json::Value> {
         self.rest.get(PURGE_MODE)
     }
@@ -317,19 +318,19 @@ impl<'de> Deserialize<'de> for GracefulEvictionTask {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindingStatus {
-    /// Generation that the scheduler has seen through.
+    /// Generation that the scheduler last processed.
     #[serde(default, skip_serializing_if = "is_zero_i64")]
     pub scheduler_observed_generation: i64,
-    /// Name of the active affinity group. (The JSON name is Karmada's own.)
+    /// Name of the active affinity group. (Karmada defines this JSON name.)
     #[serde(default, rename = "schedulerObservingAffinityName", skip_serializing_if = "String::is_empty")]
     pub scheduler_observed_affinity_name: String,
-    /// When it was last scheduled.
+    /// Time of the last successful scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
-    /// `Scheduled`, `FullyApplied`.
+    /// Conditions such as `Scheduled` and `FullyApplied`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What the member clusters report, sorted by cluster.
+    /// Status reported by the member clusters, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
@@ -338,29 +339,29 @@ fn is_zero_i64(value: &i64) -> bool {
     *value == 0
 }
 
-/// What one member cluster reports.
+/// Status reported by one member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
     /// Name of the member cluster.
     pub cluster_name: String,
-    /// Reflected status of the object there.
+    /// Reflected status of the object in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<serde_json::Value>,
-    /// Whether the manifest was applied; absent is false.
+    /// True if the manifest was applied; absent means false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
-    /// Why not.
+    /// Error message if the manifest was not applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
-    /// Health of the object there; absent while nobody looked.
+    /// Health of the object in the cluster; absent until it is evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
 }
 
-/// Reports by cluster. Each look-up is one comparison for clusters that are asked about in the order of the reports,
-/// which are sorted by cluster; others cost a binary search.
+/// Cluster reports, indexed for lookups by name. Lookups in the order of the reports, which are sorted by cluster,
+/// take one comparison each. Other lookups take a binary search.
 #[derive(Clone, Debug)]
 pub struct Reports<'a> {
     items: &'a [AggregatedStatusItem],
@@ -369,12 +370,12 @@ pub struct Reports<'a> {
 }
 
 impl<'a> Reports<'a> {
-    /// The reports of a binding.
+    /// Creates the index for the reports of a binding.
     pub fn new(items: &'a [AggregatedStatusItem]) -> Self {
         Self { items, next: 0, sorted: None }
     }
 
-    /// What a cluster reports.
+    /// Returns the report of a cluster.
     pub fn of(&mut self, cluster: &str) -> Option<&'a AggregatedStatusItem> {
         let items = self.items;
         let expected = items.get(self.next).filter(|item| item.cluster_name == cluster);
@@ -394,16 +395,16 @@ impl<'a> Reports<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Health {
-    /// It does its work.
+    /// The object works as intended.
     Healthy,
-    /// It does not.
+    /// The object has failed.
     Unhealthy,
-    /// Nobody can tell; never a reason to evict.
+    /// The health cannot be determined; never a reason to evict.
     Unknown,
 }
 
 impl Health {
-    /// The wire spelling.
+    /// Returns the wire spelling.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",

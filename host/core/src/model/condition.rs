@@ -10,12 +10,12 @@ pub enum ConditionStatus {
     True,
     /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// The status cannot be determined.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// The wire spelling.
+    /// Returns the wire spelling.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -30,21 +30,21 @@ impl ConditionStatus {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// The kind of condition, for example `Ready`.
+    /// Type of the condition, for example `Ready`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whether it holds.
+    /// Status of the condition.
     pub status: ConditionStatus,
-    /// Generation of the object the condition was computed from; 0 when not tracked.
+    /// Generation of the object that the condition was computed from; 0 if not tracked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// When `status` last changed.
+    /// Time of the last change of `status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
-    /// A word for programs.
+    /// Machine-readable reason.
     #[serde(default)]
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     #[serde(default)]
     pub message: String,
 }
@@ -54,7 +54,7 @@ fn is_zero(value: &i64) -> bool {
 }
 
 impl Condition {
-    /// A condition that is to be set at `now`.
+    /// Creates a condition with transition time `now`.
     pub fn new(type_: &str, status: ConditionStatus, reason: &str, message: impl Into<String>, now: Time) -> Self {
         Self {
             type_: type_.to_owned(),
@@ -66,14 +66,14 @@ impl Condition {
         }
     }
 
-    /// The condition of that type, if the list has one.
+    /// Returns the condition with that type.
     pub fn find<'a>(conditions: &'a [Self], type_: &str) -> Option<&'a Self> {
         conditions.iter().find(|condition| condition.type_ == type_)
     }
 }
 
-/// Sets a condition by type. The old transition time stays unless `status` changes; reason and message are
-/// always overwritten. Returns whether anything changed. (Kubernetes: `meta.SetStatusCondition`.)
+/// Sets a condition by type. The transition time changes only with `status`; reason and message are always
+/// overwritten. Returns true if anything changed. (Kubernetes: `meta.SetStatusCondition`.)
 pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
     let Some(old) = conditions.iter_mut().find(|condition| condition.type_ == new.type_) else {
         conditions.push(new);

@@ -1,8 +1,8 @@
-//! What the conditions of a cluster were before, as far as anybody remembers.
+//! Bounded history of a cluster's conditions.
 //!
-//! A condition says when its status last changed and nothing about what was before. Whoever asks "for how long has it
-//! been False or Unknown", or "does it flap", needs more. The history is kept on the Cluster itself, in an annotation,
-//! so that it is there after a restart and every plugin sees it.
+//! A condition has the time of its last status change, but not the statuses before it. Questions such as "for how
+//! long has it been False or Unknown" or "does it flap" need more. The history is kept on the Cluster in an
+//! annotation, so it survives restarts and is visible to every plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,40 +11,40 @@ use serde::{Deserialize, Serialize};
 use super::{Condition, ConditionStatus};
 use crate::time::Time;
 
-/// Most changes that are remembered of one type of condition.
+/// Maximum number of changes kept per condition type.
 const CHANGES_MAX: usize = 8;
-/// Most types of condition that are remembered: third parties may write any number of them.
+/// Maximum number of condition types kept; third parties may write any number of them.
 const TYPES_MAX: usize = 32;
 
-/// A status and when it began.
+/// Status with its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionChange {
     /// The status.
     pub status: ConditionStatus,
-    /// When it began. Two changes in a row with the same status mean that another one in between was not seen.
+    /// Start time. Two successive changes with the same status mean that a status in between was not observed.
     pub since: Time,
 }
 
-/// Changes of conditions by type, the oldest first.
+/// Changes of conditions by type, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ConditionHistory(BTreeMap<String, Vec<ConditionChange>>);
 
 impl ConditionHistory {
-    /// Whether nothing is remembered.
+    /// Returns true if the history is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The changes of a type, the oldest first.
+    /// Returns the changes of a condition type, oldest first.
     pub fn changes(&self, type_: &str) -> &[ConditionChange] {
         self.0.get(type_).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes note of the conditions as they are. A condition without a transition time began now; one whose time lies
-    /// before the last change began with that change. What lies ahead, because a clock was set back, is now. Returns
-    /// whether anything is new.
+    /// Records the current conditions. A changed condition without a transition time starts at `now`. A start time
+    /// before the last recorded change is raised to that change. Times in the future, which a clock that was set back
+    /// can cause, are replaced by `now`. Returns true if the history changed.
     pub fn observe(&mut self, conditions: &[Condition], now: Time) -> bool {
         let before = self.clone();
         self.0.retain(|type_, _| Condition::find(conditions, type_).is_some());
@@ -75,18 +75,17 @@ impl ConditionHistory {
         *self != before
     }
 
-    /// How often the conditions of these types changed in the last so many seconds; of several the one that did most.
+    /// Returns the number of status changes within the last `seconds`, as the maximum over `types`.
     pub fn changes_within(&self, types: &[&str], seconds: i64, now: Time) -> usize {
         let recent = |changes: &[ConditionChange]| {
-            // The first one that is remembered is where memory begins, not a change.
+            // The first entry marks the start of the history and is not a change.
             changes.iter().skip(1).filter(|change| change.since.plus_seconds(seconds) > now).count()
         };
         types.iter().map(|type_| recent(self.changes(type_))).max().unwrap_or(0)
     }
 
-    /// Since when `holds` has given the answer that it gives for the conditions as they are. It is asked with the
-    /// status of each of `types`, none where there was no such condition. With nothing remembered the answer is
-    /// as old as can be.
+    /// Returns the time since which `holds` has returned its current result. `holds` takes the status of each of
+    /// `types`, `None` for a condition that did not exist. Without any history, returns the Unix epoch.
     pub fn held_since(&self, types: &[&str], holds: impl Fn(&[Option<ConditionStatus>]) -> bool) -> Time {
         let moments: BTreeSet<Time> =
             types.iter().flat_map(|type_| self.changes(type_)).map(|change| change.since).collect();
@@ -112,7 +111,7 @@ impl ConditionHistory {
                 return since;
             }
         }
-        // Before the first change that is remembered nobody knows, so the answer is no older than that.
+        // The state before the first recorded change is unknown, so the result is no older than that change.
         since
     }
 }
@@ -136,7 +135,7 @@ mod tests {
         condition
     }
 
-    /// The history after these statuses of Ready began at these times.
+    /// Returns the history of a Ready condition with the given statuses and start times.
     fn history(ready: &[(&str, i64)]) -> ConditionHistory {
         let mut history = ConditionHistory::default();
         for (status, since_s) in ready {
@@ -159,7 +158,7 @@ mod tests {
         check(&[("True", 10), ("False", 20)], 20);
         check(&[("True", 10), ("False", 20), ("Unknown", 30), ("False", 40)], 20);
         check(&[("False", 20), ("True", 30)], 30);
-        // It was something else between 20 and 30, and nobody saw it.
+        // The status changed between 20 and 30 without being observed.
         check(&[("True", 10), ("False", 20), ("False", 30)], 30);
     }
 

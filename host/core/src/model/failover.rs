@@ -2,17 +2,18 @@ use serde::{Deserialize, Serialize};
 
 use super::Health;
 
-/// What happens to the old copy when a workload leaves a cluster.
+/// Handling of the old copy when a workload leaves a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PurgeMode {
-    /// Deleted first, then created elsewhere. Reads the old spelling `Immediately` too.
+    /// The old copy is deleted before the new one is created. Also reads the old spelling `Immediately`.
     #[serde(alias = "Immediately")]
     Directly,
-    /// Kept until the new copy is healthy or the grace period ends. Reads the old spelling `Graciously` too.
+    /// The old copy is kept until the new one is healthy or the grace period ends. Also reads the old spelling
+    /// `Graciously`.
     #[default]
     #[serde(alias = "Graciously")]
     Gracefully,
-    /// Kept until a person confirms.
+    /// The old copy is kept until an operator confirms its deletion.
     Never,
 }
 
@@ -21,10 +22,10 @@ pub enum PurgeMode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverBehavior {
-    /// Application failover; absent is off.
+    /// Application failover; absent disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationFailover>,
-    /// Cluster failover; absent leaves it to the controller's flags.
+    /// Cluster failover; if absent, the controller's flags apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFailover>,
 }
@@ -34,22 +35,22 @@ pub struct FailoverBehavior {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailover {
-    /// What must have happened before failover is considered at all; in no release of Karmada.
+    /// Preconditions for failover. Not in any Karmada release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_conditions: Option<PreConditions>,
-    /// When an application counts as failed.
+    /// Conditions under which an application counts as failed.
     pub decision_conditions: DecisionConditions,
-    /// What happens to the old copy.
+    /// Handling of the old copy.
     #[serde(default)]
     pub purge_mode: PurgeMode,
-    /// How long a `Gracefully` purge waits for the new copy, in seconds.
+    /// Seconds for which a `Gracefully` purge waits for the new copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// For how long, in seconds, the workload is kept away from the cluster that it left; 0 is for good, absent is
-    /// not at all. In no release of Karmada: only control planes whose CRDs have the field can set it.
+    /// Seconds for which the workload is not scheduled to the cluster that it left; 0 is permanent, absent disables
+    /// the block. Not in any Karmada release: only control planes whose CRDs have the field can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_predecessor_seconds: Option<i32>,
-    /// What to carry over from the old copy's status.
+    /// Parts of the old copy's status to preserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
@@ -59,23 +60,23 @@ pub struct ApplicationFailover {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionConditions {
-    /// How long an application may be unhealthy, in seconds; 300 when absent.
+    /// Seconds for which an application may be unhealthy; 300 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i32>,
-    /// Which health counts as failed: `Unhealthy`, which is also what an empty list means. Only in the proposal.
+    /// Health states that count as failed; an empty list means `Unhealthy`. Only in the proposal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub healthy_state: Vec<Health>,
 }
 
-/// `spec.failover.application.preConditions`: all of them must hold, each on its own.
+/// `spec.failover.application.preConditions`; all of them must hold independently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PreConditions {
-    /// For how long after its status was first collected an application is left alone, in seconds.
+    /// Seconds after the first status report during which no failover takes place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<i32>,
-    /// `Healthy`: an application that never was healthy is left alone.
+    /// `Healthy`: excludes applications that have never been healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_state: Option<Health>,
 }
@@ -85,32 +86,32 @@ pub struct PreConditions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
-    /// What happens to the old copy.
+    /// Handling of the old copy.
     #[serde(default)]
     pub purge_mode: PurgeMode,
-    /// How long a `PreferNoExecute` taint is put up with, in seconds; 300 when absent. `NoExecute` taints go by the
-    /// placement's tolerations instead. In no release of Karmada.
+    /// Seconds for which a `PreferNoExecute` taint is tolerated; 300 if absent. `NoExecute` taints are subject to the
+    /// placement's tolerations instead. Not in any Karmada release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i32>,
-    /// How long a `Gracefully` purge waits for the new copy, in seconds; absent leaves it to the controller's flag.
-    /// In no release of Karmada.
+    /// Seconds for which a `Gracefully` purge waits for the new copy; if absent, the controller's flag applies. Not
+    /// in any Karmada release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// What to carry over from the old copy's status.
+    /// Parts of the old copy's status to preserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
-/// Which parts of the old copy's status become labels of the new copy.
+/// Parts of the old copy's status that become labels of the new copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservation {
-    /// One label per rule.
+    /// Rules, one label each.
     pub rules: Vec<StatePreservationRule>,
 }
 
-/// One rule of a [`StatePreservation`].
+/// Rule of a [`StatePreservation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LabelSelector, ReplicaRequirements};
 
-/// One of several pod templates in an object (Karmada: `work/v1alpha2.Component`).
+/// Pod template of an object with several of them (Karmada: `work/v1alpha2.Component`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
@@ -11,13 +11,13 @@ pub struct Component {
     /// Desired replicas.
     #[serde(default)]
     pub replicas: i32,
-    /// What one replica needs; absent when nobody can tell.
+    /// Requirements of one replica; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
 }
 
-/// An object that another one needs beside it (Karmada: `config/v1alpha1.DependentObjectReference`). It is told by
-/// name or by selector.
+/// Object on which another one depends (Karmada: `config/v1alpha1.DependentObjectReference`), identified by name or
+/// by selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
@@ -30,16 +30,16 @@ pub struct DependentObjectReference {
     /// Namespace; empty for cluster scope.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Name; empty when a selector tells which.
+    /// Name; empty if a selector is used.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Which objects, when no name tells.
+    /// Label selector of the objects, used if the name is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 }
 
 impl DependentObjectReference {
-    /// What is wrong with it, as a field below it and a reason; none if it can be followed.
+    /// Validates the reference. Returns the invalid field with a reason, or `None` if the reference is valid.
     /// (Karmada: `pkg/util/interpreter/validation/validation.go`.)
     pub fn problem(&self) -> Option<String> {
         if self.api_version.is_empty() {

@@ -3,20 +3,20 @@ use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A list that remembers whether it was written down when it is empty.
+/// List that distinguishes an explicit empty list from an absent one.
 ///
-/// Go tells a missing list from an empty one when it compares, and Karmada's scheduler compares placements that
-/// way: an explicit `[]` in a live placement never equals its own record, which leaves empty lists out. Reads and
-/// writes like a `Vec` otherwise.
+/// Go distinguishes the two in comparisons, and Karmada's scheduler compares placements that way: an explicit `[]` in
+/// a live placement never equals the recorded placement, which omits empty lists. Otherwise the type behaves like a
+/// `Vec`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct List<T> {
     items: Vec<T>,
-    /// Whether the list was there, even if it has no items.
+    /// True if the list was present, even if empty.
     present: bool,
 }
 
 impl<T> List<T> {
-    /// Whether there is nothing to write: neither items nor an explicit empty list.
+    /// Returns true if the list is absent: it has no items and was not an explicit empty list.
     pub fn is_absent(&self) -> bool {
         !self.present
     }
@@ -29,7 +29,7 @@ impl<T> Default for List<T> {
 }
 
 impl<T> From<Vec<T>> for List<T> {
-    /// An empty vector counts as absent, as it does on the wire.
+    /// Treats an empty vector as absent, as on the wire.
     fn from(items: Vec<T>) -> Self {
         let present = !items.is_empty();
         Self { items, present }
@@ -78,7 +78,7 @@ impl<T: Serialize> Serialize for List<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
-    /// Null reads as absent.
+    /// Reads null as absent.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let items: Option<Vec<T>> = Option::deserialize(deserializer)?;
         Ok(Self { present: items.is_some(), items: items.unwrap_or_default() })

@@ -1,7 +1,7 @@
-//! The words of the field as Rust types, spelled on the wire as Karmada's API spells them.
+//! Domain model as Rust types, serialized as in Karmada's API.
 //!
-//! The model *is* the wire shape wherever that shape is closed and typed, so there is one definition of a
-//! placement, a taint or an eviction task for the API types, the decisions and the plugins.
+//! The model types are also the wire types wherever the wire format is closed and typed. The API types, decisions and
+//! plugins therefore share one definition of a placement, a taint or an eviction task.
 
 mod binding;
 mod cluster;

@@ -16,7 +16,7 @@ pub enum SelectorOperator {
     Exists,
     /// The key is absent.
     DoesNotExist,
-    /// Anything else, which makes the whole selector match nothing.
+    /// Any other operator; the whole selector then matches nothing.
     #[serde(untagged)]
     Other(String),
 }
@@ -34,22 +34,22 @@ impl fmt::Display for SelectorOperator {
     }
 }
 
-/// One requirement of a label or field selector.
+/// Requirement of a label or field selector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SelectorRequirement {
     /// Label key, or the field `provider`, `region` or `zone`.
     pub key: String,
-    /// How the key is compared.
+    /// Comparison operator.
     pub operator: SelectorOperator,
-    /// Values for `In` and `NotIn`; must be empty for the other two.
+    /// Values for `In` and `NotIn`; must be empty for `Exists` and `DoesNotExist`.
     #[serde(default, skip_serializing_if = "List::is_absent")]
     pub values: List<String>,
 }
 
 impl SelectorRequirement {
-    /// Whether the operator and the number of values go together.
+    /// Returns true if the number of values fits the operator.
     pub fn is_valid(&self) -> bool {
         match self.operator {
             SelectorOperator::In | SelectorOperator::NotIn => !self.values.is_empty(),
@@ -58,7 +58,7 @@ impl SelectorRequirement {
         }
     }
 
-    /// Kubernetes' semantics on one optional value; an invalid requirement never matches.
+    /// Matches an optional value with Kubernetes' semantics; an invalid requirement never matches.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let listed = || value.is_some_and(|value| self.values.iter().any(|listed| listed == value));
         self.is_valid()
@@ -80,13 +80,13 @@ pub struct LabelSelector {
     /// Labels that must be present with exactly these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// Further requirements; all must hold.
+    /// Additional requirements; all must match.
     #[serde(default, skip_serializing_if = "List::is_absent")]
     pub match_expressions: List<SelectorRequirement>,
 }
 
 impl LabelSelector {
-    /// Whether `labels` satisfy every part.
+    /// Returns true if `labels` satisfy all parts.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self

@@ -8,25 +8,25 @@ use crate::time::Time;
 /// Effect of a taint on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TaintEffect {
-    /// Nothing new is scheduled there unless it tolerates the taint.
+    /// New workloads are not scheduled to the cluster unless they tolerate the taint.
     NoSchedule,
-    /// As `NoSchedule`, but only a preference; Karmada's scheduler ignores it.
+    /// Soft version of `NoSchedule`; ignored by Karmada's scheduler.
     PreferNoSchedule,
-    /// Nothing new is scheduled there, and what runs there and does not tolerate the taint is evicted.
+    /// Like `NoSchedule`; in addition, running workloads that do not tolerate the taint are evicted.
     NoExecute,
-    /// What runs there is evicted if its policy has `failover.cluster`, whatever it tolerates. In no release of
-    /// Karmada; behind a gate.
+    /// Running workloads are evicted if their policy has `failover.cluster`, regardless of tolerations. Not in any
+    /// Karmada release; behind a feature gate.
     PreferNoExecute,
-    /// Anything else: another program's word, which does nothing here and is written back as it came.
+    /// Effect defined by another program; ignored, and written back unchanged.
     #[serde(untagged)]
     Other(String),
 }
 
 impl TaintEffect {
-    /// The effects that are not [`Self::Other`], as they are spelled.
+    /// Spelling of all effects other than [`Self::Other`].
     pub const KNOWN: [&str; 4] = ["NoSchedule", "PreferNoSchedule", "NoExecute", "PreferNoExecute"];
 
-    /// The wire spelling.
+    /// Returns the wire spelling.
     pub fn as_str(&self) -> &str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -37,13 +37,13 @@ impl TaintEffect {
         }
     }
 
-    /// Whether it is another program's word.
+    /// Returns true for an effect of another program.
     pub fn is_foreign(&self) -> bool {
         matches!(self, Self::Other(_))
     }
 }
 
-/// A taint on a cluster. Its identity is (key, effect); the value is never part of it.
+/// Taint on a cluster, identified by key and effect; the value is not part of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -53,26 +53,26 @@ pub struct Taint {
     /// Label value, often empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
-    /// What it does.
+    /// Effect of the taint.
     pub effect: TaintEffect,
-    /// When it was added; a `NoExecute` taint without it never makes a toleration with seconds expire.
+    /// Time at which it was added. Without it, `tolerationSeconds` for a `NoExecute` taint never expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_added: Option<Time>,
 }
 
 impl Taint {
-    /// `key:effect`.
+    /// Returns `key:effect`.
     pub fn identity(&self) -> String {
         format!("{}:{}", self.key, self.effect.as_str())
     }
 
-    /// Whether both have the same key and effect.
+    /// Returns true if key and effect are equal.
     pub fn same_identity(&self, other: &Self) -> bool {
         self.key == other.key && self.effect == other.effect
     }
 }
 
-/// `key=value:effect`, or `key:effect` when there is no value.
+/// `key=value:effect`, or `key:effect` without a value.
 impl fmt::Display for Taint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_empty() {
@@ -83,7 +83,7 @@ impl fmt::Display for Taint {
     }
 }
 
-/// `core/v1` toleration as policies carry it in `placement.clusterTolerations`.
+/// `core/v1` toleration, as used in `placement.clusterTolerations` of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -91,23 +91,23 @@ pub struct Toleration {
     /// Key to match; empty matches every key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// `Equal` (also when empty) or `Exists`; anything else never matches.
+    /// `Equal` (also if empty) or `Exists`; any other operator never matches.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub operator: String,
-    /// Value for `Equal`.
+    /// Value to match with `Equal`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// Effect to match; absent matches every effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<TaintEffect>,
-    /// For how long a `NoExecute` taint is tolerated, in seconds; absent is for ever.
+    /// Seconds for which a `NoExecute` taint is tolerated; absent means without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
 
 impl Toleration {
-    /// Whether this toleration tolerates `taint`, whatever its seconds say. A drain is tolerated only by name: whoever
-    /// tolerates everything did not have a person in mind who empties the cluster.
+    /// Returns true if this toleration matches the taint, regardless of its seconds. The drain taint is matched only
+    /// by its explicit key: a toleration for all taints is not meant to block an operator's drain.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.effect.as_ref().is_none_or(|effect| *effect == taint.effect)
             && (self.key == taint.key || self.key.is_empty() && taint.key != DRAIN_TAINT)

@@ -1,5 +1,5 @@
-//! Which cluster serves which kind. Clusters of one Kubernetes version serve the same kinds, so each different
-//! list is indexed once and clusters refer to it.
+//! Kinds served by each cluster. Clusters with the same Kubernetes version serve the same kinds, so each distinct
+//! list is indexed once and shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::row::Row;
 use crate::model::{ApiEnablement, Cluster};
 
-/// One list of served kinds.
+/// List of served kinds.
 #[derive(Debug, Default)]
 pub(super) struct ApiSet {
-    /// The first cluster that was seen with it, whose list it is.
+    /// First cluster with this list, which owns the list.
     source: Arc<Cluster>,
     kinds: BTreeMap<String, BTreeSet<String>>,
 }
@@ -34,7 +34,7 @@ impl ApiSet {
     }
 }
 
-/// For each row the list of served kinds, by its number.
+/// Index of the list of served kinds, for each row.
 #[derive(Debug, Default)]
 pub(super) struct ApiColumn {
     sets: Vec<Arc<ApiSet>>,
@@ -62,7 +62,7 @@ impl ApiColumn {
     }
 }
 
-/// The clusters that serve one kind.
+/// Clusters that serve one kind.
 #[derive(Debug)]
 pub struct Serving<'a> {
     serves: Vec<bool>,
@@ -70,15 +70,15 @@ pub struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Whether the cluster in that row does.
+    /// Returns true if the cluster in the row serves the kind.
     pub fn contains(&self, row: u32) -> bool {
         let set = self.set_of.get(row as usize);
         set.and_then(|set| self.serves.get(*set as usize)).copied().unwrap_or(false)
     }
 }
 
-/// `group/version` as Kubernetes reads it: an empty group is left out, and what has more than one slash is no
-/// group version (Kubernetes: `schema.FromAPIVersionAndKind`).
+/// Normalizes `group/version` as Kubernetes does: an empty group is dropped, and text with more than one slash is not
+/// a group version (Kubernetes: `schema.FromAPIVersionAndKind`).
 fn normalised(api_version: &str) -> &str {
     match api_version.split_once('/') {
         Some((_, version)) if version.contains('/') => "",

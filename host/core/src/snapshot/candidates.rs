@@ -5,9 +5,9 @@ use serde::{Serialize, Serializer};
 use super::ClusterSnapshot;
 use crate::model::Cluster;
 
-/// Some clusters of a snapshot, in order of name. Cheap to copy.
+/// Subset of the clusters of a snapshot, sorted by name. Cheap to copy.
 ///
-/// Plugins that do not know columns iterate; those that do work on [`Candidates::rows`]. On the wire it is the
+/// Plugins that do not use columns iterate over the clusters; the others use [`Candidates::rows`]. Serializes as the
 /// list of clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
@@ -16,48 +16,48 @@ pub struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// The clusters in these rows of a snapshot; `rows` ascend and exist in the snapshot.
+    /// Selects rows of a snapshot; `rows` must be in ascending order and exist in the snapshot.
     pub fn of_rows(snapshot: &'a ClusterSnapshot, rows: &'a [u32]) -> Self {
         debug_assert!(rows.is_sorted() && rows.last().is_none_or(|row| (*row as usize) < snapshot.len()));
         Self { snapshot, rows }
     }
 
-    /// The snapshot that the rows belong to.
+    /// Returns the snapshot of the rows.
     pub fn snapshot(&self) -> &'a ClusterSnapshot {
         self.snapshot
     }
 
-    /// Row numbers, ascending.
+    /// Returns the row numbers, in ascending order.
     pub fn rows(&self) -> &'a [u32] {
         self.rows
     }
 
-    /// How many there are.
+    /// Returns the number of candidates.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no candidates.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The clusters, in order.
+    /// Returns an iterator over the clusters, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a Arc<Cluster>> + use<'a> {
         let clusters = self.snapshot.clusters();
         self.rows.iter().map(move |row| &clusters[*row as usize])
     }
 
-    /// Where a row stands among the candidates.
+    /// Returns the position of a row among the candidates.
     pub fn position(&self, row: u32) -> Option<usize> {
-        // When nothing was left out, row and position are the same.
+        // If no cluster was left out, row and position are equal.
         if self.rows.get(row as usize) == Some(&row) {
             return Some(row as usize);
         }
         self.rows.binary_search(&row).ok()
     }
 
-    /// Where a cluster stands among the candidates.
+    /// Returns the position of a cluster among the candidates.
     pub fn position_of(&self, name: &str) -> Option<usize> {
         self.position(self.snapshot.row(name)?)
     }

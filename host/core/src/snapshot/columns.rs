@@ -7,7 +7,7 @@ use super::models::{Grades, ModelColumn, NodeCounts};
 use super::row::Row;
 use crate::model::{Cluster, ClusterSpec};
 
-/// Where the clusters are.
+/// Providers, regions and zones of the clusters.
 #[derive(Debug, Default)]
 pub struct Places {
     regions: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Places {
     zonal: Vec<Zonal>,
 }
 
-/// Which of the properties that spread constraints ask for a cluster has.
+/// Topology properties of a cluster, as required by spread constraints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zonal {
     /// `spec.provider` is set.
@@ -43,31 +43,32 @@ impl Places {
         }
     }
 
-    /// Whether a cluster stays where it is.
+    /// Returns true if region, provider and zones are equal.
     pub(super) fn are_same(new: &ClusterSpec, old: &ClusterSpec) -> bool {
         (&new.region, &new.provider, &new.zones) == (&old.region, &old.provider, &old.zones)
     }
 
-    /// Names of all regions in order; a region's number is its index. The name is empty for clusters without one.
+    /// Returns the sorted names of all regions; the index is the region number. Clusters without a region have an
+    /// empty name.
     pub fn regions(&self) -> &[String] {
         &self.regions
     }
 
-    /// Number of the region that the cluster in a row is in.
+    /// Returns the number of the region of the cluster in a row.
     pub fn region(&self, row: u32) -> usize {
         self.region_of.get(row as usize).copied().unwrap_or_default() as usize
     }
 
-    /// Which properties the cluster in a row has.
+    /// Returns the topology properties of the cluster in a row.
     pub fn zonal(&self, row: u32) -> Zonal {
         self.zonal.get(row as usize).copied().unwrap_or_default()
     }
 }
 
-/// What is free in the clusters.
+/// Free capacity of the clusters.
 #[derive(Debug, Default)]
 pub struct Capacity {
-    /// Free places for pods; none for a cluster without a summary.
+    /// Free pod slots; `None` for a cluster without a resource summary.
     pods: Vec<Option<i64>>,
     resources: BTreeMap<String, ResourceColumn>,
     definitions: Vec<Arc<Grades>>,
@@ -75,7 +76,7 @@ pub struct Capacity {
     node_counts: Vec<i64>,
 }
 
-/// Where the models of a row are.
+/// Location of the models of a row.
 #[derive(Clone, Copy, Debug)]
 enum Models {
     None,
@@ -83,20 +84,20 @@ enum Models {
     Counts { definition: u32, start: u32, len: u32 },
 }
 
-/// What is free of one resource, by row.
+/// Free amount of one resource, by row.
 #[derive(Debug, Default)]
 pub struct ResourceColumn {
-    /// Whether the cluster offers the resource at all.
+    /// True if the cluster offers the resource.
     pub offered: Vec<bool>,
-    /// In units, rounded away from zero.
+    /// Free amount in units, rounded away from zero.
     pub units: Vec<i64>,
-    /// In thousandths, rounded away from zero.
+    /// Free amount in thousandths, rounded away from zero.
     pub millis: Vec<i64>,
-    /// Whether the amount is written in binary form.
+    /// True if the quantity has binary format.
     pub binary: Vec<bool>,
-    /// As plugins see it: in base units (cores, bytes, pieces), never below 0; NaN where it is not offered.
+    /// Free amount as plugins see it: in base units (cores, bytes, pieces), never below 0; NaN if not offered.
     pub amounts: Vec<f64>,
-    /// What all nodes offer together, in base units; NaN where it is not offered.
+    /// Total allocatable amount of all nodes, in base units; NaN if not offered.
     pub allocatable: Vec<f64>,
 }
 
@@ -150,22 +151,22 @@ impl Capacity {
         capacity
     }
 
-    /// Free places for pods, which may be negative; absent for a cluster without a resource summary.
+    /// Returns the free pod slots, which may be negative; `None` for a cluster without a resource summary.
     pub fn pods(&self, row: u32) -> Option<i64> {
         self.pods.get(row as usize).copied().flatten()
     }
 
-    /// What is free of a resource; absent when no cluster offers it.
+    /// Returns the free amounts of a resource; `None` if no cluster offers it.
     pub fn resource(&self, name: &str) -> Option<&ResourceColumn> {
         self.resources.get(name)
     }
 
-    /// The different definitions of grades, which [`ModelColumn::Counts`] refers to.
+    /// Returns the distinct grade definitions that [`ModelColumn::Counts`] refers to.
     pub fn definitions(&self) -> &[Arc<Grades>] {
         &self.definitions
     }
 
-    /// The models of the cluster in a row.
+    /// Returns the models of the cluster in a row.
     pub fn models(&self, row: u32) -> ModelColumn<'_> {
         match self.models.get(row as usize) {
             None | Some(Models::None) => ModelColumn::None,

@@ -1,4 +1,4 @@
-//! Labels by key, and which clusters an affinity selects, for all clusters at once.
+//! Labels by key, and evaluation of an affinity for all clusters at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::decide::affinity::matches_fields;
 use crate::model::{Cluster, ClusterAffinity, LabelSelector, SelectorOperator, SelectorRequirement};
 
-/// For each label key who has which value. Only clusters that have the label are listed.
+/// Clusters and values of each label key. Lists only the clusters that have the label.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     keys: BTreeMap<String, LabelColumn>,
@@ -15,7 +15,7 @@ pub(super) struct Labels {
 #[derive(Debug, Default)]
 struct LabelColumn {
     values: BTreeMap<String, u32>,
-    /// Row and number of the value, ascending by row.
+    /// Row and value number, ascending by row.
     entries: Vec<(u32, u32)>,
 }
 
@@ -43,7 +43,7 @@ impl Labels {
         column.entries.push((row, number));
     }
 
-    /// Keeps the rows that satisfy every part of a selector.
+    /// Keeps the rows that satisfy all parts of a selector.
     fn narrow(&self, selector: &LabelSelector, rows: &mut [bool]) {
         for (key, value) in &selector.match_labels {
             self.keep_listed(key, std::slice::from_ref(value), rows);
@@ -83,7 +83,7 @@ impl Labels {
     }
 }
 
-/// Clears every row that is not among `entries`, which ascend.
+/// Clears all rows that are not in `entries`, which must be in ascending order.
 fn keep_rows<'a>(rows: &mut [bool], entries: impl Iterator<Item = &'a (u32, u32)>) {
     let mut from = 0;
     for (row, _) in entries {
@@ -107,7 +107,7 @@ fn drop_rows<'a>(rows: &mut [bool], entries: impl Iterator<Item = &'a (u32, u32)
 }
 
 impl super::ClusterSnapshot {
-    /// For each row, whether an affinity selects the cluster: [`crate::decide::affinity::matches`] for all at once.
+    /// Evaluates an affinity for all rows; equivalent to [`crate::decide::affinity::matches`] for each cluster.
     pub fn selected_by(&self, affinity: &ClusterAffinity) -> Vec<bool> {
         let ClusterAffinity { label_selector, field_selector, cluster_names, exclude } = affinity;
         let named = !cluster_names.is_empty();

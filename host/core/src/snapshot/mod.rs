@@ -1,10 +1,9 @@
-//! The member clusters as scheduling sees them: an immutable snapshot in columns, shared by `Arc`.
+//! Member clusters as scheduling sees them: an immutable, columnar snapshot, shared by `Arc`.
 //!
-//! Everything that has to be parsed or indexed is parsed and indexed once per version of a cluster, when the
-//! snapshot is made; deciding about a binding then reads columns. A snapshot that follows another one keeps the
-//! parsed rows of all clusters that did not change ([`ClusterSnapshot::update`]).
+//! Parsing and indexing take place once per cluster version, when the snapshot is created; decisions on bindings only
+//! read columns. An updated snapshot reuses the parsed rows of all unchanged clusters ([`ClusterSnapshot::update`]).
 //!
-//! Start reading at [`ClusterSnapshot`]; [`Candidates`] is the part of it that a plugin is asked about.
+//! Start with [`ClusterSnapshot`]; [`Candidates`] is the subset that is passed to a plugin.
 
 mod apis;
 mod candidates;
@@ -25,7 +24,7 @@ pub use models::{Grade, Grades, ModelColumn};
 use names::Names;
 use row::{Interned, Row};
 
-/// Every known cluster in order of name. Rows are numbered from 0 in that order.
+/// All known clusters, sorted by name. Rows are numbered from 0 in this order.
 #[derive(Debug, Default)]
 pub struct ClusterSnapshot {
     clusters: Arc<[Arc<Cluster>]>,
@@ -40,13 +39,13 @@ pub struct ClusterSnapshot {
 }
 
 impl ClusterSnapshot {
-    /// A snapshot of the clusters, which may come in any order. Of several with one name the last one counts.
+    /// Creates a snapshot of clusters in any order. If several have the same name, the last one counts.
     pub fn new(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         Self::default().update(clusters)
     }
 
-    /// A snapshot of other versions of the clusters. What is the same `Arc` as here is not parsed again, and names, labels
-    /// and places are indexed again only if one of them changed: what changes all the time is the status.
+    /// Creates a snapshot of new cluster versions. Clusters with an unchanged `Arc` are not parsed again. Names,
+    /// labels and places are indexed again only if one of them changed, because most updates change only the status.
     pub fn update(&self, clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut clusters: Vec<_> = clusters.into_iter().collect();
         clusters.reverse();
@@ -81,62 +80,62 @@ impl ClusterSnapshot {
         known.filter(|row| Arc::ptr_eq(&row.cluster, cluster)).cloned().unwrap_or_else(|| Row::parse(cluster, interned))
     }
 
-    /// How many clusters there are, terminating ones included.
+    /// Returns the number of clusters, including terminating ones.
     pub fn len(&self) -> usize {
         self.clusters.len()
     }
 
-    /// Whether there is no cluster at all.
+    /// Returns true if there are no clusters.
     pub fn is_empty(&self) -> bool {
         self.clusters.is_empty()
     }
 
-    /// Every cluster, in order of name.
+    /// Returns all clusters, sorted by name.
     pub fn clusters(&self) -> &[Arc<Cluster>] {
         &self.clusters
     }
 
-    /// The same, for who needs them for longer than the snapshot is lent.
+    /// Returns all clusters with shared ownership, to outlive a borrow of the snapshot.
     pub fn shared_clusters(&self) -> Arc<[Arc<Cluster>]> {
         Arc::clone(&self.clusters)
     }
 
-    /// The cluster in a row of this snapshot.
+    /// Returns the cluster in a row of this snapshot.
     pub fn cluster(&self, row: u32) -> Option<&Arc<Cluster>> {
         self.clusters.get(row as usize)
     }
 
-    /// Name of the cluster in a row; empty for a row that this snapshot does not have.
+    /// Returns the name of the cluster in a row; empty for a row that does not exist.
     pub fn name(&self, row: u32) -> &str {
         self.names.get(row)
     }
 
-    /// The row of a cluster.
+    /// Returns the row of a cluster.
     pub fn row(&self, name: &str) -> Option<u32> {
         self.names.find(name)
     }
 
-    /// Every cluster that is not being removed.
+    /// Returns all clusters that are not being removed.
     pub fn present(&self) -> Candidates<'_> {
         Candidates::of_rows(self, &self.present)
     }
 
-    /// Rows of clusters with a taint of effect `NoSchedule` or `NoExecute`, ascending.
+    /// Returns the rows of clusters with a taint that blocks scheduling, in ascending order.
     pub fn tainted_rows(&self) -> &[u32] {
         &self.tainted
     }
 
-    /// For each row, whether the cluster serves a kind.
+    /// Returns the clusters that serve a kind, by row.
     pub fn serving<'a>(&'a self, api_version: &str, kind: &str) -> apis::Serving<'a> {
         self.apis.serving(api_version, kind)
     }
 
-    /// Providers, regions and zones.
+    /// Returns providers, regions and zones.
     pub fn places(&self) -> &columns::Places {
         &self.places
     }
 
-    /// Free resources, free places for pods and grades of nodes.
+    /// Returns free resources, free pod slots and grades of nodes.
     pub fn capacity(&self) -> &Arc<columns::Capacity> {
         &self.capacity
     }

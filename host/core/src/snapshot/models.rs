@@ -1,5 +1,5 @@
-//! Grades of nodes: `spec.resourceModels` says what a grade is, `status.resourceSummary.allocatableModelings` how
-//! many nodes of it there are.
+//! Grades of nodes: `spec.resourceModels` defines the grades, and `status.resourceSummary.allocatableModelings`
+//! counts the nodes of each grade.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::row::whole;
 use crate::quantity::Quantity;
 
-/// The grades that some clusters define alike, ascending. Empty when there are none or they cannot be read.
+/// Grades that several clusters define identically, in ascending order. Empty if absent or malformed.
 #[derive(Debug, Default)]
 pub struct Grades {
     source: Vec<Value>,
     grades: Vec<Grade>,
 }
 
-/// One grade of nodes.
+/// Grade of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grade {
-    /// Its number.
+    /// Number of the grade.
     pub grade: u64,
-    /// What a node of it has at least: cpu in thousandths, everything else in units.
+    /// Minimum resources of a node of this grade: cpu in thousandths, all others in units.
     pub capacity: BTreeMap<String, i64>,
 }
 
@@ -51,13 +51,13 @@ impl Grades {
         self.source == models
     }
 
-    /// The grades, ascending by number.
+    /// Returns the grades in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = &Grade> {
         self.grades.iter()
     }
 }
 
-/// A number that occurs twice counts once, with its last definition.
+/// Parses the grades. If a number occurs twice, its last definition counts.
 fn parse(models: &[Value]) -> Option<Vec<Grade>> {
     let mut grades = BTreeMap::new();
     for model in models {
@@ -73,19 +73,19 @@ fn parse(models: &[Value]) -> Option<Vec<Grade>> {
     Some(grades.into_iter().map(|(grade, capacity)| Grade { grade, capacity }).collect())
 }
 
-/// How many nodes of each grade a cluster has.
+/// Number of nodes of each grade in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeCounts {
-    /// The status counts no grades: models do not apply.
+    /// The status has no node counts; models do not apply.
     None,
-    /// The status counts nodes, but there is no usable definition of the grades, or a count is negative.
+    /// The status has node counts, but the grade definitions are unusable or a count is negative.
     Unusable,
     /// One count per grade of the definition.
     Counts(Vec<i64>),
 }
 
 impl NodeCounts {
-    /// Counts of grades that the definition lacks are left out.
+    /// Reads the counts. Ignores grades that are missing in the definition.
     pub(super) fn new(grades: &Grades, modelings: &[Value]) -> Self {
         #[derive(Deserialize)]
         struct Modeling {
@@ -110,14 +110,14 @@ impl NodeCounts {
     }
 }
 
-/// The models of one cluster, as capacity reads them.
+/// Resource models of one cluster, as used by capacity estimation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelColumn<'a> {
-    /// Models do not apply; the summary does.
+    /// Models do not apply; the resource summary is used.
     None,
-    /// Models apply, but are wrong: the summary is used instead.
+    /// Models apply but are invalid; the resource summary is used instead.
     Unusable,
-    /// Number of the definition, and the count of nodes of each of its grades.
+    /// Index of the definition, and the node count of each of its grades.
     Counts {
         /// Index into the definitions of the snapshot.
         definition: u32,

@@ -1,5 +1,5 @@
-//! Names by row, and from a name to its row: a hash table of row numbers, because a binding may have a thousand targets.
-//! All names are in one text, so that a look-up touches little memory.
+//! Mapping between rows and names. A hash table of row numbers finds a row, because a binding may have a thousand
+//! targets. All names are stored in one string, so a lookup touches little memory.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use hashbrown::HashTable;
 
 use crate::model::Cluster;
 
-/// The names of a snapshot, by row.
+/// Names of a snapshot, by row.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     text: String,
-    /// Where each name ends in `text`.
+    /// End offset of each name in `text`.
     ends: Vec<u32>,
     rows: HashTable<u32>,
 }
 
-/// The same in every process: nothing here is random.
+/// Hashes a name without a random seed, so the result is the same in every process.
 fn hash(name: &str) -> u64 {
     FixedState::default().hash_one(name)
 }
 
 impl Names {
-    /// The names of clusters, each of which has another one.
+    /// Indexes the names of clusters, which must be unique.
     pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
         let mut names = Self { rows: HashTable::with_capacity(clusters.len()), ..Self::default() };
         for (cluster, row) in clusters.iter().zip(0..) {
@@ -36,7 +36,7 @@ impl Names {
         names
     }
 
-    /// The name in a row; empty for a row that does not exist.
+    /// Returns the name in a row; empty for a row that does not exist.
     pub(super) fn get(&self, row: u32) -> &str {
         name(&self.text, &self.ends, row)
     }

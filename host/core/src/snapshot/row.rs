@@ -1,4 +1,4 @@
-//! What is parsed of one cluster, once per version of it.
+//! Parsed data of one cluster, created once per cluster version.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,50 +10,50 @@ use super::models::{Grades, NodeCounts};
 use crate::model::{Cluster, ResourceSummary, TaintEffect};
 use crate::quantity::{Format, Quantity};
 
-/// How many different lists are compared with before a list counts as new. Only memory depends on it.
+/// Maximum number of distinct lists to share. A lower value only costs memory.
 const INTERNED_MAX: usize = 16;
 
-/// One cluster, parsed.
+/// Parsed cluster.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cluster: Arc<Cluster>,
     pub(super) apis: Arc<ApiSet>,
-    /// Whether a taint keeps new workloads away unless tolerated.
+    /// True if a taint keeps out new workloads that do not tolerate it.
     pub(super) blocks_scheduling: bool,
     pub(super) summary: Option<Summary>,
     pub(super) grades: Arc<Grades>,
     pub(super) counts: NodeCounts,
 }
 
-/// `status.resourceSummary`, reduced to what is free.
+/// `status.resourceSummary`, reduced to free amounts.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// Free places for pods; negative when more run than there should be.
+    /// Free pod slots; negative if more pods run than allowed.
     pub(super) pods: i64,
     pub(super) free: BTreeMap<String, Free>,
 }
 
-/// What is free of one resource, in whole numbers rounded away from zero.
+/// Free amount of one resource, in whole numbers rounded away from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Free {
     pub(super) units: i64,
     pub(super) millis: i64,
-    /// The same for plugins: in base units, and never below 0.
+    /// Free amount for plugins, in base units and never below 0.
     pub(super) amount: f64,
-    /// What all nodes offer together, in base units.
+    /// Total allocatable amount of all nodes, in base units.
     pub(super) allocatable: f64,
-    /// Whether the quantity is written in binary form, which decides how component sets count it.
+    /// True if the quantity has binary format, which determines how component sets count it.
     pub(super) binary: bool,
 }
 
-/// Lists that several clusters have in common.
+/// Lists that several clusters share.
 pub(super) struct Interned {
     apis: Vec<Arc<ApiSet>>,
     grades: Vec<Arc<Grades>>,
 }
 
 impl Interned {
-    /// The lists that some parsed rows have.
+    /// Collects the lists of parsed rows.
     pub(super) fn of(rows: &[Arc<Row>]) -> Self {
         let mut interned = Self { apis: Vec::new(), grades: Vec::new() };
         for row in rows {
@@ -102,7 +102,7 @@ impl Row {
 }
 
 impl Summary {
-    /// Karmada: `general.go:getAllowedPodNumber`. A quantity that cannot be read counts as missing.
+    /// Parses the summary; an unreadable quantity counts as missing. (Karmada: `general.go:getAllowedPodNumber`.)
     fn parse(summary: &ResourceSummary) -> Self {
         let read = |amounts: &BTreeMap<String, String>, name: &str| amounts.get(name)?.parse::<Quantity>().ok();
         let pods = |amounts| read(amounts, "pods").map_or(0, |quantity| whole(quantity.units()));
@@ -131,12 +131,12 @@ impl Free {
     }
 }
 
-/// Amounts beyond 2^53 thousandths lose their last digits, which no plugin can tell.
+/// Converts to base units. Amounts beyond 2^53 thousandths lose precision, which does not matter to plugins.
 fn base_units(quantity: Quantity) -> f64 {
     quantity.millis() as f64 / 1000.0
 }
 
-/// An amount as Go holds it; what does not fit is as large as can be.
+/// Converts an amount to 64 bits as in Go; out-of-range values saturate.
 pub(super) fn whole(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }

@@ -1,4 +1,4 @@
-//! What bad input comes to: as in Karmada where Karmada has a rule, and otherwise a condition that says what is wrong.
+//! Handling of invalid input: as in Karmada if it has a rule, otherwise with a condition that names the error.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::plan;
 
-/// Room for ten replicas of one cpu each.
+/// Returns a cluster with capacity for ten replicas of one cpu each.
 fn cluster(name: &str, region: &str) -> Arc<Cluster> {
     let enablements =
         json!([{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}]);
@@ -39,7 +39,7 @@ fn binding(replicas: i32, placement: Value) -> Binding {
     serde_json::from_value(json!({"namespace": "ns", "name": "b", "generation": 1, "spec": spec})).unwrap()
 }
 
-/// The result as `m1:1, m2:2`, or reason and message of the condition.
+/// Returns the result as `m1:1, m2:2`, or reason and message of the condition.
 fn told(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
     let plan = plan(binding, clusters, &IN_TREE);
     match &plan.outcome {
@@ -87,7 +87,7 @@ fn weights_that_add_up_to_zero_count_as_equal() {
 fn a_minimum_above_the_maximum_is_what_karmada_makes_of_it() {
     let spread = |field: &str, min: i64, max: i64| json!({"spreadByField": field, "minGroups": min, "maxGroups": max});
     let by = |constraints: Value| json!({"spreadConstraints": constraints});
-    // By cluster the maximum wins as long as there are enough clusters for the minimum.
+    // By cluster, the maximum wins if there are enough clusters for the minimum.
     check(1, by(json!([spread("cluster", 3, 2)])), &three(), "m1:1, m2:1");
     let too_few = "SchedulerError: failed to select clusters: \
                    the number of feasible clusters is less than spreadConstraint.MinGroups";
@@ -95,7 +95,7 @@ fn a_minimum_above_the_maximum_is_what_karmada_makes_of_it() {
     let none = "SchedulerError: failed to select clusters: \
                 the number of clusters is less than the cluster spreadConstraint.MinGroups";
     check(1, by(json!([spread("region", 2, 1), spread("cluster", 1, 3)])), &three(), none);
-    // A maximum that is not set is none at all.
+    // A maximum that is not set allows no group.
     let nobody = "SchedulerError: failed to assign replicas: no clusters available to schedule";
     check(1, by(json!([spread("cluster", 1, 0)])), &three(), nobody);
 }
@@ -160,7 +160,7 @@ fn affinities_that_contradict_each_other_leave_nobody_and_say_so() {
     check(1, json!({"clusterAffinity": {"labelSelector": selector}}), &three(), &nobody(3));
     let senseless = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": []}]});
     check(1, json!({"clusterAffinity": {"labelSelector": senseless}}), &three(), &nobody(3));
-    // Both kinds of affinity: the single one filters, the groups are walked all the same.
+    // With both kinds of affinity, the single one filters and the groups are still tried in order.
     let groups = json!([{"affinityName": "g", "clusterNames": ["m1"]}]);
     let placement = json!({"clusterAffinity": {"clusterNames": ["m2"]}, "clusterAffinities": groups});
     check(1, placement, &three(), "m2:1");

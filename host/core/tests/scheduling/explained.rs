@@ -1,4 +1,4 @@
-//! What an explanation tells.
+//! Contents of scheduling explanations.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scheduling with Karmada's in-tree plugins: here what holds for every placement and every set of clusters.
+//! Scheduling with Karmada's in-tree plugins: invariants for all placements and sets of clusters.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
@@ -215,7 +215,7 @@ proptest! {
         let other = plan(&binding, &reversed, &order);
         prop_assert_eq!(&one.affinity_name, &other.affinity_name);
         match (&one.outcome, &other.outcome) {
-            // Which of several reasons a cluster was rejected for depends on who was asked first.
+            // If several plugins reject a cluster, the reported reason depends on the plugin order.
             (Outcome::Clear(_), Outcome::Clear(_)) => {}
             (one, other) => prop_assert_eq!(one, other),
         }
@@ -258,11 +258,12 @@ proptest! {
         let dynamic = placement.replica_scheduling.as_ref().is_some_and(|scheduling| {
             scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided
         });
-        // Who needs no replica may be placed nowhere, and is new then to a cluster whose taint it was allowed to stay with.
+        // A workload without replicas may be placed on no cluster, and then no longer tolerates taints as a current
+        // target.
         if targets.is_empty() {
             return Ok(());
         }
-        // Swapping for room looks at replicas that are placed, so a divided selection may move once more.
+        // Swapping for capacity depends on the placed replicas, so a divided selection may change once more.
         if dynamic && !placement.spread_constraints.is_empty() {
             return Ok(());
         }

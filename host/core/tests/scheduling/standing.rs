@@ -1,4 +1,4 @@
-//! Copies that a new result gives up.
+//! Copies on clusters that are not in a new scheduling result.
 
 use bulkhead_core::decide::schedule::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 
@@ -14,8 +14,8 @@ fn cluster(name: &str, tier: &str) -> Arc<Cluster> {
     Arc::new(serde_json::from_value(cluster).unwrap())
 }
 
-/// A binding whose copies run on these clusters, of which the policy wants those of tier gold. `applied` says whether
-/// that was the policy when it was scheduled last.
+/// Returns a binding whose copies run on these clusters, with a policy that selects tier gold. `applied` is true if
+/// the policy was the same at the last scheduling.
 fn binding(clusters: &[(&str, i32)], replicas: i32, scheduling: &Value, applied: bool) -> Binding {
     let placement = json!({
         "clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}, "replicaScheduling": scheduling,
@@ -57,7 +57,7 @@ fn a_copy_on_a_cluster_that_fits_no_more_leaves_through_an_eviction() {
     let task = &plan.displaced[0];
     assert_eq!((task.reason.as_str(), task.producer.as_str()), (REASON_RESCHEDULED, PRODUCER_SCHEDULER));
     assert_eq!(task.creation_timestamp, Some(Time::from_millis(5_000)));
-    // Karmada's rule.
+    // Karmada's behavior.
     let karmada = decided(&moved, &clusters, false);
     assert_eq!((karmada.outcome, left(&plan).len()), (plan.outcome.clone(), 1));
     assert_eq!(karmada.displaced, []);
@@ -72,7 +72,7 @@ fn copies_stay_while_no_cluster_fits() {
     assert!(matches!(plan.outcome, Outcome::Keep(ScheduleError::NoClusterFit(_))), "{:?}", plan.outcome);
     assert_eq!((plan.targets(), left(&plan)), (None, Vec::new()));
     assert!(matches!(decided(&standing, &clusters, false).outcome, Outcome::Clear(_)));
-    // Without a copy there is nothing to keep.
+    // Without a copy, the result can be cleared.
     let unplaced = binding(&[], 2, &duplicated, true);
     assert!(matches!(decided(&unplaced, &clusters, true).outcome, Outcome::Clear(_)));
 }

@@ -33,9 +33,9 @@ fn tolerations_follow_karmada() {
     check(&[taint("a", Some(90))], &[tolerates("a", None)], Tolerance::Forever);
     check(&[taint("a", Some(90))], &[tolerates("a", Some(30))], for_ms(20_000));
     check(&[taint("a", Some(90))], &[tolerates("a", Some(5))], for_ms(0));
-    // The first matching toleration is the one that is used.
+    // The first matching toleration is used.
     check(&[taint("a", Some(90))], &[tolerates("", None), tolerates("a", Some(5))], Tolerance::Forever);
-    // A used toleration counts for every taint it matches.
+    // A used toleration counts for every taint that it matches.
     check(
         &[taint("a", Some(90)), taint("b", Some(80))],
         &[tolerates("a", None), tolerates("", Some(30))],
@@ -67,7 +67,8 @@ const ALL: EvictOptions = EvictOptions {
     preserve_state: true,
 };
 
-/// A binding on member1 with these tolerations and this `failover.cluster`; member1 has these taints; it is 100 s.
+/// Decides for a binding on member1 with these tolerations and this `failover.cluster`. member1 has these taints; the
+/// time is 100 s.
 fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: EvictOptions) -> EvictPlan {
     let cluster = json!({"name": "member1", "spec": {"syncMode": "Push", "taints": taints}});
     let cluster: Cluster = serde_json::from_value(cluster).unwrap();
@@ -85,7 +86,7 @@ fn decided(taints: &Value, tolerations: &Value, failover: &Value, options: Evict
     decide((&binding).into(), Some(&cluster), options, Time::from_millis(100_000)).unwrap()
 }
 
-/// `keep`, `in N` milliseconds, or the reason of the eviction.
+/// Returns `keep`, `in N` for milliseconds, or the reason of the eviction.
 fn in_short(plan: &EvictPlan) -> String {
     match plan {
         EvictPlan::Keep => "keep".to_owned(),
@@ -105,7 +106,7 @@ fn prefer_no_execute_evicts_only_what_has_a_cluster_failover_and_after_its_time(
         if let Some(added) = added {
             taint["timeAdded"] = json!(at(added));
         }
-        // A toleration that tolerates everything for ever is not asked.
+        // A toleration for all taints has no effect on `PreferNoExecute`.
         let plan = decided(&json!([taint]), &json!([{"operator": "Exists"}]), &failover, ALL);
         assert_eq!(in_short(&plan), expected, "{added:?} {failover}");
     };
@@ -115,7 +116,7 @@ fn prefer_no_execute_evicts_only_what_has_a_cluster_failover_and_after_its_time(
     check(Some(1), json!({"tolerationSeconds": 100}), "in 1000");
     check(Some(99), json!({"tolerationSeconds": 0}), "TaintUntolerated");
     check(None, json!({"tolerationSeconds": 0}), "keep");
-    // The clock went back: the taint is from the future and waits for its time.
+    // The clock was set back: the taint is in the future and waits for its time.
     check(Some(400), json!({"tolerationSeconds": 10}), "in 310000");
 }
 
@@ -164,7 +165,7 @@ fn odd_tolerations_have_one_meaning_each() {
     assert!(matches!(forever, EvictPlan::KeepFor { remaining_ms } if remaining_ms > 1_000_000_000_000));
 }
 
-/// Karmada issue 7612: bindings that tolerate a taint for ever filled the eviction queue and took its slots.
+/// Karmada issue 7612: bindings that tolerate a taint forever filled the eviction queue and took its slots.
 #[test]
 fn karmada_7612_what_tolerates_for_ever_is_never_due() {
     let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);

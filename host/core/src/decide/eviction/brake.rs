@@ -1,7 +1,7 @@
-//! How much of the eviction rate is left when many clusters fail at once.
+//! Reduction of the eviction rate when many clusters fail at the same time.
 //!
-//! The proposal "Optimize Cluster Failover" judges the federation as a whole. Kubernetes' node lifecycle controller,
-//! from which the proposal takes the rule, judges each zone; [`BrakeBy`] offers both.
+//! The proposal "Optimize Cluster Failover" evaluates the federation as a whole. Kubernetes' node lifecycle
+//! controller, the source of the rule, evaluates each zone; [`BrakeBy`] supports both.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use super::bucket::Rate;
 use crate::model::Cluster;
 use crate::mutation::{self, Mutation};
 
-/// Which clusters are judged together.
+/// Grouping of clusters for the evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BrakeBy {
-    /// All of them, as in the proposal.
+    /// One group with all clusters, as in the proposal.
     #[default]
     Federation,
-    /// Those of one provider and region. A region that is lost as a whole is no reason to slow down.
+    /// One group per provider and region. The complete loss of a region does not slow down evictions.
     Region,
-    /// Those in the same zones of one provider and region.
+    /// One group per provider, region and set of zones.
     Zone,
 }
 
 impl BrakeBy {
-    /// The group that a cluster is judged in; empty for the whole federation.
+    /// Returns the group of a cluster; empty for the whole federation.
     pub fn group_of(self, cluster: &Cluster) -> String {
         let spec = &cluster.spec;
         match self {
@@ -39,36 +39,36 @@ impl BrakeBy {
     }
 }
 
-/// The rates and when they apply.
+/// Eviction rates, and thresholds for their selection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BrakeSettings {
-    /// The normal rate.
+    /// Normal rate.
     pub rate: Rate,
-    /// The rate of a large group of which too many fail.
+    /// Rate for a large group with too many failed clusters.
     pub secondary_rate: Rate,
-    /// The share of failed clusters, from 0 to 1, above which a group is unhealthy. With 1 the brake is off.
+    /// Share of failed clusters, from 0 to 1, above which a group is unhealthy. 1 disables the brake.
     pub unhealthy_threshold: f64,
-    /// A group of more clusters than this is large. A small one that is unhealthy stops.
+    /// Size above which a group is large. Evictions from a small unhealthy group stop.
     pub large_number: usize,
-    /// Which clusters are judged together.
+    /// Grouping of clusters.
     pub by: BrakeBy,
 }
 
-/// What the brake does to evictions from a group of clusters.
+/// Effect of the brake on evictions from a group of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrakeState {
-    /// Nothing: the normal rate.
+    /// The normal rate applies.
     Open,
-    /// Too many of many clusters fail: the secondary rate.
+    /// Too many clusters of a large group failed; the secondary rate applies.
     Slowed,
-    /// Too many of few clusters fail: nothing moves.
+    /// Too many clusters of a small group failed; evictions stop.
     Stopped,
-    /// Every cluster looks dead at once. It is likelier that the fault is ours, so nothing moves.
+    /// Every cluster appears to have failed at once. A local fault is more likely, so evictions stop.
     Held,
 }
 
 impl BrakeState {
-    /// One `CamelCase` word for reasons and metrics.
+    /// Returns the `CamelCase` code for reasons and metrics.
     pub fn code(self) -> &'static str {
         match self {
             Self::Open => "BrakeOpen",
@@ -81,7 +81,7 @@ impl BrakeState {
     fn rate(self, settings: &BrakeSettings) -> Rate {
         match self {
             Self::Open => settings.rate,
-            // A secondary rate above the normal one would turn the brake into an accelerator.
+            // A secondary rate above the normal rate is capped.
             Self::Slowed if settings.secondary_rate > settings.rate => settings.rate,
             Self::Slowed => settings.secondary_rate,
             Self::Stopped | Self::Held => Rate::STOP,
@@ -89,7 +89,7 @@ impl BrakeState {
     }
 }
 
-/// How many clusters of a group fail.
+/// Number of failed clusters in a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     failed: usize,
@@ -106,7 +106,7 @@ impl Count {
     }
 }
 
-/// The verdict on all clusters at one moment.
+/// Evaluation of all clusters at one point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brake {
     settings: BrakeSettings,
@@ -115,8 +115,8 @@ pub struct Brake {
 }
 
 impl Brake {
-    /// Judges clusters. One whose Ready condition is not True, or missing, counts as failed; one that is being
-    /// removed does not count at all.
+    /// Evaluates the clusters. A cluster counts as failed unless its Ready condition is True. A cluster that is being
+    /// removed does not count.
     pub fn assess<'a>(clusters: impl IntoIterator<Item = &'a Cluster>, settings: BrakeSettings) -> Self {
         let (mut all, mut groups) = (Count::default(), BTreeMap::<String, Count>::new());
         for cluster in clusters.into_iter().filter(|cluster| !cluster.is_terminating()) {
@@ -130,13 +130,13 @@ impl Brake {
         Self { settings, all, groups }
     }
 
-    /// What it does to evictions from a group (see [`BrakeBy::group_of`]).
+    /// Returns the effect on evictions from a group (see [`BrakeBy::group_of`]).
     pub fn state(&self, group: &str) -> BrakeState {
         if self.all.all_failed() && !mutation::on(Mutation::AllDeadIgnored) {
             return BrakeState::Held;
         }
         let count = self.groups.get(group).copied().unwrap_or_default();
-        // A group that is lost as a whole while others live is what failover is for.
+        // The complete loss of one group while others are healthy is the purpose of failover.
         let lost_as_a_whole = self.settings.by != BrakeBy::Federation && count.all_failed();
         if lost_as_a_whole || count.share() <= self.settings.unhealthy_threshold {
             BrakeState::Open
@@ -147,27 +147,27 @@ impl Brake {
         }
     }
 
-    /// The rate that is left for evictions from a group.
+    /// Returns the eviction rate for a group.
     pub fn rate(&self, group: &str) -> Rate {
         self.state(group).rate(&self.settings)
     }
 
-    /// The group of a cluster.
+    /// Returns the group of a cluster.
     pub fn group_of(&self, cluster: &Cluster) -> String {
         self.settings.by.group_of(cluster)
     }
 
-    /// Number of failed clusters.
+    /// Returns the number of failed clusters.
     pub fn failed(&self) -> usize {
         self.all.failed
     }
 
-    /// Failed clusters as a share of all, from 0 to 1.
+    /// Returns the share of failed clusters, from 0 to 1.
     pub fn failed_share(&self) -> f64 {
         self.all.share()
     }
 
-    /// What is wrong, for people.
+    /// Returns a human-readable description of the failures.
     pub fn describe(&self, group: &str) -> String {
         let count = self.groups.get(group).copied().unwrap_or_default();
         let of = if group.is_empty() { String::new() } else { format!(" in {group}") };
@@ -213,7 +213,7 @@ mod tests {
         check(6, 10, BrakeState::Stopped);
         check(6, 11, BrakeState::Open);
         check(7, 11, BrakeState::Slowed);
-        // Exactly at the threshold is not above it.
+        // A share equal to the threshold is not above it.
         check(11, 20, BrakeState::Open);
         check(12, 20, BrakeState::Slowed);
         check(1, 1, BrakeState::Held);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Another dead cluster never makes evictions faster, unless it completes the loss of a region.
+        /// An additional failed cluster never raises the rate, except when it completes the loss of a region.
         #[test]
         fn more_failures_never_speed_up_a_federation(failed in 0_usize..40, total in 1_usize..40) {
             let failed = failed.min(total - 1);

@@ -1,31 +1,31 @@
-//! A rate that holds in any window.
+//! Rate limit that holds in any time window.
 
 use std::time::Duration;
 
 use crate::mutation::{self, Mutation};
 
-/// Longest pause between two slots of a rate that is not 0.
+/// Maximum interval between two slots at a non-zero rate.
 const INTERVAL_MAX: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// Evictions per second: 0 stops.
+/// Evictions per second; 0 stops evictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Rate(f64);
 
 impl Rate {
-    /// Nothing gets through.
+    /// Rate that allows no evictions.
     pub const STOP: Self = Self(0.0);
 
-    /// A rate. What is not a positive number is [`Rate::STOP`]: a mistake must not open the gate.
+    /// Creates a rate. Anything but a positive number becomes [`Rate::STOP`], so a configuration error fails closed.
     pub fn per_second(rate: f64) -> Self {
         if rate.is_nan() || rate <= 0.0 { Self::STOP } else { Self(rate) }
     }
 
-    /// The number of evictions per second.
+    /// Returns the number of evictions per second.
     pub fn as_f64(self) -> f64 {
         self.0
     }
 
-    /// The least time between two slots, rounded up to whole nanoseconds; none when nothing gets through.
+    /// Returns the minimum interval between two slots, rounded up to whole nanoseconds; `None` at a rate of 0.
     pub fn interval(self) -> Option<Duration> {
         if self == Self::STOP {
             return None;
@@ -35,10 +35,10 @@ impl Rate {
     }
 }
 
-/// A token bucket of one token: two slots are never closer than `1 / rate`, so a window of `w` seconds never has
-/// more than `ceil(w * rate)` of them, wherever it begins.
+/// Token bucket with a capacity of one. Two slots are at least `1 / rate` apart, so any window of `w` seconds has at
+/// most `ceil(w * rate)` slots.
 ///
-/// A larger bucket would let a burst through after every quiet time, which is when a storm begins.
+/// A larger bucket would allow a burst after every quiet period, which is exactly when a failure storm begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     last: Option<Duration>,
@@ -46,7 +46,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// When the next slot opens; none at a rate of 0.
+    /// Returns the time at which the next slot opens; `None` at a rate of 0.
     pub fn opens_at(&self, rate: Rate) -> Option<Duration> {
         let interval = rate.interval()?;
         if mutation::on(Mutation::RateIgnored) {
@@ -55,14 +55,14 @@ impl Bucket {
         Some(self.last.map_or(Duration::ZERO, |last| last.saturating_add(interval)))
     }
 
-    /// Uses a slot now.
+    /// Consumes a slot now.
     pub fn charge(&mut self, now: Duration) {
         self.before_last = self.last;
         self.last = Some(now);
     }
 
-    /// Gives back the slot that was used at `at`, unless another one was used since: it is better to lose a slot
-    /// than to have two of them too close together.
+    /// Releases the slot that was consumed at `at`, unless a later one was consumed since. Losing a slot is preferable
+    /// to two slots too close together.
     pub fn give_back(&mut self, at: Duration) {
         if self.last == Some(at) {
             self.last = self.before_last;
@@ -105,7 +105,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever asks when, and whatever is given back: no window has more slots than its rate allows.
+        /// No window has more slots than the rate allows, regardless of the times of the requests and of released
+        /// slots.
         #[test]
         fn the_rate_holds_in_any_window(
             rate in 0.05_f64..200.0,
@@ -122,7 +123,7 @@ mod tests {
             }
             for (first, start) in used.iter().enumerate() {
                 for (last, end) in used.iter().enumerate().skip(first) {
-                    // The window is half open: it begins with one slot and ends just before the next one would.
+                    // The window is half-open: it starts at one slot and ends just before the next possible one.
                     let allowed = ((*end).checked_sub(*start).unwrap().as_secs_f64() * rate.as_f64() + 1e-6).floor() as usize + 1;
                     prop_assert!(last - first < allowed, "{} slots in {:?}", last - first + 1, (*end).checked_sub(*start).unwrap());
                 }

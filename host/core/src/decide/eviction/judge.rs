@@ -1,4 +1,4 @@
-//! Whether a binding leaves a cluster now: everything that is asked between "its slot is open" and the write.
+//! Eviction verdict for one binding: all checks between an open slot and the write.
 
 use std::borrow::Borrow;
 
@@ -9,59 +9,59 @@ use crate::decide::evict::{self, EvictError, EvictOptions, EvictPlan, Evictable,
 use crate::model::{BindingSpec, Cluster, GracefulEvictionTask};
 use crate::time::Time;
 
-/// What the decision is made from.
+/// Inputs of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgeSnapshot<'a, C> {
-    /// The binding as it is now, not as it was when it was put into the queue.
+    /// Current binding, which may have changed since it was queued.
     pub binding: Evictable<'a>,
-    /// The cluster that it is to leave; absent when it is gone.
+    /// Cluster to leave; absent if it no longer exists.
     pub cluster: Option<&'a Cluster>,
-    /// Every cluster there is.
+    /// All known clusters.
     pub clusters: &'a [C],
-    /// Which taints evict, and how.
+    /// Options that select the taints that evict.
     pub options: EvictOptions,
-    /// What must be true before.
+    /// Check that must succeed before the eviction.
     pub pre_check: PreCheck,
-    /// Pauses of evictions.
+    /// Eviction pauses.
     pub pauses: &'a [EvictionPause],
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// What is to be done about a binding whose slot is open.
+/// Verdict on a binding whose slot is open.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
-    /// Nothing, for good: the binding or the taint is gone, or the taint is tolerated now.
+    /// No eviction is needed: the binding or the taint is gone, or the taint is tolerated now.
     Unneeded,
-    /// Nothing yet: it is tolerated for a time.
+    /// No eviction yet: the taint is tolerated for a limited time.
     Later {
-        /// What is left of it, in milliseconds.
+        /// Remaining toleration, in milliseconds.
         remaining_ms: i64,
     },
-    /// It should leave and may not.
+    /// The binding should be evicted but has to wait.
     Wait {
-        /// Why.
+        /// Reason for waiting.
         because: Because,
-        /// When to look again, in milliseconds; absent leaves it to the caller.
+        /// Delay until the next check, in milliseconds; if absent, the caller decides.
         again_after_ms: Option<i64>,
     },
-    /// It leaves.
+    /// The binding is evicted.
     Evict {
-        /// The complete new spec.
+        /// Complete new spec.
         spec: Box<BindingSpec>,
-        /// The new task.
+        /// New task.
         task: Box<GracefulEvictionTask>,
-        /// Why.
+        /// Reason for the eviction.
         because: Because,
     },
 }
 
-/// Decides whether a binding leaves a cluster now. It does if a taint says so, no person paused it, and there is
-/// somewhere to go.
+/// Decides on the eviction of a binding from a cluster now. It is evicted if a taint requires it, no pause applies,
+/// and a target cluster exists.
 ///
 /// # Errors
 ///
-/// The placement that the binding was last scheduled with cannot be read.
+/// Returns an error if the placement of the last scheduling cannot be read.
 pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judgement, NoAppliedPlacement> {
     let JudgeSnapshot { binding, cluster, clusters, options, pre_check, pauses, now } = snapshot;
     let (spec, task, because) = match evict::decide(binding, cluster, options, now) {

@@ -1,14 +1,15 @@
-//! Who is evicted next, and how fast: the queue between "this binding must leave" and the edit that makes it leave.
+//! Order and rate of evictions: the queue between the detection that a binding must leave a cluster and the edit that
+//! evicts it.
 //!
-//! * [`bucket`]: a rate that holds in any window of time.
-//! * [`brake`]: how much of that rate is left when many clusters fail at once.
-//! * [`target`]: whether there is a cluster to go to.
-//! * [`pause`]: whether a person stopped evictions.
-//! * [`judge`](mod@judge): all of that together, for one binding.
-//! * [`queue`]: the order, and the one place where a slot is charged.
+//! * [`bucket`]: rate limit that holds in any time window.
+//! * [`brake`]: reduction of the rate when many clusters fail at once.
+//! * [`target`]: check for a feasible target cluster.
+//! * [`pause`]: eviction pauses set by an operator.
+//! * [`judge`](mod@judge): combination of these checks for one binding.
+//! * [`queue`]: order of evictions, and the only place that consumes slots.
 //!
-//! Everything here is given the time. Rates go by a clock that only moves forward ([`Duration`](std::time::Duration)
-//! since some start), so a wall clock that jumps neither opens nor closes them.
+//! The time is always an argument. Rates use a monotonic clock ([`Duration`](std::time::Duration) since some start),
+//! so jumps of the wall clock do not affect them.
 
 pub mod brake;
 pub mod bucket;

@@ -1,41 +1,42 @@
-//! A person stops evictions: everywhere, or for a cluster, a namespace, a workload; for a time, or until they say so.
+//! Eviction pauses set by an operator: global or per cluster, namespace or workload; until a given time or their
+//! deletion.
 
 use crate::combine::Because;
 use crate::model::{EvictionPauseSpec, ObjectReference};
 use crate::time::Time;
 
-/// A pause with its name.
+/// Eviction pause with its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionPause {
-    /// Name of the object.
+    /// Name of the `EvictionPause` object.
     pub name: String,
-    /// What it stops.
+    /// Evictions that it selects.
     pub spec: EvictionPauseSpec,
 }
 
-/// What an eviction is about, as far as pauses look at it.
+/// Properties of an eviction that pauses select on.
 #[derive(Clone, Copy, Debug)]
 pub struct PauseScope<'a> {
-    /// The cluster that would be left.
+    /// Cluster that the workload would leave.
     pub cluster: &'a str,
-    /// The workload that would leave it.
+    /// Workload that would be evicted.
     pub workload: &'a ObjectReference,
 }
 
-/// Why an eviction has to wait.
+/// Reason why an eviction has to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paused {
     /// Name of the pause.
     pub by: String,
-    /// What the person said.
+    /// Reason given by the operator.
     pub reason: String,
-    /// When it ends by itself; none if it does not.
+    /// End of the pause; `None` if it has no end.
     pub until: Option<Time>,
 }
 
 impl Paused {
-    /// Who stops it, and until when.
+    /// Returns the reason with the name and the end of the pause.
     pub fn because(&self) -> Because {
         let until = self.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
         let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
@@ -43,15 +44,16 @@ impl Paused {
     }
 }
 
-/// The pause that stops an eviction: of several the one that ends last, so that nobody has to look again before.
+/// Returns the pause that applies to an eviction. Of several, returns the last one to end, which avoids premature
+/// rechecks.
 pub fn paused(pauses: &[EvictionPause], scope: PauseScope<'_>, now: Time) -> Option<Paused> {
     let in_force = pauses.iter().filter(|pause| pause.spec.is_in_force(now) && covers(&pause.spec, scope));
-    // None is later than any time.
+    // A pause without an end sorts last.
     let last = in_force.max_by_key(|pause| (pause.spec.until.is_none(), pause.spec.until))?;
     Some(Paused { by: last.name.clone(), reason: last.spec.reason.clone(), until: last.spec.until })
 }
 
-/// Every list that has entries must have one that fits; a pause without lists covers everything.
+/// Returns true if every non-empty list contains a match; a pause without lists matches everything.
 fn covers(spec: &EvictionPauseSpec, scope: PauseScope<'_>) -> bool {
     let named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|listed| listed == name);
     let same = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;

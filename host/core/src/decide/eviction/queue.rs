@@ -1,7 +1,7 @@
-//! Items that wait for eviction, and which of them is next.
+//! Queue of pending evictions and selection of the next one.
 //!
-//! Two queues of Karmada sleep between items, needed or not, in each of their workers. Here an item is looked at
-//! when its slot opens, and only what is really evicted is charged for it.
+//! Two of Karmada's queues sleep between items in each worker, even if no eviction follows. This queue evaluates an
+//! item when its slot opens, and only actual evictions consume slots.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,43 +9,43 @@ use std::time::Duration;
 
 use super::bucket::{Bucket, Rate};
 
-/// Of so many slots, one goes to the item that has waited longest, if one is over age. The others go by priority,
-/// so neither a stream of important items nor a long queue of old ones shuts the other out.
+/// One of this many slots goes to the item that has waited longest, if it exceeds the aging limit. The others follow
+/// the priority. Neither a stream of high-priority items nor a long queue of old ones can starve the other.
 const AGED_SHARE: u64 = 4;
-/// First retry of a failed item; doubles from there (Karmada: `--rate-limiter-base-delay`).
+/// Delay before the first retry of a failed item; doubles with every retry (Karmada: `--rate-limiter-base-delay`).
 const RETRY_BASE: Duration = Duration::from_millis(5);
-/// Longest wait between retries, and with it the longest wait after a fault of the control plane ends. Karmada waits
-/// up to 1,000 s (`--rate-limiter-max-delay`).
+/// Maximum delay between retries, which is also the maximum delay after the end of a control plane fault. Karmada
+/// waits up to 1,000 s (`--rate-limiter-max-delay`).
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// The rates that an eviction from a cluster has to keep, all of them.
+/// Rate limits of an eviction from a cluster; all of them apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// Of all evictions together.
+    /// Rate of all evictions.
     pub global: Rate,
-    /// Of a group of clusters that is braked, with its name.
+    /// Name and rate of the cluster group, if the brake slows it down.
     pub group: Option<(String, Rate)>,
-    /// Of the cluster that is left.
+    /// Rate of evictions from the cluster.
     pub cluster: Option<Rate>,
 }
 
-/// An item that is put into the queue.
+/// Item to add to the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The cluster that is to be left.
+    /// Cluster that the item leaves.
     pub cluster: String,
-    /// The higher one goes first.
+    /// Priority; a higher one is evicted first.
     pub priority: Priority,
-    /// Not to be looked at before.
+    /// Earliest time of evaluation.
     pub not_before: Duration,
 }
 
-/// Who leaves first: what score plugins say, then the number that a label or a priority class gives.
+/// Eviction priority: ordered by the score of plugins, then by the number from a label or a priority class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
-    /// The weighted sum of the plugins that order evictions; 0 without any.
+    /// Weighted sum of the plugin scores that order evictions; 0 without such plugins.
     pub score: i64,
-    /// The number of the label or of the priority class.
+    /// Number from the label or the priority class.
     pub class: i32,
 }
 
@@ -55,32 +55,32 @@ impl From<i32> for Priority {
     }
 }
 
-/// What to do next.
+/// Next action of the queue's consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<K> {
-    /// Decide about this item now. It must be finished with [`EvictionQueue::finish`].
+    /// Process this item now. It must be finished with [`EvictionQueue::finish`].
     Take(K),
-    /// Nothing can happen before that time, unless the queue or the limits change.
+    /// Wait until this time, unless the queue or the limits change.
     WaitUntil(Duration),
-    /// Nothing will happen by itself.
+    /// Wait for a change of the queue or the limits.
     Idle,
 }
 
-/// A slot that was charged, to be given back if it was not used after all.
+/// Consumed slot, which can be released if no eviction followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     at: Duration,
     scopes: Vec<Scope>,
 }
 
-/// What became of an item that was taken.
+/// Result of processing an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// It is evicted, or need not be: it leaves the queue.
+    /// The item was evicted or needs no eviction; it is removed from the queue.
     Done,
-    /// It is to be looked at again after that time; nothing went wrong.
+    /// The item must be evaluated again after this delay; not a failure.
     Later(Duration),
-    /// It is to be tried again, later each time.
+    /// The item must be retried with exponential backoff.
     Failed,
 }
 
@@ -108,14 +108,14 @@ enum Place {
     Taken,
 }
 
-/// The ready items of one cluster.
+/// Ready items of one cluster.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     by_rank: BTreeSet<(Reverse<Priority>, u64)>,
     by_age: BTreeSet<u64>,
 }
 
-/// The queue. An item that is put in leaves it only when it is finished as done, or dropped.
+/// Eviction queue. An item stays in the queue until it is finished as done or its cluster is dropped.
 #[derive(Clone, Debug)]
 pub struct EvictionQueue<K> {
     items: BTreeMap<K, Item>,
@@ -126,12 +126,12 @@ pub struct EvictionQueue<K> {
     aging: Option<Duration>,
     charged: u64,
     sequence: u64,
-    /// When failed items were last brought forward.
+    /// Time at which the backoff of failed items was last cut short.
     resumed: Option<Duration>,
 }
 
 impl<K: Ord + Clone> EvictionQueue<K> {
-    /// An empty queue. Items that have waited for `aging` are over age; none if that never happens.
+    /// Creates an empty queue. Items that have waited for `aging` are preferred in some slots; `None` disables aging.
     pub fn new(aging: Option<Duration>) -> Self {
         Self {
             items: BTreeMap::new(),
@@ -146,8 +146,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// Puts an item in. One that is there keeps its place in line, takes the new priority, and is looked at at the
-    /// earlier of both times, unless it waits after a failure.
+    /// Adds an item. An existing item keeps its position and takes the new priority. It is evaluated at the earlier
+    /// of both times, unless it is in backoff after a failure.
     pub fn put(&mut self, key: K, waiting: Waiting, now: Duration) {
         let Some(mut item) = self.items.remove(&key) else {
             self.sequence += 1;
@@ -203,8 +203,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// Drops what waits to leave a cluster, because it recovered or is gone, and returns it. An item that was taken
-    /// is not dropped: whoever took it finishes it.
+    /// Removes and returns the items that wait to leave a cluster, because the cluster recovered or was removed. An
+    /// item that is being processed is not removed; its consumer finishes it.
     pub fn drop_cluster(&mut self, cluster: &str) -> Vec<K> {
         let waits = |item: &Item| item.cluster == cluster && item.place != Place::Taken;
         let dropped: Vec<_> = self.items.iter().filter(|(_, item)| waits(item)).map(|(key, _)| key.clone()).collect();
@@ -221,8 +221,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// Lets every item that waits for a time be looked at now, for example because a pause ended. Items that wait
-    /// after a failure go on waiting.
+    /// Makes all delayed items ready now, for example because a pause ended. Items in backoff after a failure stay
+    /// delayed.
     pub fn wake(&mut self, now: Duration) {
         let sleeping: Vec<_> =
             self.delayed.iter().filter_map(|(_, sequence)| self.keys.get(sequence)).cloned().collect();
@@ -233,9 +233,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// Tries failed items again now, because a write succeeded: the fault that they share may be over. Items that fail
-    /// whatever the control plane does are not tried more often than their own back-off allows in the long run, so
-    /// this happens at most once in `RETRY_MAX`.
+    /// Retries failed items now, because a write succeeded and their common fault may be over. Runs at most once per
+    /// `RETRY_MAX`, so items that fail for other reasons are not retried much more often than their backoff allows.
     pub fn resume(&mut self, now: Duration) {
         if self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX) {
             return;
@@ -260,7 +259,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// The next item whose rates are all open now. Nothing is charged yet.
+    /// Returns the next item whose rates all permit an eviction now. Consumes no slot yet.
     pub fn next(&mut self, now: Duration, limit: impl Fn(&str) -> Limit) -> Next<K> {
         while let Some((until, sequence)) = self.delayed.first().copied().filter(|(until, _)| *until <= now) {
             self.delayed.remove(&(until, sequence));
@@ -302,7 +301,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         scopes
     }
 
-    /// When every rate for a cluster is open; none while one of them is 0.
+    /// Returns the time at which all rates for a cluster permit an eviction; `None` while one of them is 0.
     fn opens_at(&self, cluster: &str, limit: &Limit) -> Option<Duration> {
         let opens = |(scope, rate): (Scope, Rate)| self.buckets.get(&scope).copied().unwrap_or_default().opens_at(rate);
         Self::scopes(cluster, limit)
@@ -311,12 +310,12 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             .try_fold(Duration::ZERO, |latest, opens| opens.map(|opens| latest.max(opens)))
     }
 
-    /// Charges one eviction from a cluster to all its rates. To be called for an item that [`EvictionQueue::next`]
-    /// gave at the same `now`.
+    /// Consumes a slot for one eviction from a cluster in all its rates. Must be called for an item that
+    /// [`EvictionQueue::next`] returned at the same `now`.
     pub fn charge(&mut self, cluster: &str, limit: &Limit, now: Duration) -> Slot {
         self.charged += 1;
-        // Every scope keeps its bucket filled even while it has no rate of its own, so that a rate that begins to
-        // apply knows of the last eviction.
+        // The bucket of the cluster is charged even without a rate of its own. A rate that applies later then
+        // accounts for the last eviction.
         let mut scopes: Vec<_> = Self::scopes(cluster, limit).into_iter().map(|(scope, _)| scope).collect();
         let own = Scope::Cluster(cluster.to_owned());
         if !scopes.contains(&own) {
@@ -328,14 +327,15 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         Slot { at: now, scopes }
     }
 
-    /// Keeps the rates of a cluster closed as if an eviction from it had just happened: nobody knows that none has.
+    /// Charges the rates of a cluster as if an eviction had just happened, because a past eviction cannot be ruled
+    /// out.
     pub fn suppose_charged(&mut self, cluster: &str, limit: &Limit, now: Duration) {
         for (scope, _) in Self::scopes(cluster, limit) {
             self.buckets.entry(scope).or_default().charge(now);
         }
     }
 
-    /// Gives a slot back that was not used.
+    /// Releases an unused slot.
     pub fn give_back(&mut self, slot: &Slot) {
         for scope in &slot.scopes {
             if let Some(bucket) = self.buckets.get_mut(scope) {
@@ -344,7 +344,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// Finishes an item that was taken.
+    /// Finishes an item that is being processed.
     pub fn finish(&mut self, key: &K, finished: Finished, now: Duration) {
         match finished {
             Finished::Done => self.remove(key),
@@ -360,28 +360,28 @@ impl<K: Ord + Clone> EvictionQueue<K> {
         }
     }
 
-    /// How long an item has been in the queue.
+    /// Returns the time that an item has spent in the queue.
     pub fn waited(&self, key: &K, now: Duration) -> Option<Duration> {
         self.items.get(key).map(|item| now.saturating_sub(item.since))
     }
 
-    /// The items that could be looked at now, if their rates were open.
+    /// Returns the items that are ready, regardless of their rates.
     pub fn ready(&self) -> Vec<K> {
         let ready = self.items.iter().filter(|(_, item)| item.place == Place::Ready);
         ready.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Every item with the cluster it is to leave, taken ones too.
+    /// Returns all items with the cluster that they leave, including items being processed.
     pub fn items(&self) -> impl Iterator<Item = (&K, &str)> {
         self.items.iter().map(|(key, item)| (key, item.cluster.as_str()))
     }
 
-    /// Number of items, taken ones too.
+    /// Returns the number of items, including items being processed.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing waits and nothing is taken.
+    /// Returns true if there are no waiting items and no items being processed.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

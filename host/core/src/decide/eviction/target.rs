@@ -1,8 +1,7 @@
-//! Whether there is anywhere to go: an eviction without a target only takes a copy away.
+//! Check for a feasible target cluster: an eviction without one only removes a copy.
 //!
-//! This is a cheap look before the scheduler's full one, which also knows capacity, spread over regions and filter
-//! plugins. It errs on the side of evicting: what it refuses could not be scheduled, what it lets through may still
-//! fail to be.
+//! This is a cheap check before the full one of the scheduler, which also considers capacity, spread over regions and
+//! filter plugins. A rejected binding could not be scheduled; an accepted one may still fail to be.
 
 use std::borrow::Borrow;
 
@@ -11,22 +10,22 @@ use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{BindingSpec, Cluster, Placement, ReplicaSchedulingType, TaintEffect};
 use crate::mutation::{self, Mutation};
 
-/// What must be true before a binding is evicted.
+/// Check that must succeed before a binding is evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PreCheck {
-    /// Some other cluster that is ready, selected and tolerated: as many as a spread constraint asks for.
+    /// Enough other clusters are ready, selected and tolerated: one, or the minimum of a spread constraint.
     #[default]
     Feasible,
-    /// The rule of the proposal "Optimize Cluster Failover": Duplicated needs a spread constraint whose minimum the
-    /// other selected clusters satisfy, Divided a selected cluster outside of the previous result.
+    /// Rule of the proposal "Optimize Cluster Failover". Duplicated requires a spread constraint whose minimum the
+    /// other selected clusters satisfy. Divided requires a selected cluster outside of the previous result.
     Proposal,
-    /// Nothing, as in Karmada. (YAML takes the word "off" for a boolean.)
+    /// No check, as in Karmada. (The name `off` would be a boolean in YAML.)
     None,
 }
 
-/// Whether a binding that leaves `source` has somewhere to go. `clusters` are all there are.
+/// Returns true if a binding that leaves `source` has a feasible target. `clusters` are all known clusters.
 pub fn has_target<C: Borrow<Cluster>>(
     check: PreCheck,
     spec: &BindingSpec,
@@ -53,7 +52,7 @@ pub fn has_target<C: Borrow<Cluster>>(
     }
 }
 
-/// The least number of clusters that a spread constraint asks for; none if there is no such constraint.
+/// Returns the minimum number of clusters of the spread constraint; `None` without such a constraint.
 fn fewest_clusters(placement: &Placement) -> Option<usize> {
     let by_cluster = placement.spread_constraints.iter().find(|constraint| {
         constraint.spread_by_label.is_empty() && matches!(constraint.spread_by_field.as_str(), "" | "cluster")
@@ -61,7 +60,7 @@ fn fewest_clusters(placement: &Placement) -> Option<usize> {
     Some(usize::try_from(by_cluster.min_groups).unwrap_or(0))
 }
 
-/// Any group of affinities will do: which one the scheduler is at may change with this very eviction.
+/// Returns true if any affinity group selects the cluster, because this eviction may change the active group.
 fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
     let one = placement.cluster_affinity.as_ref();
     let groups = placement.cluster_affinities.as_deref().unwrap_or_default();
@@ -75,7 +74,8 @@ fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
         })
 }
 
-/// As the scheduler's filters see it: a cluster that is a target already keeps what it has unless it must be left.
+/// Returns true if the scheduler's filters could accept the cluster. A current target may keep its replicas despite
+/// taints that block new workloads.
 fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bool {
     let stays = spec.targets(&cluster.name);
     let blocks = |effect: &TaintEffect| match effect {
@@ -91,8 +91,8 @@ fn could_run(cluster: &Cluster, spec: &BindingSpec, placement: &Placement) -> bo
         && blocking.all(|taint| placement.cluster_tolerations.iter().any(|toleration| toleration.tolerates(taint)))
 }
 
-/// A cluster that is being left is no place to go to, unless the workload is on its way home from it: what is wrong
-/// with its home now sends it back.
+/// Returns true if the workload is leaving the cluster and cannot return to it. A failback does not count: if the
+/// home cluster fails again, the workload returns.
 fn is_barred(spec: &BindingSpec, cluster: &str) -> bool {
     let mut tasks = spec.graceful_eviction_tasks.iter().filter(|task| task.from_cluster == cluster);
     tasks.any(|task| task.reason != REASON_FAILBACK)
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// Three clusters; member1 is to be left.
+    /// Checks all rules with three clusters, of which the workload leaves member1.
     fn check(change: Value, spec: Value, placement: Value, feasible: bool, proposal: bool) {
         let clusters: Vec<Cluster> = ["member1", "member2", "member3"]
             .iter()
@@ -147,8 +147,8 @@ mod tests {
         json!({"clusters": names.iter().map(|name| json!({"name": name, "replicas": 1})).collect::<Vec<_>>()})
     }
 
-    /// Karmada issue 5150: a workload that names its only cluster was taken away from it when the cluster was lost,
-    /// and deleted there when it came back.
+    /// Karmada issue 5150: a workload restricted to one cluster was evicted when that cluster became unreachable, and
+    /// deleted there after it recovered.
     #[test]
     fn karmada_5150_a_workload_with_nowhere_to_go_stays() {
         check(json!({}), on(&["member1"]), divided(&["member1"]), false, false);
@@ -163,7 +163,7 @@ mod tests {
         check(json!({}), on(&["member1"]), divided(&["member1", "member2"]), true, true);
         check(json!({"member2": lost}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
         check(json!({"member2": tainted}), on(&["member1"]), divided(&["member1", "member2"]), false, true);
-        // Nothing new is scheduled there, but what is there stays and can grow.
+        // No new workloads are scheduled there, but current replicas stay and can grow.
         check(json!({"member2": tainted}), on(&["member1", "member2"]), divided(&["member1", "member2"]), true, false);
         check(json!({"member2": lost, "member3": tainted}), on(&["member1"]), divided(&all), false, true);
         check(json!({}), on(&["member1"]), json!({}), true, false);

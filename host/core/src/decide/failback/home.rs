@@ -1,4 +1,4 @@
-//! Where a workload ran before it had to leave.
+//! Clusters on which a workload ran before its eviction.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::model::BindingSpec;
 use crate::time::Time;
 
-/// Annotation of a binding: where its workload ran before cluster failover took it away, as JSON.
+/// Annotation of a binding: clusters on which its workload ran before cluster failover evicted it, as JSON.
 pub const HOME: &str = "failover.bulkhead.dev/home";
 
-/// Where a workload ran before it had to leave.
+/// Clusters on which a workload ran before its eviction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Home {
-    /// Replicas by cluster; 0 for what has none.
+    /// Replicas by cluster; 0 for workloads without replicas.
     pub clusters: BTreeMap<String, i32>,
-    /// When it left.
+    /// Time of the eviction.
     pub left_at: Time,
-    /// How often it was on its way back since.
+    /// Number of return attempts since then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tries: u32,
-    /// When it last was.
+    /// Time of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried_at: Option<Time>,
 }
@@ -31,8 +31,8 @@ fn is_zero(tries: &u32) -> bool {
 }
 
 impl Home {
-    /// What to remember when a workload is about to leave a cluster. One that is away from home already keeps its home,
-    /// whatever it has to leave now.
+    /// Returns the home record for a workload that is about to leave a cluster. A workload that is already away keeps
+    /// its recorded home, regardless of the cluster that it leaves now.
     pub fn remember(annotations: &BTreeMap<String, String>, spec: &BindingSpec, now: Time) -> Self {
         let known = Self::read(annotations);
         let away = |home: &Self| spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
@@ -44,12 +44,12 @@ impl Home {
         })
     }
 
-    /// What is remembered. An annotation that cannot be read counts as none: then nothing comes back by itself.
+    /// Reads the home record. A malformed annotation counts as absent, which disables automatic failback.
     pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         annotations.get(HOME).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// The last time that something was done about it.
+    /// Returns the time of the eviction or of the last attempt, whichever is later.
     pub fn touched_at(&self) -> Time {
         self.tried_at.map_or(self.left_at, |tried_at| tried_at.max(self.left_at))
     }
@@ -77,7 +77,7 @@ mod tests {
         check(&["m1", "m2"], 10, &["m1", "m2"], 10);
         check(&["m2"], 20, &["m1", "m2"], 10);
         check(&["m2", "m3"], 30, &["m1", "m2"], 10);
-        // It was back, so this is a new departure.
+        // The workload had returned, so this is a new departure.
         check(&["m1", "m2"], 40, &["m1", "m2"], 40);
         annotations.insert(HOME.to_owned(), "{".to_owned());
         assert_eq!(Home::read(&annotations), None);

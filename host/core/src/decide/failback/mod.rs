@@ -1,14 +1,14 @@
-//! Whether a workload may go back to where cluster failover took it from, and the edit that makes it go back.
+//! Failback: return of a workload to the clusters that cluster failover evicted it from.
 //!
-//! Karmada has nothing of the kind: there a person asks for a rescheduling (`WorkloadRebalancer`), which takes running
-//! copies away at once. Here going back is an eviction like any other, from the cluster that stands in: the copy there
-//! stays until the one at home is healthy, however long that takes. Only when the home has been ready with the same
-//! taints for a whole window does a workload set out, and the window doubles with each attempt.
+//! Karmada has no equivalent: a user requests a rescheduling (`WorkloadRebalancer`), which removes running copies
+//! immediately. Here, failback is a regular eviction from the stand-in cluster. The copy there stays until the home
+//! copy is healthy, without a time limit. A workload returns only after its home was ready with unchanged taints for
+//! a whole window. The window doubles with each attempt.
 //!
-//! What cannot be taken back one whole cluster at a time does not come back: nothing in the API lets a copy shrink only
-//! once another one is healthy.
+//! A return covers one whole stand-in cluster at a time; anything else stays. The API has no way to shrink a copy
+//! only after another one is healthy.
 //!
-//! Start reading at [`decide`]. Where a workload was is in [`home`], the clock in [`stability()`].
+//! Start with [`decide`]. The former clusters of a workload are in [`home`], the timer is in [`stability()`].
 
 pub mod home;
 pub mod stability;
@@ -29,61 +29,61 @@ use crate::model::{
 };
 use crate::time::Time;
 
-/// Reason of tasks that take a workload back home.
+/// Reason of tasks that return a workload to its home.
 pub const REASON_FAILBACK: &str = "Failback";
 
-/// The window doubles no more often than this.
+/// Maximum number of times that the window doubles.
 const DOUBLINGS_MAX: u32 = 8;
 
-/// What a decision is made from.
+/// Inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FailbackSnapshot<'a> {
-    /// The binding with its annotations.
+    /// Binding with its annotations.
     pub binding: &'a Binding,
-    /// Every cluster of its home that there is.
+    /// Existing clusters of its home.
     pub clusters: &'a BTreeMap<String, Arc<Cluster>>,
-    /// Since when those are as they are; one that is not here is not ready.
+    /// Stability of these clusters; a cluster without an entry is not ready.
     pub stable: &'a BTreeMap<String, Stability>,
-    /// Pauses of evictions.
+    /// Eviction pauses.
     pub pauses: &'a [EvictionPause],
-    /// For how long, in seconds, a home must have been stable.
+    /// Seconds for which a home cluster must have been stable.
     pub window_s: i64,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// What to do about one binding.
+/// Planned action for one binding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FailbackPlan {
-    /// Nothing is remembered of it.
+    /// No home is recorded.
     Rest,
-    /// There is nothing to come back to, or nothing to bring back: what is remembered can go.
+    /// The home record is obsolete and can be removed, because a return is impossible or unnecessary.
     Forget(Because),
-    /// Not now.
+    /// The workload cannot return now.
     Wait {
-        /// Why.
+        /// Reason for waiting.
         because: Because,
-        /// Milliseconds until the answer may be another one by itself; none if only a change can make it so.
+        /// Milliseconds until the result can change without an event; `None` if only an event can change it.
         left_ms: Option<i64>,
     },
-    /// One cluster is left for home.
+    /// The workload returns from one stand-in cluster.
     Return(Box<Return>),
 }
 
-/// A workload sets out for home.
+/// Return of a workload to its home.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Return {
-    /// The complete new spec.
+    /// Complete new spec.
     pub spec: BindingSpec,
-    /// The new task, which holds the copy that stands in.
+    /// New task, which preserves the stand-in copy.
     pub task: GracefulEvictionTask,
-    /// What is to be remembered from now on.
+    /// New home record.
     pub home: Home,
-    /// Why.
+    /// Reason for the return.
     pub because: Because,
 }
 
-/// Decides about one binding.
+/// Decides on failback for one binding.
 pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     let FailbackSnapshot { binding, now, .. } = snapshot;
     let Some(home) = Home::read(&binding.annotations).filter(|_| binding.deletion_timestamp.is_none()) else {
@@ -116,7 +116,7 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     FailbackPlan::Return(Box::new(set_out(&snapshot, home, &stand_in.name, &shares, restarts)))
 }
 
-/// Why nothing will ever come of it.
+/// Returns the reason why a return is permanently impossible or unnecessary.
 fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Because> {
     let FailbackSnapshot { binding, clusters, .. } = *snapshot;
     let spec = &binding.spec;
@@ -134,7 +134,7 @@ fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Because> {
     Some(Because::rule("NoHome", format!("{lost} is gone, or the placement does not select it any more")))
 }
 
-/// What has to come to an end first.
+/// Returns code and message of a process that must finish first.
 fn obstacle(binding: &Binding) -> Option<(&'static str, &'static str)> {
     if binding.spec.scheduling_suspended() {
         return Some(("SchedulingSuspended", "scheduling is suspended"));
@@ -146,7 +146,7 @@ fn obstacle(binding: &Binding) -> Option<(&'static str, &'static str)> {
     (!present).then_some(("SchedulePending", "the scheduler has not placed all of it"))
 }
 
-/// The entries of the clusters at home that take over what stands in: what each of them lacks.
+/// Returns the targets at home that replace the stand-in: the replicas that each home cluster lacks.
 fn shares(
     snapshot: &FailbackSnapshot<'_>,
     home: &Home,
@@ -189,7 +189,7 @@ fn shares(
             TargetCluster::new(name, share)
         })
         .collect();
-    // The workload has grown meanwhile.
+    // The workload was scaled up since it left.
     if let Some(share) = shares.first_mut() {
         share.replicas += left;
     }
@@ -197,7 +197,7 @@ fn shares(
     Ok(shares)
 }
 
-/// Why a cluster at home cannot be gone to yet.
+/// Returns the reason why the workload cannot return to a home cluster yet.
 fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<FailbackPlan> {
     let FailbackSnapshot { binding, clusters, stable, window_s, now, .. } = *snapshot;
     let well = clusters.get(name).filter(|cluster| may_host(binding, cluster, now));
@@ -207,7 +207,7 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     };
     let window_s = window_s.max(0).saturating_mul(1 << home.tries.min(DOUBLINGS_MAX));
     let since = stable.since.max(home.touched_at());
-    // The window is over only strictly after its last moment.
+    // The window ends strictly after its last moment.
     let left_ms = since.plus_seconds(window_s).millis_since(now).saturating_add(1);
     (left_ms > 0).then(|| {
         let message = format!("{name} has to be well for {window_s} s first");
@@ -215,8 +215,8 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     })
 }
 
-/// Whether the scheduler has to go back to its first group of affinities, because the one that it is at does not select
-/// the home. Doing so places everything anew, so there may be nothing to place but what sets out.
+/// Returns true if the scheduler must restart with its first affinity group, because the current group does not
+/// select the home. A restart places all replicas again, so it is allowed only if there is a single target cluster.
 fn restarts(
     binding: &Binding,
     clusters: &BTreeMap<String, Arc<Cluster>>,
@@ -252,7 +252,7 @@ fn set_out(
     let FailbackSnapshot { binding, now, .. } = *snapshot;
     let mut spec = binding.spec.clone();
     let task = GracefulEvictionTask {
-        // Never another mode: the copy that stands in is well, and goes only when the one at home is.
+        // No other mode is used: the stand-in copy is healthy and is deleted only after the home copy is healthy.
         purge_mode: Some(PurgeMode::Gracefully),
         reason: REASON_FAILBACK.to_owned(),
         producer: PRODUCER_TAINT_MANAGER.to_owned(),

@@ -1,35 +1,37 @@
-//! Since when a cluster is as it is: the clock of failback.
+//! Stability of clusters: the timer of failback.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Cluster;
 use crate::time::Time;
 
-/// Annotation of a Cluster: since when it is ready with the taints that it has, as JSON. Absent while it is not ready.
+/// Annotation of a Cluster: time since which it is ready with its current taints, as JSON. Absent while it is not
+/// ready.
 pub const STABLE: &str = "failover.bulkhead.dev/stable";
 
-/// Since when a cluster is ready, and its taints are these.
+/// Time since which a cluster is ready with the given taints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stability {
-    /// Nothing changed since.
+    /// Time of the last change.
     pub since: Time,
-    /// The taints, as `key:effect`, in order.
+    /// Taints as `key:effect`, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<String>,
 }
 
-/// What is to be remembered of a cluster; `known` is what is remembered. None while it is not ready or being removed.
+/// Returns the new stability record of a cluster; `known` is the stored one. `None` while the cluster is not ready or
+/// is being removed.
 ///
-/// A cluster that nobody watched counts from now. One that was not ready while nobody watched counts from when it
-/// became ready, which its condition tells. A time that lies ahead, because a clock was set back, is now.
+/// A cluster without a record starts now. If it became ready again after the recorded time, the transition time of
+/// its condition counts. A time in the future, which a clock that was set back can cause, is replaced by `now`.
 pub fn stability(cluster: &Cluster, known: Option<&Stability>, now: Time) -> Option<Stability> {
     if !cluster.is_ready() || cluster.is_terminating() {
         return None;
     }
     let mut taints: Vec<_> = cluster.spec.taints.iter().map(crate::model::Taint::identity).collect();
     taints.sort();
-    // A whole second, because the API keeps no fractions, and the later one: a clock that starts too late waits.
+    // The API stores no fractions. Rounding up makes the window end slightly later, never too early.
     let start = Time::from_millis(now.as_millis().saturating_add(999)).truncated();
     let ready_since = cluster.ready().and_then(|ready| ready.last_transition_time);
     let since = known.filter(|known| known.taints == taints).map_or(start, |known| known.since);
@@ -66,7 +68,7 @@ mod tests {
         check("True", 10, &["b", "a"], Some((20, &["a", "b"])), Some(20));
         check("True", 10, &["a"], Some((20, &[])), Some(101));
         check("True", 10, &[], Some((20, &["a"])), Some(101));
-        // It was not ready for a moment while nobody watched.
+        // The cluster was not ready for a moment that was not observed.
         check("True", 90, &[], Some((20, &[])), Some(90));
         check("True", 10, &[], Some((900, &[])), Some(101));
         check("False", 10, &[], Some((20, &[])), None);

@@ -1,4 +1,4 @@
-//! A workload that left `m1` for `m2` at second 0, and when it goes back.
+//! A workload that left `m1` for `m2` at second 0, and the time of its return.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn at(second: i64) -> Time {
 
 const WINDOW_S: i64 = 600;
 
-/// Six replicas, divided, all on `m2`, whose home is `m1`; the changes are laid over the whole as a merge patch.
+/// Returns a binding with six divided replicas on `m2` and home `m1`; `change` is a JSON merge patch.
 fn binding(home: Value, change: &Value) -> Binding {
     let mut whole = json!({
         "namespace": "default", "name": "b", "generation": 5,
@@ -47,7 +47,7 @@ fn m1() -> Value {
     home(json!({"m1": 6}))
 }
 
-/// `m1` … `m4`, ready since second 0 and stable since second 100, with changes by name.
+/// Returns `m1` … `m4`, ready since second 0 and stable since second 100; `change` has merge patches by name.
 fn clusters(change: &Value) -> (BTreeMap<String, Arc<Cluster>>, BTreeMap<String, Stability>) {
     let names = ["m1", "m2", "m3", "m4"];
     let cluster = |name: &str| {
@@ -77,7 +77,7 @@ fn decided(binding: &Binding, change: &Value, now_s: i64) -> FailbackPlan {
     })
 }
 
-/// What a plan says: the placement after a return, the code and the time left of a wait, the code of an oblivion.
+/// Returns the placement after a return, the code and the remaining time of a wait, or the code of an obsolete home.
 fn told(plan: &FailbackPlan) -> String {
     match plan {
         FailbackPlan::Rest => "rest".to_owned(),
@@ -107,7 +107,7 @@ fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
     let tainted = |effect| json!({"m1": {"spec": {"taints": [{"key": "k", "effect": effect, "timeAdded": at(0)}]}}});
     check(m1(), tainted("NoExecute"), 5000, "wait HomeNotWell");
     check(m1(), tainted("NoSchedule"), 5000, "wait HomeNotWell");
-    // It left again after the cluster was well, and it was tried before: the window is twice as long.
+    // The workload left again after the cluster recovered. After an earlier attempt, the window is twice as long.
     check(json!({"clusters": {"m1": 6}, "leftAt": at(500)}), json!({}), 1100, "wait Stabilizing 1");
     let tried = json!({"clusters": {"m1": 6}, "leftAt": at(0), "tries": 1, "triedAt": at(800)});
     check(tried.clone(), json!({}), 2000, "wait Stabilizing 1");
@@ -125,12 +125,12 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
     };
     check(m1(), on(&[("m1", 6)]), "forget Returned");
     check(home(json!({"m1": 3, "m2": 3})), on(&[("m2", 6)]), "forget NoStandIn");
-    // One stand-in after the other.
+    // Stand-in clusters are left one at a time.
     check(m1(), on(&[("m2", 2), ("m3", 4)]), "m3:4 m1:2 from m2");
     check(m1(), on(&[("m1", 2), ("m3", 4)]), "m1:6 from m3");
     check(home(json!({"m1": 2, "m4": 4})), on(&[("m2", 6)]), "m1:2 m4:4 from m2");
     check(home(json!({"m1": 1, "m4": 1})), on(&[("m2", 6)]), "m1:5 m4:1 from m2");
-    // Scaled down meanwhile.
+    // The workload was scaled down in the meantime.
     check(home(json!({"m1": 4, "m4": 4})), on(&[("m2", 3)]), "m1:3 from m2");
     let duplicated = |mut change: Value| {
         change["spec"]["placement"] = json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}});
@@ -195,7 +195,7 @@ fn a_home_in_another_group_of_affinities_is_scheduled_for_anew_only_if_nothing_e
     check("near", two, "m3:3 m1:3 from m2", false);
 }
 
-/// S1: whatever happens, the copy that stands in goes only when the one at home is healthy with all its replicas.
+/// S1: the stand-in copy is deleted only after the home copy is healthy with all its replicas.
 #[test]
 fn the_copy_that_stands_in_outlives_every_grace_period() {
     let FailbackPlan::Return(back) = decided(&binding(m1(), &json!({})), &json!({}), 5000) else { panic!() };
@@ -214,7 +214,7 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
         let plan = finish::decide(snapshot, &policies);
         assert_eq!((plan.released.len(), plan.held.len()), (0, 1), "{options:?}");
     }
-    // Nothing fits at home: the copy that stands in becomes the target again.
+    // No home cluster fits: the stand-in cluster becomes a target again.
     moved.spec.clusters.clear();
     moved.status.conditions =
         serde_json::from_value(json!([{"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}])).unwrap();
@@ -229,8 +229,8 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
 }
 
 proptest::proptest! {
-    /// Whatever was where: nothing goes back early, no copy shrinks but the one that stands in, which a task holds, and
-    /// no replica is lost or doubled.
+    /// For any placement and home, no workload returns early and no replica is lost or duplicated. The only copy that
+    /// shrinks is the stand-in, which a task preserves.
     #[test]
     fn replicas_are_conserved_and_no_running_copy_shrinks(
         homes in proptest::collection::btree_map(0_usize..4, 0_i32..5, 1..4),

@@ -1,7 +1,7 @@
-//! What was seen of an application on each cluster: the clock of application failover.
+//! Health history of an application on each cluster: the timer of application failover.
 //!
-//! It is kept in an annotation of the binding. The status would be the better place, but an API server with
-//! Karmada's CRDs drops fields that it does not know.
+//! The history is stored in an annotation of the binding. The status would be a better place, but an API server with
+//! Karmada's CRDs drops unknown fields.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use crate::model::Binding;
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// Annotation of a binding: what was seen of its application, as JSON, by cluster.
+/// Annotation of a binding: health history of its application as JSON, by cluster.
 pub const HEALTH_MEMORY: &str = "failover.bulkhead.dev/application-health";
 
-/// What was seen, by target cluster.
+/// Health history by target cluster.
 pub type HealthMemory = BTreeMap<String, Sighting>;
 
-/// What was seen of an application on one cluster.
+/// Health history of an application on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sighting {
-    /// When a report first came; preconditions count from here.
+    /// Time of the first report; preconditions count from here.
     pub first_seen: Time,
-    /// Whether it was healthy once.
+    /// True if the application has been healthy at least once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
-    /// Since when it is unhealthy without a break; absent while the clock stands still.
+    /// Start of the current unhealthy period; absent while the timer is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy_since: Option<Time>,
-    /// For how long it was unhealthy before that, since it last was healthy, in seconds.
+    /// Total length in seconds of earlier unhealthy periods since the application was last healthy.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unhealthy_seconds: i64,
 }
@@ -38,26 +38,26 @@ fn is_zero(seconds: &i64) -> bool {
     *seconds == 0
 }
 
-/// The next whole second, because the API keeps no fractions: a clock that starts too late tolerates too long,
-/// one that starts too early evicts too soon.
+/// Returns the next whole second, because the API stores no fractions. Rounding up tolerates slightly too long;
+/// rounding down would evict too early.
 fn next_second(now: Time) -> Time {
     Time::from_millis(now.as_millis().saturating_add(999)).truncated()
 }
 
 impl Sighting {
-    /// The first report.
+    /// Creates the history at the first report.
     pub fn first(now: Time) -> Self {
         Self { first_seen: next_second(now), settled: false, unhealthy_since: None, unhealthy_seconds: 0 }
     }
 
-    /// A healthy report sets the clock back.
+    /// Resets the timer after a healthy report.
     #[must_use]
     pub fn healthy(self) -> Self {
         Self { settled: true, unhealthy_since: None, unhealthy_seconds: 0, ..self }
     }
 
-    /// A report that says nothing stops the clock: only time in which the application was known to be unhealthy
-    /// counts, and only knowing that it is healthy wipes that out (Karmada's issue 7431).
+    /// Pauses the timer after an inconclusive report. Only time in which the application is known to be unhealthy
+    /// counts, and only a healthy report resets it (Karmada issue 7431).
     #[must_use]
     pub fn paused(&self, now: Time) -> Self {
         let kept = !mutation::on(Mutation::Karmada7431);
@@ -65,8 +65,8 @@ impl Sighting {
         Self { unhealthy_since: None, unhealthy_seconds, ..self.clone() }
     }
 
-    /// An unhealthy report starts the clock, or lets it run. A start that lies in the future, because a clock was
-    /// set back, is now.
+    /// Starts or continues the timer after an unhealthy report. A start time in the future, which a clock that was
+    /// set back can cause, is replaced by `now`.
     #[must_use]
     pub fn unhealthy(self, now: Time) -> Self {
         let start = next_second(now);
@@ -74,14 +74,14 @@ impl Sighting {
         Self { unhealthy_since: Some(since), ..self }
     }
 
-    /// For how long it is known to be unhealthy, in milliseconds.
+    /// Returns the total time of known unhealthiness, in milliseconds.
     pub fn unhealthy_ms(&self, now: Time) -> i64 {
         let running = self.unhealthy_since.map_or(0, |since| now.millis_since(since).max(0));
         self.unhealthy_seconds.max(0).saturating_mul(1000).saturating_add(running)
     }
 }
 
-/// What is remembered about a binding. An annotation that cannot be read counts as none: the clock starts again.
+/// Reads the history of a binding. A malformed annotation counts as absent, which restarts the timer.
 pub fn read(binding: &Binding) -> HealthMemory {
     let text = binding.annotations.get(HEALTH_MEMORY);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()

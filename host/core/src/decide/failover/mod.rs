@@ -1,11 +1,12 @@
-//! Whether an application has failed on a cluster, and the edit that makes it leave.
+//! Application failover: detection of failed applications on a cluster, and the edit that evicts them.
 //!
-//! Karmada: `pkg/controllers/applicationfailover`, with what its proposal has beyond the releases: preconditions, and
-//! a cluster that is kept out for a time. Three things differ on purpose. What was seen of an application is kept on
-//! the binding, so that a restart forgets nothing. `Unknown` stops the clock instead of setting it back. And the
-//! toleration of a binding is 300 s, not a crash, when nobody filled it in.
+//! Karmada: `pkg/controllers/applicationfailover`, with two additions from its proposal that are not in any release:
+//! preconditions, and a period during which the workload is not scheduled to the cluster that it left. Three
+//! differences are intentional. The health history is stored on the binding, so it survives a restart. `Unknown`
+//! pauses the timer instead of resetting it. A binding without a toleration tolerates 300 s instead of causing a
+//! crash.
 //!
-//! Start reading at [`decide`]; the clock is in [`memory`], labels that are carried over in [`preserve`].
+//! Start with [`decide`]; the timer is in [`memory`], and labels that carry over state are in [`preserve`].
 
 pub mod memory;
 pub mod preserve;
@@ -23,68 +24,68 @@ use crate::model::{
 };
 use crate::time::Time;
 
-/// Reason of tasks made because an application failed.
+/// Reason of tasks that application failover creates.
 pub const REASON_APPLICATION_FAILURE: &str = "ApplicationFailure";
 
-/// How long an application may be unhealthy when the policy does not say, in seconds: the default of Karmada's CRD.
+/// Default for how long an application may be unhealthy, in seconds. Same as in Karmada's CRD.
 const TOLERATION_S: i64 = 300;
 
-/// Gates that concern application failover.
+/// Feature gates for application failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverOptions {
-    /// Gate `GracefulEviction`: without it no application leaves in mode `Gracefully`.
+    /// Gate `GracefulEviction`: if off, applications with purge mode `Gracefully` are not evicted.
     pub graceful_eviction: bool,
-    /// Gate `StatefulFailoverInjection`: labels are carried over as `statePreservation` says.
+    /// Gate `StatefulFailoverInjection`: labels are carried over according to `statePreservation`.
     pub preserve_state: bool,
 }
 
-/// Why an application that is to leave cannot. Nothing of the binding moves then, and it is tried again.
+/// Reason why a failed application cannot be evicted. The binding stays unchanged, and the eviction is retried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Blocked {
-    /// The gate is off.
+    /// The feature gate is off.
     #[error("purge mode Gracefully needs the feature gate GracefulEviction")]
     GateOff,
-    /// The labels for the new copy could not be had.
+    /// The labels for the new copy could not be computed.
     #[error(transparent)]
     Preserve(#[from] PreserveError),
 }
 
-/// What a decision is made from.
+/// Inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FailoverSnapshot<'a> {
-    /// The binding with what is reported of its application.
+    /// Binding with the reported status of its application.
     pub binding: &'a Binding,
-    /// The name that its tasks carry.
+    /// Producer name of its tasks.
     pub producer: &'a str,
-    /// Gates.
+    /// Feature gates.
     pub options: FailoverOptions,
-    /// Pauses of evictions.
+    /// Eviction pauses.
     pub pauses: &'a [EvictionPause],
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// What to do about one binding.
+/// Planned changes to one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailoverPlan {
-    /// What is to be remembered, whole; absent when it is what is remembered already.
+    /// Complete new health history; absent if it is unchanged.
     pub memory: Option<HealthMemory>,
-    /// The complete new spec, to be written together with the memory; absent when nothing leaves.
+    /// Complete new spec, to be written together with the history; absent if no cluster is evicted.
     pub spec: Option<Box<BindingSpec>>,
-    /// The new tasks, each with why.
+    /// New tasks, each with its reason.
     pub evicted: Vec<(GracefulEvictionTask, Because)>,
-    /// Clusters whose clock starts to run with this decision, each with why.
+    /// Clusters whose timer starts with this decision, each with its reason.
     pub counting: Vec<(String, Because)>,
-    /// Clusters that the application should leave and may not, because a person paused evictions.
+    /// Clusters that should be evicted but are subject to an eviction pause, each with its reason.
     pub paused: Vec<(String, Because)>,
-    /// Why nothing leaves although something should.
+    /// Reason why no cluster is evicted although at least one has failed.
     pub blocked: Option<Blocked>,
-    /// When to decide again if nothing changes before, in milliseconds.
+    /// Delay until the next decision if nothing changes, in milliseconds.
     pub again_after_ms: Option<i64>,
 }
 
-/// Decides about one binding.
+/// Decides on application failover for one binding.
 pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
     let FailoverSnapshot { binding, producer, options, pauses, now } = snapshot;
     let remembered = memory::read(binding);
@@ -101,7 +102,7 @@ pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
         let reported = reports.of(cluster);
         let before = remembered.get(cluster);
         let Some(item) = reported else {
-            // A report that is missing for a moment says nothing; one that never came is no beginning.
+            // A temporarily missing report has no meaning, and a report that never arrived starts no timer.
             memory.extend(before.map(|before| (cluster.clone(), before.paused(now))));
             continue;
         };
@@ -135,7 +136,7 @@ pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
     }
     match leave(binding, application, &failed, producer, options, now) {
         Ok((spec, evicted)) => {
-            // Where the workload is placed anew later, it is watched anew.
+            // If the workload is placed on this cluster again, its history starts anew.
             for (cluster, _) in &failed {
                 memory.remove(cluster);
             }
@@ -148,14 +149,14 @@ pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
     plan
 }
 
-/// The policy's word on application failover. Karmada demands `propagateDeps` of namespaced bindings only.
+/// Returns the application failover policy, if active. Karmada requires `propagateDeps` for namespaced bindings only.
 fn in_force(binding: &Binding) -> Option<&ApplicationFailover> {
     let spec = &binding.spec;
     let application = spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
     application.filter(|_| spec.propagate_deps && binding.deletion_timestamp.is_none())
 }
 
-/// What an unhealthy report means for one cluster.
+/// Consequence of an unhealthy report for one cluster.
 enum Step {
     Rest,
     Wait { left_ms: i64, because: Option<Because> },
@@ -180,7 +181,7 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
     if left_ms >= 0 {
         let message = format!("unhealthy; it leaves after {toleration_s} s of that");
         let because = Some(Because::rule("ApplicationUnhealthy", message));
-        // The toleration is over only strictly after its last moment.
+        // The toleration expires strictly after its last moment.
         return (seen, Step::Wait { left_ms: left_ms + 1, because });
     }
     let message = format!("unhealthy for {} s, {toleration_s} s are tolerated", unhealthy_ms / 1000);
@@ -189,7 +190,7 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
 
 type Left = (BindingSpec, Vec<(GracefulEvictionTask, Because)>);
 
-/// Moves all failed clusters in one edit, or none of them.
+/// Evicts all failed clusters in one edit, or none of them.
 fn leave(
     binding: &Binding,
     application: &ApplicationFailover,
@@ -234,7 +235,7 @@ fn leave(
     Ok((spec, evicted))
 }
 
-/// The history of evictions with these added; what blocks no longer is left out.
+/// Returns the eviction history with these clusters added. Expired entries are removed.
 fn history<'a>(binding: &Binding, failed: impl Iterator<Item = &'a str> + Clone, now: Time) -> Value {
     let blocked = blocked_until(binding, now);
     let still_blocks = |entry: &&Value| {

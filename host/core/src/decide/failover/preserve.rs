@@ -1,45 +1,46 @@
-//! Labels that carry a piece of the old copy's status over to the new one (Karmada: `pkg/util/helper/failover.go`).
+//! Labels that carry over state from the old copy's status to the new copy (Karmada: `pkg/util/helper/failover.go`).
 
 use std::collections::BTreeMap;
 
 use crate::jsonpath::{PathError, Template};
 use crate::model::{AggregatedStatusItem, StatePreservationRule};
 
-/// Longest value of a label.
+/// Maximum length of a label value, in bytes.
 const LABEL_VALUE_BYTES_MAX: usize = 63;
 
-/// Why a label could not be had. The workload stays where it is, because a new copy without its state may do harm.
+/// Reason why a label could not be computed. The workload stays in place, because a new copy without its state may do
+/// harm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreserveError {
-    /// Nobody reported a status. The text is Karmada's.
+    /// The cluster has not reported a status. The message is Karmada's.
     #[error("the application status has not yet been collected from Cluster({cluster})")]
     NoStatus {
-        /// The cluster that is being left.
+        /// Cluster that the workload leaves.
         cluster: String,
     },
-    /// The path cannot be read, or leads nowhere.
+    /// The path cannot be parsed or matches nothing.
     #[error("jsonPath {path:?} of the label {label}: {problem}")]
     Path {
-        /// The label.
+        /// Name of the label.
         label: String,
-        /// The path.
+        /// JSONPath template.
         path: String,
-        /// What is wrong with it.
+        /// Error of the path.
         problem: PathError,
     },
-    /// The text is there, and no label can hold it: the member cluster would refuse the new copy.
+    /// The text is not a valid label value, so the member cluster would reject the new copy.
     #[error(
         "{value:?} cannot be the value of the label {label}: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
     )]
     NoLabelValue {
-        /// The label.
+        /// Name of the label.
         label: String,
-        /// The text.
+        /// Text that the path returned.
         value: String,
     },
 }
 
-/// The labels that `rules` make of the status which a cluster reports.
+/// Computes the labels that `rules` derive from the status reported by a cluster.
 pub fn labels(
     observed: &[AggregatedStatusItem],
     cluster: &str,
@@ -93,7 +94,7 @@ mod tests {
     fn a_piece_of_the_status_becomes_a_label() {
         check(json!({"jobStatus": {"jobID": "a1b2"}}), "{.jobStatus.jobID}", Ok("a1b2"));
         check(json!({"replicas": 2}), "{.replicas}", Ok("2"));
-        // Karmada writes this one with an exponent, which no label may hold.
+        // Karmada formats this number with an exponent, which is not a valid label value.
         check(json!({"startTime": 1_734_462_491_693_i64}), "{.startTime}", Ok("1734462491693"));
         check(json!({}), "{.replicas}", Err("jsonPath \"{.replicas}\" of the label job"));
         check(json!({"a": "x y"}), "{.a}", Err("\"x y\" cannot be the value of the label job"));

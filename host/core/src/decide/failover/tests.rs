@@ -1,4 +1,4 @@
-//! One application on `m1` (and `m2`), a policy that tolerates 60 s, and what is reported of it, second by second.
+//! Application on `m1` (and `m2`) with a toleration of 60 s, and a timeline of its health reports.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn at(seconds: i64) -> Time {
     Time::from_millis(seconds * 1000)
 }
 
-/// A binding on these clusters; `application` is laid over a toleration of 60 s and purge mode Gracefully.
+/// Returns a binding on these clusters. `application` overrides a toleration of 60 s and purge mode Gracefully.
 fn binding(clusters: &[&str], application: Value) -> Binding {
     let mut failover = json!({"decisionConditions": {"tolerationSeconds": 60}, "gracePeriodSeconds": 600});
     for (field, value) in application.as_object().unwrap() {
@@ -38,7 +38,7 @@ fn report(binding: &mut Binding, reports: &[(&str, &str)]) {
     binding.status.aggregated_status = serde_json::from_value(json!(items)).unwrap();
 }
 
-/// What a controller does with a plan.
+/// Applies a plan as a controller does.
 fn apply(binding: &mut Binding, plan: &FailoverPlan) {
     if let Some(memory) = &plan.memory {
         binding.annotations.insert(HEALTH_MEMORY.to_owned(), serde_json::to_string(memory).unwrap());
@@ -48,7 +48,8 @@ fn apply(binding: &mut Binding, plan: &FailoverPlan) {
     }
 }
 
-/// Plays reports of `m1`, each from its second on, and looks whenever the plan asks to. Returns when it leaves.
+/// Replays reports of `m1`, each from its start second, and decides whenever the plan requests it. Returns the second
+/// of the eviction.
 fn leaves_at(application: Value, reports: &[(i64, &str)], until: i64) -> Option<i64> {
     let mut binding = binding(&["m1"], application);
     let mut now_ms = 0;
@@ -78,14 +79,14 @@ fn an_application_leaves_when_it_was_unhealthy_for_too_long() {
     check(plain(), &[(0, ill)], Some(60));
     check(plain(), &[(0, well), (100, ill)], Some(160));
     check(plain(), &[(0, ill), (50, well), (55, ill)], Some(115));
-    // Unknown stops the clock; it does not set it back, and it does not let it run.
+    // Unknown pauses the timer; it neither resets nor advances it.
     check(plain(), &[(0, ill), (40, dim), (1000, ill)], Some(1020));
     check(plain(), &[(0, ill), (40, dim)], None);
     check(plain(), &[(0, ill), (20, dim), (30, ill), (50, dim), (60, ill)], Some(80));
     check(json!({"decisionConditions": {"tolerationSeconds": 0}}), &[(0, well), (9, ill)], Some(9));
     check(json!({"decisionConditions": {}}), &[(0, ill)], Some(300));
     check(json!({"decisionConditions": {"tolerationSeconds": -5}}), &[(0, ill)], Some(300));
-    // The clock starts when the preconditions hold.
+    // The timer starts when the preconditions hold.
     check(json!({"preConditions": {"delaySeconds": 100}}), &[(0, ill)], Some(160));
     check(json!({"preConditions": {"delaySeconds": 100}}), &[(0, well), (200, ill)], Some(260));
     check(json!({"preConditions": {"delaySeconds": -100}}), &[(0, ill)], Some(60));

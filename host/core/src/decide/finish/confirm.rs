@@ -1,9 +1,8 @@
-//! Targets whose reports do not count.
+//! Target clusters whose reports do not count.
 //!
-//! A report outlives the cluster that it is about: nothing rewrites the Works of a cluster that is lost, and their last
-//! health is often `Healthy`. A report counts only if its cluster is ready, answers, and has not changed the object since
-//! the report was made. Any other report is masked as `Unknown` before an eviction check sees it, and no replica in it
-//! counts.
+//! A report outlives its cluster: the Works of a lost cluster are not updated, and their last health is often
+//! `Healthy`. A report counts only if its cluster is ready and reachable, and if the object has not changed since.
+//! Any other report is masked as `Unknown` for eviction checks, and its replicas do not count.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Binding, Condition, ConditionStatus, Health};
 
-/// Most targets that a reason names; a workload may run on hundreds.
+/// Maximum number of targets that a reason names; a workload may run on hundreds.
 const NAMED_MAX: usize = 5;
 
-/// Target clusters whose reports do not count, with the reason. The reports of all others do.
+/// Target clusters whose reports do not count, with the reason. All other reports count.
 pub type UnconfirmedTargets = BTreeMap<String, Unconfirmed>;
 
-/// No target is unconfirmed.
+/// Empty map: all targets are confirmed.
 pub static CONFIRMED: UnconfirmedTargets = UnconfirmedTargets::new();
 
 /// Reason why the report of a target cluster does not count.
@@ -34,12 +33,12 @@ pub enum Unconfirmed {
     NotReady,
     /// The last probe, request or heartbeat failed, or none succeeded yet.
     Unreachable,
-    /// The cluster answers, but the object there changed since the report was made.
+    /// The cluster is reachable, but the object changed since the report.
     Outdated,
 }
 
 impl Unconfirmed {
-    /// Returns the reason that follows from the Cluster object, if there is one.
+    /// Returns the reason that follows from the Cluster object, if any.
     pub fn of_cluster(is_terminating: bool, conditions: &[Condition]) -> Option<Self> {
         let is_ready = Condition::find(conditions, "Ready").is_some_and(|ready| ready.status == ConditionStatus::True);
         match (is_terminating, is_ready) {
@@ -49,13 +48,13 @@ impl Unconfirmed {
         }
     }
 
-    /// True if nothing is known to run on the cluster.
+    /// Returns true if no workload is known to run on the cluster.
     pub fn is_dead(self) -> bool {
         self != Self::Outdated
     }
 
-    /// Milliseconds until the target is worth another look. Changes of the Cluster object arrive as events, the others
-    /// do not.
+    /// Returns the delay until the next check, in milliseconds. `None` for changes of the Cluster object, which
+    /// arrive as events.
     pub(super) fn recheck_ms(self) -> Option<i64> {
         match self {
             Self::Missing | Self::Terminating | Self::NotReady => None,
@@ -77,7 +76,7 @@ impl fmt::Display for Unconfirmed {
     }
 }
 
-/// Returns the binding with the health of unconfirmed targets unknown.
+/// Returns the binding with unknown health for unconfirmed targets.
 pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets) -> Cow<'a, Binding> {
     let is_affected = |name: &String| unconfirmed.contains_key(name);
     if !binding.status.aggregated_status.iter().any(|item| is_affected(&item.cluster_name)) {
@@ -92,7 +91,7 @@ pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets)
     Cow::Owned(masked)
 }
 
-/// Names the unconfirmed targets of a binding; empty if there are none.
+/// Describes the unconfirmed targets of a binding; empty if there are none.
 pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> String {
     let of_target = |name| Some(format!("{name} {}", unconfirmed.get(name)?));
     let mut targets = binding.spec.clusters.iter().filter_map(|target| of_target(&target.name));
@@ -104,7 +103,7 @@ pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> S
     named.join(", ")
 }
 
-/// True if the binding has targets, and all of them are dead.
+/// Returns true if the binding has targets and all of them are dead.
 pub(super) fn all_dead(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> bool {
     let is_dead = |name: &String| unconfirmed.get(name).is_some_and(|reason| reason.is_dead());
     let targets = &binding.spec.clusters;

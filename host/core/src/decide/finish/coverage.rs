@@ -1,13 +1,14 @@
-//! Whether a healthy report covers what is placed on its cluster now.
+//! Coverage check: compares a healthy report with the replicas placed on its cluster.
 //!
-//! A report says nothing about when it was made. When replicas move to a cluster that has some already, it goes on
-//! saying `Healthy` about the few that it had, until the new ones are dispatched, started and looked at. Karmada takes
-//! that word and lets the old copy go (its pull request 7129 tells how). Here the replicas that the same report shows
-//! have to reach the number that is placed there; until they do, eviction checks are told that the health is unknown.
+//! A report has no creation time. When replicas move to a cluster that already has some, its report remains `Healthy`
+//! for the old number until the new replicas are dispatched, started and observed. Karmada accepts this report and
+//! deletes the old copy too early (see its pull request 7129). Here, the replicas in the report have to reach the
+//! number placed on the cluster. Until then, eviction checks see the health as unknown.
 //!
-//! A report without any number of replicas is taken at its word: there is nothing to hold against it. A workload whose
-//! replicas are not the placement's, because its cluster scales it (a `HorizontalPodAutoscaler` with retained replicas)
-//! or an override does, may stay below what is placed there, and keeps the old copy until the grace period is over.
+//! A report without a replica count is accepted, because there is nothing to compare. The replicas of a workload can
+//! differ from its placement: its cluster scales it (a `HorizontalPodAutoscaler` with retained replicas) or an
+//! override changes them. Such a workload may stay below the placement and then keeps the old copy until the grace
+//! period ends.
 
 use std::fmt;
 
@@ -16,19 +17,19 @@ use serde_json::Value;
 
 use crate::model::{AggregatedStatusItem, Binding, Health, Reports};
 
-/// When a healthy report counts as one of a replacement.
+/// Rule for accepting a healthy report as one of a replacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementHealth {
-    /// When it shows at least as many available replicas as are placed on the cluster.
+    /// Accept it if it has at least as many available replicas as are placed on the cluster.
     #[default]
     Covering,
-    /// Whatever number of replicas it shows (Karmada).
+    /// Accept it regardless of its replica count (Karmada).
     Reported,
 }
 
-/// A cluster that reports `Healthy` with fewer replicas than are placed there.
+/// Cluster that reports `Healthy` with fewer replicas than are placed on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shortfall<'a> {
     cluster: &'a str,
@@ -43,7 +44,7 @@ impl fmt::Display for Shortfall<'_> {
     }
 }
 
-/// The healthy reports that do not cover their placement, in the order of the targets.
+/// Returns the healthy reports that do not cover their placement, in target order.
 pub(super) fn shortfalls(binding: &Binding, rule: ReplacementHealth) -> Vec<Shortfall<'_>> {
     if rule == ReplacementHealth::Reported {
         return Vec::new();
@@ -59,7 +60,7 @@ pub(super) fn shortfalls(binding: &Binding, rule: ReplacementHealth) -> Vec<Shor
     short.collect()
 }
 
-/// The reports with the health of those that fall short unknown.
+/// Returns the reports, with unknown health for those with a shortfall.
 pub(super) fn masked(observed: &[AggregatedStatusItem], shortfalls: &[Shortfall<'_>]) -> Vec<AggregatedStatusItem> {
     let mut masked = observed.to_vec();
     for item in &mut masked {
@@ -70,8 +71,8 @@ pub(super) fn masked(observed: &[AggregatedStatusItem], shortfalls: &[Shortfall<
     masked
 }
 
-/// The replicas that a status shows at work; none if it counts no replicas. Go leaves out a counter that is 0, so one
-/// that is missing beside another is 0.
+/// Returns the available replicas in a status; `None` if it has no replica counters. Go omits counters that are 0, so
+/// a counter that is missing beside another one is 0.
 fn available(status: &Value) -> Option<i64> {
     let number = |field: &str| status.get(field).and_then(Value::as_i64);
     number("availableReplicas").or_else(|| number("readyReplicas")).or_else(|| number("replicas").map(|_| 0))
@@ -108,14 +109,14 @@ mod tests {
         check(2, "Healthy", json!({"replicas": 3, "availableReplicas": 3}), None);
         check(2, "Healthy", json!({"replicas": 2, "readyReplicas": 2}), None);
         check(2, "Healthy", json!({"readyReplicas": 2, "availableReplicas": 1}), Some(1));
-        // Go leaves out zeros.
+        // Go omits zeros.
         check(2, "Healthy", json!({"replicas": 2}), Some(0));
-        // Nothing is placed, or nothing is counted.
+        // No replicas are placed, or none are counted.
         check(0, "Healthy", json!({"replicas": 0}), None);
         check(2, "Healthy", json!({"active": 2}), None);
         check(2, "Healthy", json!(null), None);
         check(2, "Healthy", json!({"availableReplicas": "many"}), None);
-        // Whoever does not claim to be healthy needs no second look.
+        // Only healthy reports are checked.
         check(4, "Unhealthy", json!({"availableReplicas": 2}), None);
         check(4, "Unknown", json!({"availableReplicas": 2}), None);
     }

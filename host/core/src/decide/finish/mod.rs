@@ -1,12 +1,12 @@
-//! When a graceful eviction task may end: the old copy goes, or the eviction is called off.
+//! Completion of graceful eviction tasks: the old copy is deleted, or the eviction is canceled.
 //!
-//! Each task comes to one of three ends, and never to two of them: it is held, it is released (the old copy goes),
-//! or it is called off (the cluster is a target, and nothing goes). An old copy that nothing replaces stays unless
-//! the options, a person or an eviction check say otherwise, and the reason of the decision names who did.
+//! Each task has one of three results: it is held, released (the old copy is deleted), or called off (the cluster is
+//! a target again, and no copy is deleted). An old copy without a replacement stays unless the options, an operator
+//! or an eviction check release it; the reason of the decision names the source.
 //!
-//! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port.
-//! Start reading at [`decide`]; what the scheduler has made of the binding is in [`result`], whether a healthy report
-//! covers it in [`coverage`], reports that do not count in [`confirm`], the way back in [`restore`].
+//! Karmada: `pkg/controllers/gracefuleviction/evictiontask.go`, with the health rule behind the plugin port. Start
+//! with [`decide`]. The scheduling state is in [`result`], the coverage of healthy reports in [`coverage`], reports
+//! that do not count in [`confirm`], and canceled evictions in [`restore`].
 
 pub mod confirm;
 pub mod coverage;
@@ -29,41 +29,41 @@ use crate::mutation::{self, Mutation};
 use crate::policy::PolicySet;
 use crate::time::Time;
 
-/// How far ahead of us the clock of whoever stamped a task may be, in seconds. A stamp beyond that says nothing.
+/// Maximum accepted clock skew of the creator of a task, in seconds. A timestamp further in the future is invalid.
 const CLOCK_SKEW_S: i64 = 60;
 
-/// After how long eviction checks are asked again of which one did not answer, in milliseconds.
+/// Delay in milliseconds before eviction checks are repeated if one of them returned a fault.
 const FAULT_RECHECK_MS: i64 = 10_000;
 
-/// After how long eviction checks are asked again that hold and do not say when to ask, in milliseconds: what they hold
-/// for may end without a change of the binding.
+/// Delay in milliseconds before eviction checks are repeated if they hold without a delay of their own. The cause of
+/// a hold may end without a change of the binding.
 const HELD_RECHECK_MS: i64 = 60_000;
 
-/// What ends a task whose grace period is over although no healthy copy replaces the old one.
+/// Rule for a task whose grace period has ended without a healthy replacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PurgeWithoutReplacement {
-    /// The old copy goes if the workload is placed elsewhere, healthy or not; it stays if it is placed nowhere.
+    /// Delete the old copy if the workload is placed elsewhere, healthy or not; keep it if it is placed nowhere.
     #[default]
     IfPlaced,
-    /// The old copy goes (Karmada).
+    /// Delete the old copy (Karmada).
     AfterGracePeriod,
-    /// As [`Self::IfPlaced`], and only if the task has a grace period of its own, which a policy gave it.
+    /// Like [`Self::IfPlaced`], but only if the task has its own grace period, which comes from a policy.
     OnlyByPolicy,
 }
 
-/// Choices of the operator.
+/// Options set by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FinishOptions {
-    /// Grace period of tasks that have none of their own, in seconds; 0 is over at once.
+    /// Grace period of tasks without one of their own, in seconds; 0 ends immediately.
     pub timeout_s: i64,
-    /// What the end of a grace period means.
+    /// Rule for the end of a grace period without a healthy replacement.
     pub purge_without_replacement: PurgeWithoutReplacement,
-    /// Whether an eviction is called off when its cluster is well again first.
+    /// Rule for canceling an eviction when its cluster recovers.
     pub restore_source: RestoreSource,
-    /// When a healthy report counts as one of a replacement.
+    /// Rule for accepting a healthy report as one of a replacement.
     pub replacement_health: ReplacementHealth,
 }
 
@@ -78,43 +78,43 @@ impl Default for FinishOptions {
     }
 }
 
-/// What a decision is made from.
+/// Inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FinishSnapshot<'a> {
-    /// The binding with its tasks.
+    /// Binding with the tasks.
     pub binding: &'a Binding,
-    /// The clusters that tasks name, as far as they are known. One that is missing counts as not usable.
+    /// Known clusters among those that the tasks name. A missing cluster counts as unusable.
     pub sources: &'a [Cluster],
     /// Target clusters whose reports do not count.
     pub unconfirmed: &'a UnconfirmedTargets,
-    /// Choices of the operator.
+    /// Options set by the operator.
     pub options: FinishOptions,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// What to do about the tasks of one binding.
+/// Planned changes to the tasks of one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FinishPlan {
-    /// The complete new list; absent when nothing changes.
+    /// Complete new task list; absent if it is unchanged.
     pub tasks: Option<Vec<GracefulEvictionTask>>,
-    /// The complete new scheduling result, to be written together with the tasks; absent when nothing changes.
+    /// Complete new scheduling result, to be written together with the tasks; absent if it is unchanged.
     pub clusters: Option<Vec<TargetCluster>>,
-    /// Tasks that end with the old copy, each with who allowed it.
+    /// Tasks that end with the deletion of the old copy, each with its reason.
     pub released: Vec<(GracefulEvictionTask, Because)>,
-    /// Tasks that end with their cluster as a target, each with why.
+    /// Canceled tasks, whose cluster is a target again, each with its reason.
     pub called_off: Vec<(GracefulEvictionTask, Because)>,
-    /// Tasks that stay, each with who holds it.
+    /// Tasks that remain, each with its reason.
     pub held: Vec<(GracefulEvictionTask, Because)>,
-    /// When to decide again if nothing changes before, in milliseconds.
+    /// Delay until the next decision if nothing changes, in milliseconds.
     pub again_after_ms: Option<i64>,
-    /// Eviction checks that did not answer; each of them holds.
+    /// Diagnostics of the eviction checks; each fault counts as a hold.
     pub remarks: Remarks,
-    /// True if a release rests on targets being alive. Such a plan takes effect only once they are confirmed to be.
+    /// True if a release depends on live target clusters. Such a plan takes effect only after they are confirmed.
     pub rests_on_targets: bool,
 }
 
-/// Decides about the tasks of one binding.
+/// Decides on the tasks of one binding.
 pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan {
     let spec = &snapshot.binding.spec;
     if mutation::on(Mutation::Karmada4951) && snapshot.binding.namespace.is_none() {
@@ -144,7 +144,7 @@ pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan 
     plan
 }
 
-/// What becomes of one task in one round.
+/// Result for one task.
 enum End {
     Stamped(Box<GracefulEvictionTask>),
     Held(Because),
@@ -152,13 +152,13 @@ enum End {
     CalledOff(Because),
 }
 
-/// The tasks of a binding are assessed one after the other: a cluster that comes back is a target for the next.
+/// Assessment of the tasks of a binding, in order: a cluster restored by one task is a target for the next.
 struct Round<'a> {
     snapshot: FinishSnapshot<'a>,
-    /// The binding with the reports that count.
+    /// Binding with unconfirmed reports masked.
     reported: &'a Binding,
     policies: &'a PolicySet,
-    /// The scheduling result as it is by now; ours once something was added to it.
+    /// Current scheduling result; owned once a cluster was added.
     clusters: Cow<'a, [TargetCluster]>,
     plan: FinishPlan,
 }
@@ -166,7 +166,7 @@ struct Round<'a> {
 impl Round<'_> {
     fn assess(&mut self, task: &GracefulEvictionTask) -> End {
         let FinishSnapshot { binding, now, options, .. } = self.snapshot;
-        // Whoever made the cluster a target again wants the copy there.
+        // A cluster that is a target again keeps its copy.
         if self.clusters.iter().any(|target| target.name == task.from_cluster) {
             return End::CalledOff(Because::rule("TargetAgain", "the cluster is in the scheduling result again"));
         }
@@ -190,7 +190,8 @@ impl Round<'_> {
             self.clusters.to_mut().push(target);
             return End::CalledOff(because);
         }
-        // The copy that stands in is well, and time alone is no reason to give it up for one that is not.
+        // The temporary copy is healthy, and the end of the grace period does not justify replacing it by an
+        // unhealthy one.
         if task.reason == REASON_FAILBACK {
             return self.ask(task, i64::MAX);
         }
@@ -224,7 +225,7 @@ impl Round<'_> {
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
             _ => match self.ask(task, i64::MAX) {
-                // An eviction check may know better; what holds it is that there is no replacement.
+                // An eviction check may release the copy; otherwise the reason is the missing replacement.
                 End::Held(_) => End::Held(Because::rule("NoReplacement", format!("{over}, but nothing replaces it"))),
                 end => end,
             },
@@ -241,7 +242,7 @@ impl Round<'_> {
         let call = |observed| EvictionCheckCall { binding, task, observed, now };
         let mut outcome = combine::eviction_check(self.policies, call(observed));
         outcome.released &= !mutation::on(Mutation::Karmada2769);
-        // Only a release can rest on a report that is too old, so only a release is worth a second question.
+        // Only a release can rest on an outdated report, so only a release requires a second check.
         let short =
             if outcome.released { coverage::shortfalls(binding, options.replacement_health) } else { Vec::new() };
         if !short.is_empty() {
@@ -265,7 +266,7 @@ impl Round<'_> {
             let targets = binding.spec.clusters.iter().filter_map(|target| unconfirmed.get(&target.name));
             targets.filter_map(|reason| reason.recheck_ms()).for_each(|after_ms| self.again(after_ms));
         }
-        // Nothing tells when a plugin is well again.
+        // The recovery of a plugin triggers no event.
         if failed {
             self.again(FAULT_RECHECK_MS);
         }
@@ -276,7 +277,8 @@ impl Round<'_> {
         End::Held(outcome.because)
     }
 
-    /// The grace period is over only strictly after its last moment, so look one millisecond later.
+    /// Schedules the next decision. Adds one millisecond, because the grace period ends strictly after its last
+    /// moment.
     fn again(&mut self, after_ms: i64) {
         let mut after_ms = after_ms.max(0).saturating_add(1);
         if mutation::on(Mutation::LeftToChance) {
@@ -287,7 +289,7 @@ impl Round<'_> {
     }
 }
 
-/// What a person said, or has to say.
+/// Returns the result that an operator set or has to set.
 fn by_hand(task: &GracefulEvictionTask) -> Option<End> {
     match task.suppress_deletion {
         Some(true) => {

@@ -1,9 +1,9 @@
-//! The way back: an eviction is called off when its cluster is well again and the workload found no other place.
+//! Cancellation of an eviction whose cluster recovered before the workload found another place.
 //!
-//! This is what Karmada's proposal of an optimized cluster failover describes for a scheduling that failed, and what
-//! keeps clear of the deadlock of Karmada's issue 3747: the scheduler may not use a cluster that is being left, and
-//! leaving waits for the scheduler. The source becomes a target in the write that ends its task, so that there is
-//! no moment at which nothing holds the old copy.
+//! Karmada's proposal of an optimized cluster failover describes this for a failed scheduling. It prevents the
+//! deadlock of Karmada issue 3747: the scheduler must not use a cluster that the workload is leaving, and the
+//! eviction waits for the scheduler. The source becomes a target in the same write that ends its task, so the old
+//! copy is protected at all times.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,20 +22,21 @@ use crate::model::{
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// Whether an eviction is called off when its cluster is well again before anything replaces the old copy.
+/// Rule for canceling an eviction if its cluster recovers before the old copy is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreSource {
-    /// When the workload, or a part of it, found no other place. An eviction that is placed elsewhere goes on.
+    /// Cancel it if at least part of the workload found no other place. An eviction with a complete new placement
+    /// continues.
     #[default]
     WhenUnplaced,
-    /// Never (Karmada).
+    /// Never cancel it (Karmada).
     Never,
 }
 
-/// The entry that takes the cluster of a task back, if its eviction is to be called off. `targets` is the
-/// scheduling result as it is by now.
+/// Returns the target that restores the cluster of a task, if its eviction is to be canceled. `targets` is the
+/// current scheduling result.
 pub(super) fn target(
     snapshot: &FinishSnapshot<'_>,
     targets: &[TargetCluster],
@@ -59,7 +60,7 @@ pub(super) fn target(
     Some((TargetCluster::new(&task.from_cluster, replicas), Because::rule("SourceRecovered", message)))
 }
 
-/// Whether the scheduler could choose the cluster for the workload, were it not for tasks.
+/// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.
 pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool {
     let Some(placement) = &binding.spec.placement else { return false };
     let tolerations = &placement.cluster_tolerations;
@@ -76,7 +77,7 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
         && !blocked_until(binding, now).iter().any(|(name, _)| *name == cluster.name)
 }
 
-/// Whether some group of affinities selects the cluster, or the one affinity does.
+/// Returns true if the affinity, or one of the affinity groups, selects the cluster.
 pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
     match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
@@ -84,22 +85,24 @@ pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
     }
 }
 
-/// A taint is seen on the cluster; a failed application has to be healthy again; nothing was ever wrong with a cluster
-/// that only stood in, or that the scheduler gave up. Why another program evicts, only that program knows.
+/// Returns true if the cause of the eviction is gone. Taints are checked on the cluster itself. A failed application
+/// has to be healthy again. A failback or a rescheduling had no cause on the cluster. The causes of other programs
+/// are unknown.
 fn cause_is_gone(binding: &Binding, task: &GracefulEvictionTask) -> bool {
     let reported = || binding.status.aggregated_status.iter().find(|item| item.cluster_name == task.from_cluster);
     match task.reason.as_str() {
         REASON_TAINT_UNTOLERATED | REASON_DRAINED | REASON_FAILBACK | REASON_RESCHEDULED => true,
         REASON_APPLICATION_FAILURE => match reported() {
             Some(item) => item.health == Some(Health::Healthy),
-            // What was purged first cannot get well, only be started anew; there is nowhere else to start it.
+            // A copy that was purged first cannot recover and can only be recreated; no other cluster is available
+            // for that.
             None => task.purge_mode == Some(PurgeMode::Directly),
         },
         _ => false,
     }
 }
 
-/// Replicas of the entry: those that it had, but no more than are missing. Absent when none is missing.
+/// Returns the replicas to restore: the former number, limited to the missing ones. `None` if none is missing.
 fn replicas(binding: &Binding, targets: &[TargetCluster], task: &GracefulEvictionTask) -> Option<i32> {
     let spec = &binding.spec;
     let kind = spec.placement.as_ref().map(Placement::replica_scheduling_type);

@@ -1,20 +1,20 @@
-//! What the scheduler has made of a binding.
+//! State of the scheduling result of a binding.
 
 use crate::model::{Binding, Condition, ConditionStatus};
 
-/// The three states of a scheduling result.
+/// State of a scheduling result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleResult {
-    /// The scheduler has not seen this generation through: it is on its way, or fails and retries.
+    /// The scheduler has not finished this generation: scheduling is in progress or being retried.
     NoneYet,
-    /// It looked, and there is no cluster for the workload.
+    /// The scheduler found no cluster for the workload.
     Empty,
-    /// Every replica has its place.
+    /// All replicas are placed.
     Present,
 }
 
-/// Reads the state from the binding. Karmada does not advance the observed generation when no cluster fits, so an
-/// empty result shows in the `Scheduled` condition only.
+/// Reads the state from the binding. Karmada does not advance the observed generation if no cluster fits, so an empty
+/// result is visible only in the `Scheduled` condition.
 pub fn schedule_result(binding: &Binding) -> ScheduleResult {
     let seen = binding.status.scheduler_observed_generation == binding.generation;
     match (seen, binding.spec.clusters.is_empty()) {
@@ -24,7 +24,7 @@ pub fn schedule_result(binding: &Binding) -> ScheduleResult {
     }
 }
 
-/// Whether the last attempt at scheduling failed.
+/// Returns true if the last scheduling attempt failed.
 pub fn failed(binding: &Binding) -> bool {
     Condition::find(&binding.status.conditions, "Scheduled").is_some_and(|c| c.status == ConditionStatus::False)
 }

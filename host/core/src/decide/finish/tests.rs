@@ -1,4 +1,4 @@
-//! One task of a binding that left `m1` at second 0, and what becomes of it.
+//! One task of a binding that left `m1` at second 0, and its result.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::model::Health;
 use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use std::sync::Arc;
 
-/// An eviction check that always says the same, or looks at the call first.
+/// Eviction check with a fixed reply or one that depends on the call.
 struct Says<F>(PolicyId, Vec<Capability>, F);
 
 impl<F: Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync> Policy for Says<F> {
@@ -45,7 +45,7 @@ fn release() -> Result<Reply, Fault> {
     Ok(Reply::EvictionCheck(EvictionVerdict::Release(Reason::new("Well", "the new copy is well"))))
 }
 
-/// Believes the health that it is told of `m2`.
+/// Trusts the reported health of `m2`.
 fn trusting(call: &Call<'_>) -> Result<Reply, Fault> {
     let Call::EvictionCheck(call) = call else { return fault() };
     let health = call.observed[0].health.unwrap();
@@ -70,8 +70,8 @@ fn cluster(name: &str, ready: &str, taints: Value) -> Cluster {
     serde_json::from_value(json!({"name": name, "spec": spec, "status": {"conditions": conditions}})).unwrap()
 }
 
-/// Three replicas, of which `targets` have their share; `seen` is whether the scheduler is through, `scheduled` its
-/// condition. The task is laid over one that left `m1` with one replica because of a taint.
+/// Returns a binding with three replicas on `targets`. `seen` is true if the scheduler observed the generation;
+/// `scheduled` is its condition. `task` overrides a task that left `m1` with one replica because of a taint.
 fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding {
     let mut whole = json!({
         "fromCluster": "m1", "purgeMode": "Gracefully", "replicas": 1, "reason": "TaintUntolerated",
@@ -103,7 +103,8 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
     .unwrap()
 }
 
-/// `held`, `released` or `called off`, with the code of the reason; `stamped` when it is only given its time.
+/// Returns `held`, `released` or `called off`, with the code of the reason; `stamped` if the task only got its
+/// timestamp.
 fn told(plan: &FinishPlan) -> String {
     for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
         if let [(_, because)] = list.as_slice() {
@@ -137,7 +138,7 @@ fn a_task_ends_as_its_fields_and_the_checks_say() {
     check(json!({"suppressDeletion": false}), 1, hold, "released: DeletionConfirmed");
     check(json!({"purgeMode": "Directly"}), 1, hold, "held: Ill");
     check(json!({"purgeMode": "Never"}), 601, hold, "released: GracePeriodExceeded");
-    // Tasks of other programs: nothing goes on a doubt.
+    // Tasks of other programs: in doubt, the old copy is kept.
     check(json!({"creationTimestamp": null}), 10_000, release, "stamped");
     check(json!({"creationTimestamp": "2999-01-01T00:00:00Z"}), 10_000, release, "stamped");
     check(json!({"creationTimestamp": "1970-01-01T00:00:30Z"}), 1, hold, "held: Ill");
@@ -202,7 +203,7 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
     check(json!([]), json!({}), &well, Some(json!([{"name": "m1", "replicas": 1}])));
     let two = json!([{"name": "m2", "replicas": 2}]);
     check(two.clone(), json!({}), &well, Some(json!([{"name": "m2", "replicas": 2}, {"name": "m1", "replicas": 1}])));
-    // No more than is missing: what was placed elsewhere by now does not run twice.
+    // At most the missing replicas are restored, so replicas placed elsewhere do not run twice.
     check(
         two,
         json!({"replicas": 3}),
@@ -250,7 +251,7 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let options = FinishOptions::default();
     assert_eq!(told(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
     assert_eq!(told(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
-    // As Karmada has it since the issue was closed: the grace period always ends the task.
+    // Karmada's behavior since the issue was closed: the end of the grace period always ends the task.
     let as_karmada = FinishOptions {
         purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
         restore_source: RestoreSource::Never,
@@ -337,8 +338,8 @@ fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     check(json!({"suppressDeletion": true}), 10, None);
 }
 
-/// Karmada pull request 7129: two of three replicas were there, the third moved in from `m1`, and the report is still
-/// the one about the two.
+/// Karmada pull request 7129: two of three replicas were on the cluster, the third moved there from `m1`, and the
+/// report still shows the first two.
 #[test]
 fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
     let check = |available: i64, rule, expected: &str| {
@@ -374,7 +375,7 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
         let options = FinishOptions::default();
         let snapshot =
             FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &unconfirmed, options, now: at(1) };
-        // It must not find the report anywhere in its question.
+        // The masked report must not be visible anywhere in the call.
         let asks_the_binding = |call: &Call<'_>| {
             let Call::EvictionCheck(call) = call else { return fault() };
             assert_eq!(call.observed, call.binding.status.aggregated_status);

@@ -1,4 +1,4 @@
-//! How many replicas each selected cluster gets (Karmada: `core/common.go:AssignReplicas`, `core/assignment.go`).
+//! Number of replicas for each selected cluster (Karmada: `core/common.go:AssignReplicas`, `core/assignment.go`).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,32 +13,32 @@ use super::webster::TieBreak;
 use crate::model::{Binding, Placement, ReplicaDivisionPreference, ReplicaSchedulingType, TargetCluster};
 use crate::snapshot::ClusterSnapshot;
 
-/// How replicas are divided.
+/// Strategy for dividing replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
     /// All replicas on every cluster.
     Duplicated,
-    /// By fixed weights, whatever runs where now.
+    /// By static weights, regardless of the current placement.
     StaticWeight,
-    /// By what clusters have room for.
+    /// By available capacity.
     Dynamic(Packing),
-    /// The workload has no number of replicas to divide: it is placed whole.
+    /// The workload has no replicas to divide and is placed as a whole.
     Whole,
 }
 
-/// What an assignment works on.
+/// Inputs of an assignment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assignment<'a> {
     pub(super) binding: &'a Binding,
     pub(super) placement: &'a Placement,
     pub(super) snapshot: &'a ClusterSnapshot,
     pub(super) options: &'a SchedulerOptions,
-    /// In the order of selection.
+    /// Selected clusters in selection order.
     pub(super) selected: &'a [Candidate],
 }
 
-/// The strategy that a placement asks for (Karmada: `core/assignment.go:newAssignState`).
+/// Returns the strategy of a placement (Karmada: `core/assignment.go:newAssignState`).
 pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strategy, ScheduleError> {
     let spec = &binding.spec;
     if (spec.replicas <= 0 && spec.replica_requirements.is_none()) || spec.components.len() > 1 {
@@ -61,12 +61,12 @@ pub(super) fn strategy(binding: &Binding, placement: &Placement) -> Result<Strat
     }
 }
 
-/// The mode of dynamic division.
+/// Returns the mode of dynamic division.
 fn mode(binding: &Binding) -> Mode {
     if reschedule_required(binding) { Mode::Fresh } else { Mode::Steady }
 }
 
-/// What the assignment is about to do, for people.
+/// Returns an explanation of the assignment.
 pub(super) fn explain(assignment: &Assignment<'_>) -> Option<DivisionExplanation> {
     let Assignment { binding, placement, selected, .. } = *assignment;
     let assigned = divide::sum(&scheduled(assignment, selected));
@@ -74,7 +74,7 @@ pub(super) fn explain(assignment: &Assignment<'_>) -> Option<DivisionExplanation
     Some(DivisionExplanation { strategy, mode: mode(binding), replicas: binding.spec.replicas, assigned })
 }
 
-/// Rows of the selected clusters, with what each counts for where replicas are divided by weight.
+/// Returns the rows of the selected clusters with their static weights; `None` for other strategies.
 pub(super) fn weights(assignment: &Assignment<'_>) -> impl Iterator<Item = (u32, Option<i64>)> {
     let fixed = match strategy(assignment.binding, assignment.placement) {
         Ok(Strategy::StaticWeight) => Some(static_weights(assignment, assignment.selected)),
@@ -88,7 +88,7 @@ pub(super) fn weights(assignment: &Assignment<'_>) -> impl Iterator<Item = (u32,
     })
 }
 
-/// The scheduling result.
+/// Returns the scheduling result.
 pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
     if assignment.selected.is_empty() {
         return Err(ScheduleError::Assign("no clusters available to schedule".to_owned()));
@@ -108,7 +108,7 @@ pub(super) fn assign(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, 
     Ok(targets)
 }
 
-/// Every selected cluster gets the whole workload.
+/// Assigns the whole workload to every selected cluster.
 fn assign_whole(assignment: &Assignment<'_>) -> Result<Vec<TargetCluster>, ScheduleError> {
     let Assignment { binding, placement, snapshot, options, selected } = *assignment;
     let listed = if binding.spec.components.len() > 1 && components::placed_as_sets(&binding.spec, placement, options) {
@@ -154,7 +154,7 @@ fn divide(
     }
 }
 
-/// The previous result on the selected clusters.
+/// Returns the previous result on the selected clusters.
 fn scheduled(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<Share> {
     let spec = &assignment.binding.spec;
     if spec.clusters.is_empty() {
@@ -168,8 +168,9 @@ fn scheduled(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<Share> 
     spec.clusters.iter().filter_map(share).collect()
 }
 
-/// Previous result and capacity play no part. A cluster that several rules match gets the largest weight; one that
-/// gets no weight is left out, unless nobody has any (Karmada: `division_algorithm.go:getStaticWeightInfoList`).
+/// Returns the static weights. Previous result and capacity are ignored. A cluster that matches several rules gets
+/// the largest weight. A cluster without weight is left out, unless all are without (Karmada:
+/// `division_algorithm.go:getStaticWeightInfoList`).
 fn static_weights(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<(u32, i64)> {
     let scheduling = assignment.placement.replica_scheduling.as_ref();
     let preference = scheduling.and_then(|scheduling| scheduling.weight_preference.as_ref());
@@ -188,7 +189,7 @@ fn static_weights(assignment: &Assignment<'_>, selected: &[Candidate]) -> Vec<(u
     if weights.iter().fold(0_i64, |sum, (_, weight)| sum.wrapping_add(*weight)) == 0 { equal() } else { weights }
 }
 
-/// Whether the group under evaluation has overflow entries, or an empty list of them.
+/// Returns true if the evaluated group has a list of overflow entries, even an empty one.
 fn has_overflow(assignment: &Assignment<'_>) -> bool {
     let observed = &assignment.binding.status.scheduler_observed_affinity_name;
     let terms = assignment.placement.cluster_affinities.as_deref().unwrap_or_default();
@@ -198,7 +199,7 @@ fn has_overflow(assignment: &Assignment<'_>) -> bool {
         && term.is_some_and(|term| term.overflow_affinities.as_ref().is_some_and(|entries| !entries.is_null()))
 }
 
-/// The group itself gets as many replicas as it has room for, then its overflow entries in order
+/// Assigns as many replicas to the group itself as it has capacity for, then to its overflow entries in order
 /// (Karmada: `assignment.go:assignWorkloadReplicas`).
 fn by_tiers(assignment: &Assignment<'_>, strategy: Strategy, replicas: i32) -> Result<Vec<Share>, ScheduleError> {
     let mut tiers: std::collections::BTreeMap<u32, Vec<Candidate>> = std::collections::BTreeMap::new();

@@ -1,4 +1,5 @@
-//! One attempt: filter → score → estimate → select → assign (Karmada: `core/generic_scheduler.go:Schedule`).
+//! One scheduling attempt: filter → score → estimate → select → assign (Karmada:
+//! `core/generic_scheduler.go:Schedule`).
 
 use std::sync::Arc;
 
@@ -15,24 +16,24 @@ use crate::model::{Placement, ReplicaSchedulingType, TargetCluster};
 use crate::policy::PolicySet;
 use crate::snapshot::Candidates;
 
-/// What an attempt tells besides its result.
+/// Additional results of an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// Of the attempt under way.
+    /// Rejections of the current attempt.
     pub(super) rejections: Rejections,
     pub(super) remarks: Remarks,
-    /// Absent when nobody asks.
+    /// Absent unless requested.
     pub(super) explanation: Option<ScheduleExplanation>,
 }
 
 impl Told {
-    /// What to tell of the attempt under way, if somebody asks.
+    /// Returns the explanation of the current attempt, if requested.
     fn attempt(&mut self) -> Option<&mut AttemptExplanation> {
         self.explanation.as_mut()?.attempts.last_mut()
     }
 }
 
-/// Schedules onto the clusters of one group, or of the whole placement when it has none.
+/// Schedules to the clusters of one affinity group, or of the whole placement without groups.
 pub(super) fn attempt(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
@@ -94,8 +95,8 @@ fn place(
     assign::assign(&assignment)
 }
 
-/// Rows of the clusters that every filter lets pass. Terminating ones are left out without a reason; whether a
-/// cluster is ready does not matter here, its taints do.
+/// Returns the rows of the clusters that pass all filters. Terminating clusters are excluded without a reason.
+/// Readiness is not checked here; taints cover it.
 fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, told: &mut Told) -> Vec<u32> {
     let SchedulingSnapshot { binding, clusters, peers, now, .. } = snapshot;
     let present = clusters.present();

@@ -1,29 +1,29 @@
-//! The feasible clusters with what selection and assignment need to know of them.
+//! Feasible clusters with the data for selection and assignment.
 
 use std::cmp::Reverse;
 
 use crate::model::{Binding, BindingSpec, Placement};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 
-/// A feasible cluster. Rows stand for names: a lower row is an earlier name.
+/// Feasible cluster. Rows represent names: a lower row is an earlier name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// Its row in the snapshot.
+    /// Row of the cluster in the snapshot.
     pub(super) row: u32,
-    /// 0 for a cluster of the group itself, 1 and up for its overflow entries.
+    /// 0 for a cluster of the group itself, 1 or more for its overflow entries.
     pub(super) overflow: u32,
-    /// Sum over the score plugins.
+    /// Weighted sum of the scores.
     pub(super) score: i64,
-    /// Replicas it has room for in addition to what it runs.
+    /// Replicas that the cluster can take in addition to the current ones.
     pub(super) allocatable: i32,
-    /// Replicas it has room for, those of this binding included.
+    /// Replicas that the cluster can take, including the current ones of this binding.
     pub(super) available: i64,
 }
 
-/// The order of a cluster that no part of the observed group matches.
+/// Overflow order of a cluster that the observed group does not select.
 const OVERFLOW_UNMATCHED: u32 = 1000;
 
-/// The candidates in the order in which they are selected (Karmada: `group_clusters.go:generateClustersInfo`).
+/// Returns the candidates in selection order (Karmada: `group_clusters.go:generateClustersInfo`).
 pub(super) fn rank(
     binding: &Binding,
     placement: &Placement,
@@ -46,12 +46,12 @@ pub(super) fn rank(
     candidates
 }
 
-/// Small overflow order, high score, much room, early name.
+/// Returns the sort key: lower overflow order, higher score, more capacity, earlier name.
 pub(super) fn sort_key(candidate: &Candidate) -> (u32, Reverse<i64>, Reverse<i64>, u32) {
     (candidate.overflow, Reverse(candidate.score), Reverse(candidate.available), candidate.row)
 }
 
-/// Replicas that each candidate has now; of several entries for one cluster the first counts.
+/// Returns the current replicas of each candidate. If a cluster has several entries, the first one counts.
 fn assigned_first(spec: &BindingSpec, feasible: Candidates<'_>) -> Vec<i32> {
     let mut assigned = vec![0; feasible.len()];
     for target in spec.clusters.iter().rev() {
@@ -62,11 +62,11 @@ fn assigned_first(spec: &BindingSpec, feasible: Candidates<'_>) -> Vec<i32> {
     assigned
 }
 
-/// Karmada: `group_clusters.go:getClusterOverflowOrder`.
+/// Overflow order of clusters (Karmada: `group_clusters.go:getClusterOverflowOrder`).
 enum OverflowOrder {
-    /// Groups play no part.
+    /// Affinity groups do not apply.
     Same,
-    /// For each affinity of the observed group, its own and then its overflow entries, the rows that it selects.
+    /// Rows selected by the observed group itself and by each of its overflow entries.
     ByMatch(Vec<Vec<bool>>),
 }
 

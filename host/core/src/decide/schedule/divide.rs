@@ -1,4 +1,4 @@
-//! Division by what clusters have room for: dynamic weights and Aggregated (Karmada: `core/assignment.go`,
+//! Division by available capacity: dynamic weights and Aggregated (Karmada: `core/assignment.go`,
 //! `core/division_algorithm.go`).
 
 use std::collections::BTreeMap;
@@ -10,48 +10,48 @@ use super::candidate::Candidate;
 use super::gosort;
 use super::webster::{TieBreak, dispense};
 
-/// Replicas on a cluster, by its row.
+/// Replicas on a cluster, identified by its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) row: u32,
     pub(super) replicas: i32,
 }
 
-/// How the previous result is taken into account.
+/// Treatment of the previous scheduling result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// What runs stays where it is as far as possible.
+    /// Running replicas stay on their clusters as far as possible.
     Steady,
-    /// A rescheduling was asked for: everything is divided anew.
+    /// A rescheduling was requested: all replicas are divided again.
     Fresh,
 }
 
-/// Weighted by room, or packed onto few clusters.
+/// Strategy of dynamic division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Packing {
-    /// In proportion to the room, over all selected clusters.
+    /// In proportion to capacity, over all selected clusters.
     Spread,
-    /// In proportion to the room, over the fewest clusters that have enough.
+    /// In proportion to capacity, over the fewest clusters with enough capacity.
     Aggregated,
 }
 
-/// What a division works on.
+/// Inputs of a division.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Division<'a> {
     pub(super) replicas: i32,
     pub(super) packing: Packing,
     pub(super) mode: Mode,
     pub(super) ties: TieBreak,
-    /// The selected clusters.
+    /// Selected clusters.
     pub(super) selected: &'a [Candidate],
-    /// The previous result on the selected clusters, in its own order.
+    /// Previous result on the selected clusters, in its own order.
     pub(super) scheduled: &'a [Share],
 }
 
-/// The result in Karmada's order: what was given out, in order of name; then what is kept and got nothing more.
-/// (That last part comes out of a Go map there; here it is in order of name.)
+/// Divides the replicas. The result has Karmada's order: allocated replicas by name, then previous replicas without
+/// an addition. (Karmada takes the second part from a Go map; here it is sorted by name.)
 pub(super) fn divide(division: &Division<'_>) -> Result<Vec<Share>, ScheduleError> {
     let Division { replicas, selected, scheduled, .. } = *division;
     let assigned = sum(scheduled);
@@ -87,7 +87,7 @@ fn prefixed(prefix: &str) -> impl Fn(NotEnough) -> ScheduleError {
     }
 }
 
-/// The room that there is.
+/// Error with the available capacity, in replicas.
 struct NotEnough(i32);
 
 fn give_out(
@@ -110,7 +110,7 @@ pub(super) fn sum(shares: &[Share]) -> i32 {
     shares.iter().fold(0_i32, |sum, share| sum.wrapping_add(share.replicas))
 }
 
-/// The first clusters that together have enough room: those in use first, larger ones first.
+/// Returns the fewest clusters with enough total capacity: clusters in use first, then larger ones first.
 fn fewest(mut available: Vec<Share>, target: i32, kept: &[Share]) -> Vec<Share> {
     gosort::sort(&mut available, |a, b| a.replicas > b.replicas);
     let in_use: std::collections::BTreeSet<u32> =
@@ -128,14 +128,14 @@ fn fewest(mut available: Vec<Share>, target: i32, kept: &[Share]) -> Vec<Share> 
     available
 }
 
-/// Seats by weight, in order of name; nothing when the weights add up to zero. Of several weights for one cluster
-/// the last one counts.
+/// Allocates seats by weight, in name order; returns nothing if the weights add up to zero. If a cluster has several
+/// weights, the last one counts.
 pub(super) fn by_weight(seats: i32, weights: &[Share], ties: TieBreak) -> Vec<Share> {
     let weights: Vec<_> = weights.iter().map(|weight| (weight.row, i64::from(weight.replicas))).collect();
     dispense_by_row(seats, weights, ties)
 }
 
-/// The same with 64-bit weights.
+/// Allocates seats like [`by_weight`], with 64-bit weights.
 pub(super) fn dispense_by_row(seats: i32, mut weights: Vec<(u32, i64)>, ties: TieBreak) -> Vec<Share> {
     weights.reverse();
     weights.sort_by_key(|(row, _)| *row);
@@ -145,7 +145,7 @@ pub(super) fn dispense_by_row(seats: i32, mut weights: Vec<(u32, i64)>, ties: Ti
     weights.iter().zip(seats).map(|((row, _), replicas)| Share { row: *row, replicas }).collect()
 }
 
-/// Karmada: `pkg/util/binding.go:MergeTargetClusters`.
+/// Merges allocated replicas into the previous ones (Karmada: `pkg/util/binding.go:MergeTargetClusters`).
 fn merge(kept: &[Share], mut given: Vec<Share>) -> Vec<Share> {
     if given.is_empty() {
         return kept.to_vec();

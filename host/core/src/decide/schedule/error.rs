@@ -1,22 +1,22 @@
 use crate::model::ConditionStatus;
 
-/// Why nothing was scheduled. The text is Karmada's where Karmada has one.
+/// Reason why a binding was not scheduled. Uses Karmada's messages where they exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// No cluster passed the filters: the result is cleared, and only a change brings another attempt.
+    /// No cluster passed the filters: the result is cleared, and only a change triggers another attempt.
     #[error("{0}")]
     NoClusterFit(String),
-    /// The selection failed: the result stays, and the attempt is repeated.
+    /// The selection failed: the result stays, and the attempt is retried.
     #[error("failed to select clusters: {0}")]
     Select(String),
-    /// The assignment failed: the result stays, and the attempt is repeated.
+    /// The assignment failed: the result stays, and the attempt is retried.
     #[error("failed to assign replicas: {0}")]
     Assign(String),
-    /// There is not enough room: the result stays, and the attempt is repeated when something changes, or after
-    /// five minutes.
+    /// The capacity is insufficient: the result stays, and the attempt is retried after a change or after five
+    /// minutes.
     #[error("failed to assign replicas: {0}")]
     Unschedulable(String),
-    /// The binding says something that cannot be scheduled: the result stays, and the attempt is repeated.
+    /// The binding is invalid for scheduling: the result stays, and the attempt is retried.
     #[error("{0}")]
     BadInput(String),
     /// The binding has no placement.
@@ -24,41 +24,42 @@ pub enum ScheduleError {
     NoPlacement,
 }
 
-/// Why the result could not be written to the binding.
+/// Failed write of the result to the binding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WriteError {
-    /// What the API server said.
+    /// Message of the API server.
     pub message: String,
-    /// Whether it refused because of a quota: status 403 with reason `QuotaExceeded`.
+    /// True if a quota was exceeded: status 403 with reason `QuotaExceeded`.
     pub quota_exceeded: bool,
 }
 
-/// When a binding is looked at again.
+/// Time of the next scheduling attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Not before something changes.
+    /// After a change only.
     Forget,
-    /// When something changes, or after five minutes.
+    /// After a change, or after five minutes.
     Unschedulable,
-    /// After a back-off of 1 to 10 seconds, see [`super::backoff`].
+    /// After a backoff of 1 to 10 seconds, see [`super::backoff`].
     Backoff,
 }
 
-/// The `Scheduled` condition that follows from an attempt, without its times.
+/// `Scheduled` condition that results from an attempt, without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is scheduled.
+    /// Status of the condition.
     pub status: ConditionStatus,
-    /// Karmada's word for why not.
+    /// Karmada's reason for this status.
     pub reason: &'static str,
-    /// The text.
+    /// Human-readable message.
     pub message: String,
-    /// When to look again.
+    /// Time of the next attempt.
     pub retry: Retry,
 }
 
-/// Karmada: `helper.go:getConditionByError` and `scheduler.go:handleErr`.
+/// Derives the condition from the results of decision and write (Karmada: `helper.go:getConditionByError`,
+/// `scheduler.go:handleErr`).
 pub(super) fn verdict(decided: Option<&ScheduleError>, written: Result<(), &WriteError>) -> Verdict {
     let failed = |reason, message: String, retry| Verdict { status: ConditionStatus::False, reason, message, retry };
     match (decided, written) {

@@ -1,6 +1,5 @@
-//! How a scheduling result came about, as data with names in it. It is made only when somebody asks
-//! ([`decide_explained`](super::decide_explained)); what the messages of every decision need is in
-//! [`Rejections`].
+//! Explanation of a scheduling result, as data with names. It is created only on request
+//! ([`decide_explained`](super::decide_explained)); [`Rejections`] has the data for the messages of every decision.
 
 use std::collections::BTreeMap;
 
@@ -17,73 +16,73 @@ use crate::combine::{Because, PolicyScores};
 use crate::model::TargetCluster;
 use crate::snapshot::Candidates;
 
-/// How a scheduling result came about.
+/// Explanation of a scheduling result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleExplanation {
-    /// One for each affinity group that was tried, in order; a single one when the placement has no groups.
+    /// Attempts in order, one per affinity group tried; a single one if the placement has no groups.
     pub attempts: Vec<AttemptExplanation>,
 }
 
-/// One attempt: filter, score, estimate, select, assign. What it did not come to is empty.
+/// Explanation of one attempt: filter, score, estimate, select, assign. Steps that were not reached are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptExplanation {
-    /// The affinity group; absent when the placement has none.
+    /// Affinity group; absent if the placement has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity_name: Option<String>,
-    /// Clusters that are being removed and were not looked at.
+    /// Clusters that are being removed and were not considered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminating: Vec<String>,
-    /// Who rejected a cluster first, and why.
+    /// Rejected clusters, each with the first rejection.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<String, Because>,
-    /// The clusters that fit, in the order of selection: overflow order, score, room, name.
+    /// Feasible clusters in selection order: overflow order, score, capacity, name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<CandidateExplanation>,
-    /// By which rule some of them were selected.
+    /// Rule for the selection of clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionRule>,
-    /// Regions that were weighed against each other.
+    /// Regions that were considered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<RegionChoice>,
-    /// How replicas were divided.
+    /// Division of the replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<DivisionExplanation>,
-    /// The result; absent when the attempt failed.
+    /// Result; absent if the attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<Vec<TargetCluster>>,
-    /// Why the attempt failed.
+    /// Reason why the attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What is known of a cluster that fits.
+/// Explanation for one feasible cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CandidateExplanation {
-    /// Its name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// What each score policy gave it, before the policy's weight.
+    /// Score of each policy, before the policy's weight.
     pub scores: BTreeMap<String, i64>,
     /// Weighted sum of the scores.
     pub score: i64,
-    /// What the general estimator says that there is room for; absent when nobody was asked.
+    /// Replicas according to the general estimator; absent if it was not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub general_estimate: Option<i32>,
-    /// What the accurate estimator says; absent when there is none, or one of them failed.
+    /// Replicas according to the accurate estimator; absent if there is none, or if any of them failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accurate_estimate: Option<i32>,
-    /// Replicas it has room for in addition to what it runs.
+    /// Replicas that the cluster can take in addition to the current ones.
     pub allocatable: i32,
-    /// Replicas it has room for, those of this workload included.
+    /// Replicas that the cluster can take, including the current ones of this workload.
     pub available: i64,
-    /// 0 for a cluster of the affinity group itself, then the number of its overflow entry.
+    /// 0 for a cluster of the affinity group itself, otherwise the number of its overflow entry.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflow: u32,
-    /// Whether it was selected.
+    /// True if the cluster was selected.
     pub selected: bool,
-    /// What it counts for when replicas are divided by weight.
+    /// Weight for the division of replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<i64>,
 }
@@ -92,43 +91,43 @@ fn is_zero(value: &u32) -> bool {
     *value == 0
 }
 
-/// By which rule clusters were selected among those that fit.
+/// Rule for the selection among feasible clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum SelectionRule {
-    /// All of them: there are no spread constraints, or static weights ignore them.
+    /// Selects all: there are no spread constraints, or static weights ignore them.
     Everything,
-    /// The first of them, swapped for larger ones where that is needed to have room for all replicas.
+    /// Selects the first clusters, replaced by larger ones if required for the capacity of all replicas.
     ByCluster {
-        /// Fewest clusters.
+        /// Minimum number of clusters.
         min: i64,
-        /// Most clusters.
+        /// Maximum number of clusters.
         max: i64,
     },
-    /// The best combination of regions, then the first cluster of each, then the best of the others.
+    /// Selects the best combination of regions, then the first cluster of each, then the best of the others.
     ByRegion {
-        /// Fewest regions.
+        /// Minimum number of regions.
         regions_min: i64,
-        /// Most regions.
+        /// Maximum number of regions.
         regions_max: i64,
-        /// Fewest clusters.
+        /// Minimum number of clusters.
         clusters_min: i64,
-        /// Most clusters.
+        /// Maximum number of clusters.
         clusters_max: i64,
     },
 }
 
-/// How replicas were divided, and why so.
+/// Division of replicas, with its strategy and mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DivisionExplanation {
-    /// What the placement asks for.
+    /// Strategy of the placement.
     pub strategy: Strategy,
-    /// Whether what runs was left where it is; matters to dynamic strategies only.
+    /// Treatment of running replicas; relevant only for dynamic strategies.
     pub mode: Mode,
-    /// What was to be placed in all.
+    /// Total number of replicas to place.
     pub replicas: i32,
-    /// What the selected clusters run already.
+    /// Replicas that already run on the selected clusters.
     pub assigned: i32,
 }
 
@@ -160,7 +159,7 @@ impl AttemptExplanation {
         self.candidates = ranked.iter().map(explain).collect();
     }
 
-    /// Marks the clusters with these names and weights.
+    /// Marks the selected clusters and sets their weights.
     pub(super) fn note_selected<'a>(&mut self, selected: impl Iterator<Item = (&'a str, Option<i64>)>) {
         let selected: BTreeMap<&str, Option<i64>> = selected.collect();
         for candidate in &mut self.candidates {

@@ -1,9 +1,9 @@
-//! Go's `sort.Sort`, step by step (Go 1.19 and later: `sort/zsortinterface.go`, pattern-defeating quicksort).
+//! Exact port of Go's `sort.Sort` (Go 1.19 and later: `sort/zsortinterface.go`, pattern-defeating quicksort).
 //!
-//! It is not stable, and Karmada cuts lists that were sorted with it, so among equal elements its order decides who
-//! gets replicas. It is deterministic for a given length and content.
+//! The sort is not stable, and Karmada truncates lists sorted with it, so the order of equal elements determines the
+//! placement of replicas. The order is deterministic for a given length and content.
 
-/// Sorts as Go does.
+/// Sorts with the same result as Go.
 pub(super) fn sort<T>(data: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let limit = usize::BITS - data.len().leading_zeros();
     let end = data.len();
@@ -112,8 +112,8 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
         }
     }
 
-    /// Smaller elements to the left of the pivot, the others to its right. Returns where the pivot is, and whether
-    /// it was so before.
+    /// Moves smaller elements to the left of the pivot and the others to its right. Returns the position of the
+    /// pivot, and true if the range was already partitioned.
     fn partition(&mut self, a: usize, b: usize, pivot: usize) -> (usize, bool) {
         self.data.swap(a, pivot);
         let (mut i, mut j, mut already) = (a + 1, b - 1, true);
@@ -136,7 +136,7 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
         (j, already)
     }
 
-    /// Elements equal to the pivot to the left, greater ones to the right.
+    /// Moves elements equal to the pivot to the left and greater ones to the right.
     fn partition_equal(&mut self, a: usize, b: usize, pivot: usize) -> usize {
         self.data.swap(a, pivot);
         let (mut i, mut j) = (a + 1, b - 1);
@@ -187,7 +187,7 @@ impl<T, L: Fn(&T, &T) -> bool> Sorter<'_, T, L> {
         false
     }
 
-    /// Moves three elements about, so that patterns that unbalance the partition do not repeat.
+    /// Swaps three elements to break patterns that cause unbalanced partitions.
     fn break_patterns(&mut self, a: usize, b: usize) {
         let length = b - a;
         if length < 8 {
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// The digest was printed by a Go 1.26 program that sorts the same 20,000 lists, largest value first.
+    /// The expected digest is the output of a Go 1.26 program that sorts the same 20,000 lists in descending order.
     #[test]
     fn equal_elements_end_up_where_go_puts_them() {
         let mut state = 88_172_645_463_325_252_u64;

@@ -1,29 +1,29 @@
-//! Which regions to use: the best combination of groups (Karmada: `spreadconstraint/select_groups.go`).
+//! Region selection: the best combination of groups (Karmada: `spreadconstraint/select_groups.go`).
 //!
-//! Karmada lists every combination and sorts them. The same combination is found here without listing them: what
-//! can no longer beat the best one found so far is not looked at.
+//! Karmada lists all combinations and sorts them. This module finds the same combination by branch and bound,
+//! skipping branches that cannot beat the best combination so far.
 
 use std::cmp::Reverse;
 
-/// A group of clusters that is chosen or not as a whole.
+/// Group of clusters that is chosen as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// Its name, unique.
+    /// Unique name of the group.
     pub name: &'a str,
-    /// What it adds to the size that is needed: the number of its clusters.
+    /// Contribution to the required size: the number of its clusters.
     pub value: i64,
-    /// How good it is.
+    /// Score of the group.
     pub weight: i64,
 }
 
-/// What a combination must fulfil.
+/// Requirements on a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Fewest groups.
+    /// Minimum number of groups.
     pub groups_min: i64,
-    /// Most groups.
+    /// Maximum number of groups.
     pub groups_max: i64,
-    /// Least sum of values.
+    /// Minimum sum of values.
     pub value_min: i64,
 }
 
@@ -33,14 +33,14 @@ impl Bounds {
     }
 }
 
-/// Tables larger than this are replaced by one coarse row.
+/// Maximum table size; a larger table is replaced by a single coarse row.
 const TABLE_ENTRIES_MAX: usize = 1 << 16;
 
-/// Indices of the chosen groups, best first; absent when no combination fulfils the bounds.
+/// Returns the indices of the chosen groups, best first; `None` if no combination meets the bounds.
 ///
-/// Combinations are tried in order of (value ascending, weight descending, name); one that fulfils the bounds is
-/// not extended. The best has the largest weight, then the largest value, then was found first. If a part of it,
-/// cut at the end, was found as well, the shortest such part is used instead.
+/// Combinations are tried in order of (value ascending, weight descending, name); a combination that meets the bounds
+/// is not extended. The best one has the largest weight, then the largest value, then the earliest position. If the
+/// search also found a prefix of it, the shortest such prefix is used instead.
 pub fn select_groups(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
@@ -56,8 +56,8 @@ pub fn select_groups(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>>
     Some(best)
 }
 
-/// Whether the search would come upon exactly these groups: they fulfil the bounds, and no shorter beginning, in
-/// the order of the search, does.
+/// Returns true if the search would find exactly these groups: they meet the bounds, and no shorter prefix in search
+/// order does.
 fn search_finds(groups: &[Group<'_>], chosen: &[usize], bounds: Bounds) -> bool {
     let mut order = chosen.to_vec();
     order.sort_by_key(|&index| (groups[index].value, Reverse(groups[index].weight), groups[index].name));
@@ -71,10 +71,10 @@ fn search_finds(groups: &[Group<'_>], chosen: &[usize], bounds: Bounds) -> bool 
     bounds.are_met(order.len(), value)
 }
 
-/// The largest of the numbers seen so far; negative ones count as zero.
+/// Largest numbers seen so far; negative ones count as zero.
 struct Largest {
     most: usize,
-    /// From the largest down.
+    /// Numbers in descending order.
     numbers: Vec<i64>,
 }
 
@@ -90,7 +90,7 @@ impl Largest {
         self.numbers.truncate(self.most);
     }
 
-    /// The sum of the largest none, one, two, … of them.
+    /// Returns the sums of the largest zero, one, two, … numbers.
     fn sums(&self) -> impl Iterator<Item = i64> {
         let padded = self.numbers.iter().copied().chain(std::iter::repeat(0)).take(self.most);
         let sums = padded.scan(0_i64, |sum, number| {
@@ -114,12 +114,12 @@ struct Search<'a> {
     most: usize,
     best: Option<Best>,
     path: Vec<usize>,
-    /// For each start and number of groups left: the most weight and value that can still be added.
+    /// For each start and number of remaining groups: the maximum weight and value that can still be added.
     limits: Vec<Vec<(i64, i64)>>,
 }
 
 impl Search<'_> {
-    /// One row per start; a single row for all starts when that would be too large.
+    /// Returns one row per start, or a single row for all starts if the table would be too large.
     fn limits(&self) -> Vec<Vec<(i64, i64)>> {
         let fine = (self.order.len() + 1) * (self.most + 1) <= TABLE_ENTRIES_MAX;
         let (mut weights, mut values) = (Largest::new(self.most), Largest::new(self.most));
@@ -163,8 +163,8 @@ impl Search<'_> {
         }
     }
 
-    /// How many more groups a combination can get before it fulfils the bounds and is not extended: no later group
-    /// is smaller than the one that comes next.
+    /// Returns the maximum number of groups that can be added before a combination meets the bounds and is not
+    /// extended. No later group is smaller than the next one.
     fn groups_left(&self, start: usize, value: i64) -> usize {
         let most = self.most - self.path.len();
         let smallest = self.order.get(start).map_or(0, |index| self.groups[*index].value);
@@ -177,7 +177,7 @@ impl Search<'_> {
         usize::try_from(for_value.max(for_count).max(1)).unwrap_or(most).min(most)
     }
 
-    /// Whether nothing that starts here beats what was found, or fulfils the bounds at all.
+    /// Returns true if no combination from this start can meet the bounds or beat the best one.
     fn cannot_win(&self, start: usize, weight: i64, value: i64) -> bool {
         let left = self.groups_left(start, value);
         let row = self.limits.get(start).or(self.limits.first());
@@ -195,7 +195,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    /// Every combination as Karmada lists them, and its rules about them, word for word.
+    /// Reference implementation: lists all combinations and applies Karmada's rules literally.
     fn by_listing(groups: &[Group<'_>], bounds: Bounds) -> Option<Vec<usize>> {
         fn list(groups: &[Group<'_>], order: &[usize], bounds: Bounds, path: &[usize], found: &mut Vec<Vec<usize>>) {
             let value = path.iter().map(|index| groups[*index].value).sum();
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn leaving_out_what_cannot_win_changes_nothing() {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-        // A small generator of its own, so that the numbers are the same on every machine.
+        // A custom generator gives the same numbers on every machine.
         let mut state = 7_u64;
         let mut next = |below: u64| {
             state ^= state << 13;

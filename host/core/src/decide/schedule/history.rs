@@ -1,14 +1,14 @@
-//! Where a workload failed before, and for how long it stays away from there.
+//! Clusters that a workload was evicted from after a failure, and the duration of their exclusion.
 //!
-//! The history is Karmada's proposal of application failover: `spec.activeEvictionHistory` of the binding, and
-//! `blockPredecessorSeconds` of the policy. Neither is in a release of Karmada.
+//! The history follows Karmada's proposal for application failover: `spec.activeEvictionHistory` of the binding and
+//! `blockPredecessorSeconds` of the policy. Neither is in a Karmada release.
 
 use serde::Deserialize;
 
 use crate::model::Binding;
 use crate::time::Time;
 
-/// Field of a binding's spec that lists the clusters it was evicted from.
+/// Field of a binding's spec that lists the clusters that it was evicted from.
 pub const EVICTION_HISTORY: &str = "activeEvictionHistory";
 
 #[derive(Deserialize)]
@@ -19,8 +19,8 @@ struct Eviction {
     creation_timestamp: Option<Time>,
 }
 
-/// The clusters that a binding stays away from at `now`, with the end of that, which is absent when there is none.
-/// An entry without a time blocks only for good; an entry that cannot be read does not block.
+/// Returns the clusters excluded for a binding at `now`, each with the end of its exclusion, which is absent if
+/// permanent. An entry without a time applies only to permanent exclusions; a malformed entry is ignored.
 pub fn blocked_until(binding: &Binding, now: Time) -> Vec<(String, Option<Time>)> {
     let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
     let Some(seconds) = application.and_then(|application| application.block_predecessor_seconds) else {

@@ -1,13 +1,15 @@
-//! Where a binding runs: filter → score → estimate → select → assign, filters and scores through the plugin port.
+//! Scheduling of bindings: filter → score → estimate → select → assign, with filters and scores through the plugin
+//! port.
 //!
-//! Decision for decision Karmada's (`pkg/scheduler`), in the order in which it happens:
+//! Equivalent to Karmada's scheduler (`pkg/scheduler`) for every decision, in this order:
 //!
-//! 1. [`trigger`](fn@trigger): does the binding need scheduling at all?
-//! 2. [`decide`]: the groups of the placement, one attempt each.
-//! 3. [`SchedulePlan::conclude`]: once the result was written, or the write was refused: condition, events, retry.
+//! 1. [`trigger`](fn@trigger): determines if the binding needs scheduling.
+//! 2. [`decide`]: makes one attempt for each affinity group of the placement.
+//! 3. [`SchedulePlan::conclude`]: returns condition, events and retry after the result was written or the write
+//!    failed.
 //!
-//! What Karmada leaves to chance (maps of Go, order of plugins) has one answer here, one of those that Karmada
-//! could give. Start reading at [`decide`], then `attempt`.
+//! For nondeterministic steps of Karmada (Go maps, plugin order), this module has one fixed result that Karmada could
+//! also produce. Start with [`decide`], then `attempt`.
 
 mod assign;
 mod attempt;
@@ -55,31 +57,32 @@ pub use rejections::Rejections;
 pub use standing::{PRODUCER_SCHEDULER, REASON_RESCHEDULED};
 pub use trigger::{Trigger, placement_changed, reschedule_required, trigger};
 
-/// What scheduling one binding depends on.
+/// Inputs for scheduling one binding.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulingSnapshot<'a> {
-    /// The binding.
+    /// Binding to schedule.
     pub binding: &'a Binding,
-    /// Every cluster.
+    /// All clusters.
     pub clusters: &'a Arc<ClusterSnapshot>,
-    /// Other bindings of the same groups of workload affinity.
+    /// Other bindings in the same workload affinity groups.
     pub peers: &'a [Peer],
-    /// What accurate estimators answered; absent when there are none.
+    /// Results of accurate estimators; absent if there are none.
     pub accurate: Option<&'a AccurateEstimates>,
-    /// What was placed on each cluster a moment ago.
+    /// Workloads recently placed on each cluster and not yet visible in its status.
     pub assumed: &'a BTreeMap<String, Vec<AssumedWorkload>>,
-    /// Settings.
+    /// Scheduler options.
     pub options: &'a SchedulerOptions,
-    /// The time to reason with.
+    /// Evaluation time.
     pub now: Time,
 }
 
-/// Schedules one binding, whatever its trigger.
+/// Schedules one binding, regardless of its trigger.
 pub fn decide(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
     plan(snapshot, policies, Told::default())
 }
 
-/// The same decision, and how it came about. Costs more: everything that was looked at is named.
+/// Schedules one binding like [`decide`] and adds an explanation. Costs more, because all considered data is recorded
+/// by name.
 pub fn decide_explained(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
     plan(snapshot, policies, Told { explanation: Some(ScheduleExplanation::default()), ..Told::default() })
 }
@@ -94,10 +97,10 @@ fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut told: Told) 
     SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, remarks }
 }
 
-/// The outcome, the group that it came from, and the groups that failed before.
+/// Outcome, affinity group that it comes from, and groups that failed before.
 type Decided = (Outcome, Option<String>, Vec<FailedTerm>);
 
-/// A placement with groups is walked group by group, even if it has the other affinity too.
+/// Schedules by placement. `clusterAffinities` takes precedence over `clusterAffinity`.
 fn by_placement(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
@@ -111,14 +114,14 @@ fn by_placement(
     (result.map_or_else(unplaced, Outcome::Place), None, Vec::new())
 }
 
-/// What an error does to the result.
+/// Converts an error to an outcome.
 fn unplaced(error: ScheduleError) -> Outcome {
     if matches!(error, ScheduleError::NoClusterFit(_)) { Outcome::Clear(error) } else { Outcome::Keep(error) }
 }
 
-/// Groups are tried from the observed one onwards, all-or-nothing, whatever the error; if all fail, the first
-/// one's error counts. Only a rescheduling goes back to the first group
-/// (Karmada: `scheduler.go:scheduleResourceBindingWithClusterAffinities`).
+/// Tries the affinity groups in order, starting with the observed one; each must succeed completely. If all fail, the
+/// error of the first one counts. Only a rescheduling restarts with the first group (Karmada:
+/// `scheduler.go:scheduleResourceBindingWithClusterAffinities`).
 fn by_terms(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
@@ -134,7 +137,7 @@ fn by_terms(
     };
     let mut failed_terms = Vec::new();
     for (index, term) in terms.iter().enumerate().skip(first) {
-        // Filters find the group under evaluation where they find the observed one.
+        // Filters read the evaluated group from the field of the observed group.
         let mut binding;
         let evaluated = if term.affinity_name == *observed {
             snapshot

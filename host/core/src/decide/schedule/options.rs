@@ -1,18 +1,19 @@
 use std::time::Duration;
 
-/// Settings of the scheduler with Karmada's defaults.
+/// Scheduler options with Karmada's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulerOptions {
-    /// Feature gate MultiplePodTemplatesScheduling, off: workloads of several components are sized as sets.
+    /// Feature gate MultiplePodTemplatesScheduling, default off: multi-component workloads are sized as sets.
     pub multiple_pod_templates: bool,
-    /// Feature gate CustomizedClusterResourceModeling, on: grades of nodes replace the resource summary.
+    /// Feature gate CustomizedClusterResourceModeling, default on: node grades replace the resource summary.
     pub resource_models: bool,
-    /// Feature gate SchedulingOvercommitProtection, off: what was placed a moment ago counts as taken.
+    /// Feature gate SchedulingOvercommitProtection, default off: recently placed workloads reduce the free capacity.
     pub overcommit_protection: bool,
-    /// `--enable-empty-workload-propagation`, off: selected clusters without a replica are targets too.
+    /// `--enable-empty-workload-propagation`, default off: selected clusters without replicas are targets too.
     pub empty_workload_propagation: bool,
-    /// True if copies leave clusters that a new result gives up through graceful eviction tasks. Karmada deletes them.
+    /// True if copies on clusters outside of a new result are removed by graceful eviction tasks. Karmada deletes
+    /// them.
     #[serde(default)]
     pub evicts_standing: bool,
 }
@@ -29,12 +30,12 @@ impl Default for SchedulerOptions {
     }
 }
 
-/// First retry of what failed.
+/// Delay before the first retry.
 const BACKOFF_BASE: Duration = Duration::from_secs(1);
-/// Longest pause between retries.
+/// Maximum delay between retries.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
-/// How long an attempt that failed is put off, by the number of attempts so far (Karmada:
+/// Returns the delay before the next attempt, by the number of attempts so far (Karmada:
 /// `internal/queue/scheduling_queue.go:calculateBackoffDuration`).
 pub fn backoff(attempts: u32) -> Duration {
     match attempts.checked_sub(1) {

@@ -1,4 +1,4 @@
-//! What an attempt came to, and what follows once its result was written or refused.
+//! Result of scheduling, and its conclusion after the result was written or the write failed.
 
 use super::error::{self, ScheduleError, Verdict, WriteError};
 use super::explanation::ScheduleExplanation;
@@ -7,69 +7,69 @@ use crate::combine::Remarks;
 use crate::model::{Binding, BindingStatus, Condition, GracefulEvictionTask, TargetCluster, set_condition};
 use crate::time::Time;
 
-/// What is to happen to `spec.clusters`.
+/// Planned change to `spec.clusters`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// This is the new result.
+    /// Write a new result.
     Place(Vec<TargetCluster>),
-    /// No cluster fits: the result is cleared.
+    /// Clear the result, because no cluster fits.
     Clear(ScheduleError),
-    /// The result stays as it is.
+    /// Keep the current result.
     Keep(ScheduleError),
-    /// Success without doing anything: `clusterAffinities` is a list without entries.
+    /// Succeed without a change, because `clusterAffinities` is an empty list.
     Nothing,
 }
 
-/// A group of clusters that was tried in vain.
+/// Affinity group that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTerm {
     /// Index in `clusterAffinities`.
     pub index: usize,
-    /// Why it failed.
+    /// Error of the attempt.
     pub error: ScheduleError,
 }
 
-/// What scheduling came to.
+/// Result of scheduling.
 #[derive(Clone, Debug)]
 pub struct SchedulePlan {
-    /// What is to happen.
+    /// Planned change to `spec.clusters`.
     pub outcome: Outcome,
-    /// Tasks by which copies leave clusters that the new result gives up, to be written together with it.
+    /// Tasks that evict copies from clusters outside of the new result, to be written together with it.
     pub displaced: Vec<GracefulEvictionTask>,
-    /// The affinity group to observe from now on; absent when the placement has none or all failed.
+    /// Affinity group to observe from now on; absent if the placement has none or all failed.
     pub affinity_name: Option<String>,
-    /// Groups that failed before, in the order in which they were tried.
+    /// Groups that failed before, in the order of the attempts.
     pub failed_terms: Vec<FailedTerm>,
-    /// Which clusters were rejected; for several groups, by the last one tried.
+    /// Rejected clusters; if several groups were tried, those of the last attempt.
     pub rejections: Rejections,
-    /// How it came about, if somebody asked.
+    /// Explanation, if requested.
     pub explanation: Option<ScheduleExplanation>,
-    /// What is worth telling about the plugins.
+    /// Diagnostics of the plugins.
     pub remarks: Remarks,
 }
 
-/// What follows from a plan once its result was written, or the write was refused.
+/// Conclusion of a plan after its result was written or the write failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
-    /// The condition, and when to look again.
+    /// Condition and time of the next attempt.
     pub verdict: Verdict,
-    /// Texts of the events, in order; the last one may be the success.
+    /// Events in order; the last one may report success.
     pub events: Vec<ScheduleEvent>,
-    /// The affinity group to observe from now on; also when the write was refused.
+    /// Affinity group to observe from now on; set even if the write failed.
     pub affinity_name: Option<String>,
 }
 
-/// An event on the binding and on its resource.
+/// Event on the binding and its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleEvent {
-    /// Whether it is good news.
+    /// True if the event reports success.
     pub succeeded: bool,
-    /// Its text.
+    /// Message of the event.
     pub message: String,
 }
 
 impl ScheduleEvent {
-    /// The reason that goes with it.
+    /// Returns the reason of the event.
     pub fn reason(&self) -> &'static str {
         if self.succeeded { "ScheduleBindingSucceed" } else { "ScheduleBindingFailed" }
     }
@@ -80,7 +80,7 @@ impl ScheduleEvent {
 }
 
 impl SchedulePlan {
-    /// Why nothing was placed.
+    /// Returns the error if nothing was placed.
     pub fn error(&self) -> Option<&ScheduleError> {
         match &self.outcome {
             Outcome::Clear(error) | Outcome::Keep(error) => Some(error),
@@ -88,7 +88,7 @@ impl SchedulePlan {
         }
     }
 
-    /// The `spec.clusters` to write, together with the applied placement; absent when nothing is written.
+    /// Returns the `spec.clusters` to write together with the applied placement; `None` if nothing is written.
     pub fn targets(&self) -> Option<&[TargetCluster]> {
         match &self.outcome {
             Outcome::Place(targets) => Some(targets),
@@ -97,7 +97,7 @@ impl SchedulePlan {
         }
     }
 
-    /// What follows. `written` is how the write went; it does not matter when there was nothing to write.
+    /// Returns the conclusion. `written` is the result of the write; it is ignored if there was nothing to write.
     pub fn conclude(&self, binding: &Binding, written: Result<(), &WriteError>) -> Conclusion {
         let written = if self.targets().is_some() { written } else { Ok(()) };
         let verdict = error::verdict(self.error(), written);
@@ -108,7 +108,7 @@ impl SchedulePlan {
                 events.push(ScheduleEvent { succeeded: true, message });
             }
             Outcome::Place(_) | Outcome::Clear(_) => events.push(ScheduleEvent::failed(&verdict.message)),
-            // With groups, each of them has been reported.
+            // Errors of affinity groups are already reported individually.
             Outcome::Keep(error) if self.failed_terms.is_empty() => {
                 events.push(ScheduleEvent::failed(error.to_string()));
             }
@@ -118,7 +118,7 @@ impl SchedulePlan {
     }
 }
 
-/// The event about a binding that is being deleted, which is not scheduled any more.
+/// Returns the event for a binding that is being deleted and is no longer scheduled.
 pub fn deleting_event(binding: &Binding) -> ScheduleEvent {
     let kind = if binding.namespace.is_some() { "resourceBinding" } else { "clusterResourceBinding" };
     ScheduleEvent::failed(format!("skip schedule deleting {kind}: {}", binding.key()))
@@ -128,13 +128,13 @@ impl FailedTerm {
     fn event(&self, binding: &Binding) -> ScheduleEvent {
         let Self { index, error } = self;
         let (kind, key) = (binding.kind(), binding.key());
-        // The misspelling is Karmada's.
+        // Karmada has the same misspelling.
         let message = format!("failed to schedule {kind}({key}) with clusterAffiliates index({index}): {error}");
         ScheduleEvent::failed(message)
     }
 }
 
-/// Karmada's text for a ClusterResourceBinding lacks the colon.
+/// Returns Karmada's success message, which has no colon for a ClusterResourceBinding.
 fn success_message(binding: &Binding, targets: &[TargetCluster]) -> String {
     let colon = if binding.namespace.is_some() { ":" } else { "" };
     let targets: Vec<_> = targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect();
@@ -142,8 +142,8 @@ fn success_message(binding: &Binding, targets: &[TargetCluster]) -> String {
 }
 
 impl Conclusion {
-    /// Puts the conclusion into the status of a binding of which `generation` was scheduled. Returns whether that
-    /// changed anything. A failure moves neither the observed generation nor the time of the last scheduling.
+    /// Applies the conclusion to the status of a binding whose `generation` was scheduled. Returns true if the status
+    /// changed. A failure changes neither the observed generation nor the last scheduling time.
     pub fn apply(&self, status: &mut BindingStatus, generation: i64, now: Time) -> bool {
         let mut changed = false;
         if let Some(name) = &self.affinity_name

@@ -1,18 +1,18 @@
-//! Which of the in-tree plugins are in force: `--plugins` (Karmada: `framework/runtime/registry.go:Filter`).
+//! Evaluation of `--plugins` for in-tree plugins (Karmada: `framework/runtime/registry.go:Filter`).
 
 use std::collections::BTreeSet;
 
-/// Karmada's in-tree plugins that need no feature gate, in order of name.
+/// Karmada's in-tree plugins without a feature gate, sorted by name.
 pub const IN_TREE: [&str; 6] =
     ["APIEnablement", "ClusterAffinity", "ClusterEviction", "ClusterLocality", "SpreadConstraint", "TaintToleration"];
 
 /// Karmada's in-tree plugins behind the feature gate WorkloadAffinity.
 pub const IN_TREE_WORKLOAD_AFFINITY: [&str; 2] = ["WorkloadAffinity", "WorkloadAntiAffinity"];
 
-/// The names among `known` that `list` enables, in order of name.
+/// Returns the names among `known` that `list` enables, sorted by name.
 ///
-/// `*` anywhere enables all first. Then entries apply from left to right: a known name is enabled; an entry that
-/// starts with `-` disables, but only if something is enabled by then. Unknown names are ignored.
+/// A `*` anywhere enables all first. Then entries apply from left to right: a known name is enabled, and a `-` prefix
+/// disables the name, if it is enabled at that point. Unknown names are ignored.
 pub fn enabled_plugins(list: &[String], known: &[&str]) -> Vec<String> {
     let mut enabled: BTreeSet<&str> =
         if list.iter().any(|entry| entry == "*") { known.iter().copied().collect() } else { BTreeSet::new() };

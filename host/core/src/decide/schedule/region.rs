@@ -1,4 +1,4 @@
-//! Selection by region (Karmada: `spreadconstraint/select_clusters_by_region.go`, `group_clusters.go`).
+//! Cluster selection by region (Karmada: `spreadconstraint/select_clusters_by_region.go`, `group_clusters.go`).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +8,27 @@ use super::groups::{Bounds, Group, select_groups};
 use super::select::Selection;
 use crate::model::{ReplicaSchedulingType, SpreadConstraint};
 
-/// A region that was weighed.
+/// Region that was considered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RegionChoice {
-    /// Its name.
+    /// Name of the region.
     pub name: String,
-    /// How many of the feasible clusters are in it.
+    /// Number of feasible clusters in the region.
     pub clusters: i64,
-    /// How good it is.
+    /// Score of the region.
     pub score: i64,
-    /// Whether it was chosen.
+    /// True if the region was chosen.
     pub chosen: bool,
 }
 
 struct Region<'a> {
     name: &'a str,
-    /// In the order of selection.
+    /// Candidates in selection order.
     members: Vec<Candidate>,
 }
 
-/// One cluster of each chosen region, then the best of the others. Room in total is not checked.
+/// Selects one cluster of each chosen region, then the best of the others. Total capacity is not checked.
 pub(super) fn select(
     selection: &Selection<'_>,
     by_region: &SpreadConstraint,
@@ -65,7 +65,7 @@ pub(super) fn select(
     Ok((members(&regions, &chosen, clusters_max), choices.collect()))
 }
 
-/// Regions in order of name; clusters without a region are left out.
+/// Groups candidates by region, sorted by name; clusters without a region are left out.
 fn group<'a>(selection: &Selection<'a>, candidates: &[Candidate]) -> Vec<Region<'a>> {
     let places = selection.snapshot.places();
     let mut sizes = vec![0; places.regions().len()];
@@ -93,7 +93,7 @@ fn members(regions: &[Region<'_>], chosen: &[usize], clusters_max: i64) -> Vec<C
     selected
 }
 
-/// Karmada: `group_clusters.go:calcGroupScore`. The members are not empty.
+/// Scores a region. `members` must not be empty. (Karmada: `group_clusters.go:calcGroupScore`.)
 fn score(selection: &Selection<'_>, regions_min: i64, clusters_min: i64, members: &[Candidate]) -> i64 {
     let replicas = i64::from(selection.replicas);
     if selection.placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated {
@@ -118,8 +118,8 @@ fn score(selection: &Selection<'_>, regions_min: i64, clusters_min: i64, members
     target.wrapping_mul(1000).wrapping_add(score / count)
 }
 
-/// The share of a region, rounded up. Go divides by zero here when no region is asked for, and gets the smallest
-/// integer.
+/// Returns the replicas per region, rounded up. If no region is required, Go divides by zero here and gets the
+/// smallest integer.
 fn replicas_per_region(replicas: i64, regions_min: i64) -> i64 {
     if regions_min == 0 { i64::MIN } else { (replicas as f64 / regions_min as f64).ceil() as i64 }
 }

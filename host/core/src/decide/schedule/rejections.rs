@@ -1,4 +1,4 @@
-//! Which clusters the filters of an attempt rejected. Kept in columns; names and texts are made when somebody reads.
+//! Rejections of clusters by the filters of an attempt. Stored in columns; names and texts are created on access.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use crate::combine::Because;
 use crate::snapshot::ClusterSnapshot;
 
-/// Who rejected which cluster first, and why.
+/// Rejected clusters, each with the first rejection and its reason.
 #[derive(Clone, Debug, Default)]
 pub struct Rejections {
     pub(super) clusters: Arc<ClusterSnapshot>,
-    /// Rows that were asked about, and who rejected each first.
+    /// Rows of the filtered clusters; `rejections` has the first rejection of each.
     pub(super) asked: Vec<u32>,
     pub(super) rejections: Vec<Option<Box<Because>>>,
 }
 
-/// Clusters named for one reason; more are counted.
+/// Maximum number of clusters named per reason; above it, only their number is given.
 const NAMED_MAX: usize = 3;
 
 impl Rejections {
-    /// Rejected clusters, in order of name.
+    /// Returns the rejected clusters, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Because)> {
         let asked = self.asked.iter().zip(&self.rejections);
         asked.filter_map(|(row, because)| Some((self.clusters.name(*row), because.as_deref()?)))
     }
 
-    /// Who was rejected and why, in one line: `member1, member4: <reason>; 40 clusters: <another>`.
+    /// Returns a one-line summary: `member1, member4: <reason>; 40 clusters: <another>`.
     pub fn summary(&self) -> String {
         let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (cluster, because) in self.iter() {
@@ -39,14 +39,14 @@ impl Rejections {
         by_reason.into_iter().map(line).collect::<Vec<_>>().join("; ")
     }
 
-    /// Clusters that are being removed, which filters are not asked about.
+    /// Returns the clusters that are being removed, which are not filtered.
     pub(super) fn terminating(&self) -> Vec<String> {
         let clusters = self.clusters.clusters().iter().filter(|cluster| cluster.is_terminating());
         clusters.map(|cluster| cluster.name.clone()).collect()
     }
 
-    /// Karmada's text when nobody is left: a histogram of reasons, sorted as strings. It counts terminating clusters
-    /// among all, but not among the reasons.
+    /// Returns Karmada's message if no cluster fits: a histogram of reasons, sorted as strings. It includes
+    /// terminating clusters in the total but not in the reasons.
     pub(super) fn no_cluster_fits(&self) -> String {
         let all = self.clusters.len();
         let mut histogram: BTreeMap<&str, usize> = BTreeMap::new();

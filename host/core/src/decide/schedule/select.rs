@@ -1,4 +1,4 @@
-//! Which of the feasible clusters are used (Karmada: `core/common.go:SelectClusters`).
+//! Selection among the feasible clusters (Karmada: `core/common.go:SelectClusters`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,18 +10,18 @@ use super::region::{self, RegionChoice};
 use crate::model::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType, SpreadConstraint};
 use crate::snapshot::ClusterSnapshot;
 
-/// What the selection depends on.
+/// Inputs of the selection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection<'a> {
     pub(super) placement: &'a Placement,
     /// Replicas of the workload.
     pub(super) replicas: i32,
-    /// What the selected clusters must have room for; absent when that does not matter.
+    /// Required capacity of the selected clusters; absent if it does not matter.
     pub(super) needed: Option<i64>,
     pub(super) snapshot: &'a ClusterSnapshot,
 }
 
-/// By which rule clusters are selected.
+/// Selection rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule<'a> {
     Everything,
@@ -29,13 +29,13 @@ pub(super) enum Rule<'a> {
     ByRegion(&'a SpreadConstraint, Option<&'a SpreadConstraint>),
 }
 
-/// The rule that a placement asks for.
+/// Returns the selection rule of a placement.
 pub(super) fn rule(placement: &Placement) -> Result<Rule<'_>, ScheduleError> {
     let constraints = &placement.spread_constraints;
     if constraints.is_empty() || ignores_spread_constraints(placement) {
         return Ok(Rule::Everything);
     }
-    // The last one wins when a field is repeated.
+    // If a field is repeated, the last constraint wins.
     let by = |field: &str| constraints.iter().rev().find(|constraint| constraint.spread_by_field == field);
     match (by("region"), by("cluster")) {
         (Some(region), cluster) => Ok(Rule::ByRegion(region, cluster)),
@@ -59,7 +59,7 @@ impl From<Rule<'_>> for SelectionRule {
     }
 }
 
-/// The clusters to use, in the order that assignment sees, and which regions were weighed against each other.
+/// Returns the clusters to use, in assignment order, and the regions that were considered.
 pub(super) fn select(
     selection: &Selection<'_>,
     candidates: Vec<Candidate>,
@@ -71,7 +71,7 @@ pub(super) fn select(
     }
 }
 
-/// Karmada: `select_clusters_by_cluster.go`.
+/// Selects by cluster (Karmada: `select_clusters_by_cluster.go`).
 fn by_cluster(
     selection: &Selection<'_>,
     constraint: &SpreadConstraint,
@@ -89,11 +89,11 @@ fn by_cluster(
     }
 }
 
-/// Swaps larger clusters in, from the back, until the selection has room for all replicas. The score is not
-/// looked at, so a cluster in use may be displaced, as in Karmada.
+/// Swaps in larger clusters, from the back, until the selection has capacity for all replicas. Scores are ignored, so
+/// a cluster in use may be displaced, as in Karmada.
 fn cover(mut keep: Vec<Candidate>, rest: &[Candidate], needed: i64) -> Result<Vec<Candidate>, ScheduleError> {
     let mut room = keep.iter().fold(0_i64, |sum, candidate| sum.wrapping_add(candidate.available));
-    // The largest first; of equal ones the first in the list. A displaced cluster takes the place of the other.
+    // Largest first, ties in list order. A displaced cluster takes the place of its replacement.
     let mut others: BinaryHeap<_> = rest
         .iter()
         .enumerate()
@@ -116,7 +116,7 @@ fn cover(mut keep: Vec<Candidate>, rest: &[Candidate], needed: i64) -> Result<Ve
     Ok(keep)
 }
 
-/// A candidate that plays no part in the order of the heap it is in.
+/// Candidate that does not affect the order of its heap.
 #[derive(Clone, Copy, Debug)]
 struct HeapCandidate(Candidate);
 
@@ -140,7 +140,8 @@ impl Ord for HeapCandidate {
     }
 }
 
-/// Static weights ignore spread constraints; `weightPreference: {}` does not, although it is divided the same way.
+/// Returns true for static weights. `weightPreference: {}` respects spread constraints, although it divides the same
+/// way.
 pub(super) fn ignores_spread_constraints(placement: &Placement) -> bool {
     let Some(scheduling) = &placement.replica_scheduling else { return false };
     scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided

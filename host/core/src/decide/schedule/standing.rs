@@ -1,11 +1,11 @@
-//! Copies that stand on clusters which a new result gives up.
+//! Graceful removal of copies from clusters that are not in a new scheduling result.
 //!
-//! Karmada deletes such a copy at once. Here it leaves through a graceful eviction task, as every other copy does, and a
-//! result is not cleared while copies stand on clusters that exist: a filter that rejects everything, for example a plugin
-//! that answers wrongly, removes no workload.
+//! Karmada deletes such a copy immediately. Here it gets a graceful eviction task like every other evicted copy. A
+//! result is not cleared while copies run on existing clusters. A filter that rejects all clusters, for example a
+//! faulty plugin, therefore removes no workload.
 //!
-//! Exceptions are requests of people: a new placement and a smaller number of replicas take effect at once, and a
-//! cluster that is being removed takes its copies with it. Replicas of a copy that only shrinks are not covered: the API
+//! Explicit user requests are exempt: a new placement and a smaller number of replicas take effect immediately, and a
+//! cluster that is being removed takes its copies with it. Copies that only shrink are not covered, because the API
 //! has no task for a part of a copy.
 
 use super::trigger::{Trigger, trigger};
@@ -13,12 +13,12 @@ use super::{Outcome, SchedulingSnapshot};
 use crate::decide::evict::graceful_evict;
 use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
 
-/// Reason of tasks made because the scheduler chose other clusters.
+/// Reason of tasks created because the scheduler chose other clusters.
 pub const REASON_RESCHEDULED: &str = "Rescheduled";
 /// Producer of these tasks.
 pub const PRODUCER_SCHEDULER: &str = "Scheduler";
 
-/// Replaces an outcome that would delete copies. Returns the tasks by which they leave instead.
+/// Replaces an outcome that would delete copies. Returns the tasks that evict them instead.
 pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outcome, Vec<GracefulEvictionTask>) {
     let SchedulingSnapshot { binding, options, now, .. } = snapshot;
     let is_given_up = |target: &&TargetCluster| match &outcome {
@@ -50,7 +50,7 @@ pub(super) fn keep(snapshot: SchedulingSnapshot<'_>, outcome: Outcome) -> (Outco
     (outcome, tasks)
 }
 
-/// True if a copy runs for the target, on a cluster that stays.
+/// Returns true if the target has a copy on a cluster that is not being removed.
 fn stands(snapshot: SchedulingSnapshot<'_>, target: &TargetCluster) -> bool {
     let SchedulingSnapshot { binding, clusters, .. } = snapshot;
     let cluster = clusters.row(&target.name).and_then(|row| clusters.cluster(row));
@@ -58,7 +58,7 @@ fn stands(snapshot: SchedulingSnapshot<'_>, target: &TargetCluster) -> bool {
     has_copy && cluster.is_some_and(|cluster| !cluster.is_terminating())
 }
 
-/// True if a person or a policy asked for the change that the binding is scheduled for.
+/// Returns true if a user or a policy requested the change that triggered the scheduling.
 fn is_requested(snapshot: SchedulingSnapshot<'_>) -> bool {
     let SchedulingSnapshot { binding, clusters, options, .. } = snapshot;
     let Some(placement) = &binding.spec.placement else { return false };

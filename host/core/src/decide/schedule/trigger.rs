@@ -1,27 +1,27 @@
-//! Whether a binding needs scheduling at all (Karmada: `scheduler.go:doScheduleBinding`).
+//! Check if a binding needs scheduling (Karmada: `scheduler.go:doScheduleBinding`).
 
 use super::options::SchedulerOptions;
 use crate::model::{Binding, Placement, ReplicaSchedulingType};
 use crate::names::keys;
 use crate::snapshot::ClusterSnapshot;
 
-/// Why a binding is scheduled.
+/// Reason for scheduling a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The placement is not the one that was last applied.
+    /// The placement differs from the last applied one.
     PlacementChanged,
-    /// The replicas do not add up to what is desired.
+    /// The assigned replicas do not add up to the desired ones.
     ReplicasChanged,
-    /// A rescheduling was asked for since the last one.
+    /// A rescheduling was requested after the last scheduling.
     RescheduleRequested,
-    /// Duplicated workloads and non-workloads are looked at every time.
+    /// Duplicated workloads and non-workloads are scheduled every time.
     Always,
     /// A target cluster is being removed.
     TargetTerminating,
 }
 
 impl Trigger {
-    /// A sentence for people.
+    /// Returns a human-readable description.
     pub fn describe(self) -> &'static str {
         match self {
             Self::PlacementChanged => "the placement is new",
@@ -33,7 +33,7 @@ impl Trigger {
     }
 }
 
-/// The first rule that asks for scheduling, if one does (Karmada: `scheduler.go:doScheduleBinding`).
+/// Returns the first trigger that applies, if any (Karmada: `scheduler.go:doScheduleBinding`).
 pub fn trigger(
     binding: &Binding,
     placement: &Placement,
@@ -60,7 +60,7 @@ pub fn trigger(
     binding.spec.clusters.iter().any(|target| terminating(&target.name)).then_some(Trigger::TargetTerminating)
 }
 
-/// Whether a rescheduling was asked for after the last scheduling.
+/// Returns true if a rescheduling was requested after the last scheduling.
 pub fn reschedule_required(binding: &Binding) -> bool {
     match (binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time) {
         (Some(triggered), Some(scheduled)) => triggered > scheduled,
@@ -68,15 +68,15 @@ pub fn reschedule_required(binding: &Binding) -> bool {
     }
 }
 
-/// Compares with the annotation that holds the placement of the last scheduling.
+/// Compares the placement with the annotation that has the placement of the last scheduling.
 fn is_placement_changed(binding: &Binding, placement: &Placement) -> bool {
     let applied = binding.annotations.get(keys::APPLIED_PLACEMENT).map_or("", String::as_str);
     placement_changed(placement, applied, &binding.status.scheduler_observed_affinity_name)
 }
 
-/// Whether a placement calls for scheduling. `applied` is the placement of the last scheduling as JSON text: empty
-/// counts as changed, text that cannot be read as unchanged. While a group is observed, changes of other groups do
-/// not count (Karmada: `helper.go:placementChanged`).
+/// Returns true if a placement requires scheduling. `applied` is the placement of the last scheduling as JSON text:
+/// empty counts as changed, malformed text as unchanged. While a group is observed, changes of other groups do not
+/// count (Karmada: `helper.go:placementChanged`).
 pub fn placement_changed(placement: &Placement, applied: &str, observed: &str) -> bool {
     if applied.is_empty() {
         return true;
@@ -102,7 +102,7 @@ pub fn placement_changed(placement: &Placement, applied: &str, observed: &str) -
     }
 }
 
-/// Karmada: `pkg/util/binding.go:IsBindingReplicasChanged`.
+/// Returns true if the assigned replicas are outdated (Karmada: `pkg/util/binding.go:IsBindingReplicasChanged`).
 fn replicas_changed(binding: &Binding, placement: &Placement, options: &SchedulerOptions) -> bool {
     let Some(scheduling) = &placement.replica_scheduling else { return false };
     let targets = &binding.spec.clusters;

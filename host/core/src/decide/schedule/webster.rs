@@ -1,22 +1,22 @@
-//! The seat dispenser behind weighted division (Karmada: `pkg/util/helper/webstermethod.go`).
+//! Webster's method for weighted division (Karmada: `pkg/util/helper/webstermethod.go`).
 //!
-//! Parties are given in order of name and answered in that order, so that a party's position stands for its name.
+//! Parties are passed and returned in name order, so the position of a party represents its name.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::names::fnv1a_32;
 
-/// A party: votes, and seats so far.
+/// Party with its votes and current seats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Party {
-    /// Its weight.
+    /// Weight of the party.
     pub votes: i64,
-    /// Replicas it has so far.
+    /// Current replicas of the party.
     pub seats: i32,
 }
 
-/// How parties of equal claim are told apart.
+/// Tie-break between parties with equal claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieBreak {
     /// The first name gets the seat.
@@ -26,14 +26,15 @@ pub enum TieBreak {
 }
 
 impl TieBreak {
-    /// Descending if the uid is not empty and its FNV-1a hash is odd, so that workloads differ in whom they favour.
+    /// Returns descending if the uid is not empty and its FNV-1a hash is odd, so that workloads favor different
+    /// clusters.
     pub fn of_uid(uid: &str) -> Self {
         if !uid.is_empty() && fnv1a_32(uid.as_bytes()) % 2 == 1 { Self::Descending } else { Self::Ascending }
     }
 }
 
-/// Gives out `seats` by weight, starting from none; nothing when the weights add up to zero, with Go's wrap-around
-/// (Karmada: `binding.go:TakeByWeight`). `None` means that nothing was given out.
+/// Allocates `seats` by weight, starting from zero. Returns `None` if the weights add up to zero, with Go's
+/// wrap-around (Karmada: `binding.go:TakeByWeight`).
 pub fn dispense(seats: i32, votes: &[i64], ties: TieBreak) -> Option<Vec<i32>> {
     if votes.iter().fold(0_i64, |sum, votes| sum.wrapping_add(*votes)) == 0 {
         return None;
@@ -43,8 +44,8 @@ pub fn dispense(seats: i32, votes: &[i64], ties: TieBreak) -> Option<Vec<i32>> {
     Some(parties.into_iter().map(|party| party.seats).collect())
 }
 
-/// Gives out `seats` one by one (Sainte-Laguë), each to the largest quotient `votes / (2 seats + 1)`. Ties go to
-/// fewer seats, then by name.
+/// Allocates `seats` one at a time (Sainte-Laguë), each to the largest quotient `votes / (2 seats + 1)`. Ties go to
+/// the party with fewer seats, then by name.
 pub fn allocate(seats: i32, parties: &mut [Party], ties: TieBreak) {
     let seats = i64::from(seats) - allocate_in_bulk(seats, parties);
     let mut queue: BinaryHeap<Claim> =
@@ -57,12 +58,12 @@ pub fn allocate(seats: i32, parties: &mut [Party], ties: TieBreak) {
     }
 }
 
-/// Seats that a party can have before Go's 32-bit `2 seats + 1` wraps around.
+/// Number of seats before Go's 32-bit `2 seats + 1` wraps around.
 const SEATS_BEFORE_WRAP: i64 = 1 << 30;
 
-/// Hands out at once what one-by-one dispensing would hand out first: every seat whose quotient is above a bar.
-/// The bar is set so that no more seats than asked for are above it, so who gets the rest is not touched. Returns
-/// how many seats were given.
+/// Allocates in bulk the seats that one-at-a-time allocation would give out first: all seats with a quotient above a
+/// threshold. The threshold admits no more seats than requested, so the remaining allocation is unaffected. Returns
+/// the number of allocated seats.
 fn allocate_in_bulk(seats: i32, parties: &mut [Party]) -> i64 {
     let count = parties.len() as i64;
     let votes: f64 = parties.iter().map(|party| party.votes.max(0) as f64).sum();
@@ -70,7 +71,7 @@ fn allocate_in_bulk(seats: i32, parties: &mut [Party]) -> i64 {
     if spare <= count || votes <= 0.0 {
         return 0;
     }
-    // About `votes / (2 bar)` seats are above a bar, give or take one per party.
+    // About `votes / (2 * bar)` seats are above the threshold `bar`, with an error of at most one per party.
     let bar = votes / (2 * spare) as f64;
     let above = |party: &Party| -> i64 {
         if party.votes <= 0 || party.seats < 0 {
@@ -94,19 +95,19 @@ fn allocate_in_bulk(seats: i32, parties: &mut [Party]) -> i64 {
     total
 }
 
-/// A party's claim to the next seat; the greatest claim gets it.
+/// Claim of a party to the next seat; the greatest claim wins.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     quotient: f64,
     seats: i32,
-    /// Order among names, already turned to the direction of the tie-break.
+    /// Name order, adjusted for the direction of the tie-break.
     rank: i64,
     place: usize,
 }
 
 impl Claim {
     fn new(party: Party, place: usize, ties: TieBreak) -> Self {
-        // Quotients are compared as floating-point numbers, and divisors wrap around, because Karmada's do.
+        // Quotients are floating-point numbers and divisors wrap around, as in Karmada.
         let quotient = party.votes as f64 / f64::from(party.seats.wrapping_mul(2).wrapping_add(1));
         let rank = match ties {
             TieBreak::Ascending => -(place as i64),
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn bulk_allocation_changes_nothing() {
-        // A small generator of its own, so that the numbers are the same on every machine.
+        // A custom generator gives the same numbers on every machine.
         let mut state = 1_u64;
         let mut next = |below: u64| {
             state ^= state << 13;

@@ -1,16 +1,16 @@
-//! Objects that are not ours, by an allow-list: pod templates and whatever else applications say of themselves.
+//! Redaction of objects of third parties, by an allow-list: pod templates and other application content.
 //!
 //! | part | rule |
 //! | --- | --- |
 //! | `apiVersion`, `kind`, names, labels, generations, times, owners | kept |
 //! | annotations of Karmada and Bulkhead | kept |
-//! | numbers and switches of `spec`, such as `replicas` and `paused`; [`SPEC`] | kept |
+//! | numbers and booleans of `spec`, such as `replicas` and `paused`; [`SPEC`] | kept |
 //! | `status` | kept |
 //! | data of Secrets and ConfigMaps | the keys |
-//! | everything else | a digest, or [`REDACTED`] where a digest could be guessed |
+//! | everything else | a digest, or [`REDACTED`] if the content could be guessed from a digest |
 //!
-//! Members of the kept parts whose name is one of a secret go with all that is in them, documents in texts go whole, and
-//! all other texts are cleaned as everywhere.
+//! In the kept parts, members whose name indicates a secret are removed with their whole content. Strings that
+//! contain a document are removed completely, and all other strings are cleaned as everywhere else.
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -32,7 +32,7 @@ const METADATA: [&str; 12] = [
     "finalizers",
     "ownerReferences",
 ];
-/// Members of `spec` that are kept whatever they hold: what schedulers and rollouts go by.
+/// Members of `spec` that are kept regardless of their value: inputs of schedulers and rollouts.
 const SPEC: [&str; 18] = [
     "accessModes",
     "affinity",
@@ -53,12 +53,13 @@ const SPEC: [&str; 18] = [
     "type",
     "updateStrategy",
 ];
-/// Content that is shorter than this, in bytes, could be guessed from its digest.
+/// Minimum size for a digest, in bytes; shorter content could be guessed from its digest.
 const DIGEST_BYTES_MIN: usize = 256;
 const DIGEST_START: &str = "(sha256 ";
 const DATA: [&str; 3] = ["data", "stringData", "binaryData"];
 
-/// Takes out of an object of a member cluster what decisions do not read, and returns how many values that were.
+/// Removes the parts of a member cluster's object that decisions do not read, and returns the number of removed
+/// values.
 pub(super) fn object(value: &mut Value) -> usize {
     let Value::Object(members) = value else { return withhold(value) };
     let holds_data = matches!(members.get("kind").and_then(Value::as_str), Some("Secret" | "ConfigMap"));
@@ -88,7 +89,7 @@ fn metadata(metadata: &mut Map<String, Value>) -> usize {
     count
 }
 
-/// Takes out the annotations that neither Karmada nor Bulkhead wrote: other tools keep whole objects in them.
+/// Removes the annotations of other programs than Karmada and Bulkhead, which may contain whole objects.
 pub(super) fn annotations(annotations: &mut Map<String, Value>) -> usize {
     let mut count = 0;
     for (key, value) in annotations.iter_mut() {
@@ -96,7 +97,7 @@ pub(super) fn annotations(annotations: &mut Map<String, Value>) -> usize {
         let is_ours = ["karmada.io", "bulkhead.dev"]
             .iter()
             .any(|ours| domain.strip_suffix(ours).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
-        // The API server and its controllers count there.
+        // Counters of the API server and its controllers.
         let is_counter =
             key.starts_with("deployment.kubernetes.io/") || key.ends_with("deprecated.daemonset.template.generation");
         if !is_ours && !is_counter {
@@ -123,7 +124,7 @@ fn spec(spec: &mut Map<String, Value>) -> usize {
     count
 }
 
-/// Cleans a part that is kept.
+/// Removes secrets from a part that is kept.
 pub(super) fn kept(value: &mut Value) -> usize {
     match value {
         Value::Object(members) => {
@@ -139,7 +140,7 @@ pub(super) fn kept(value: &mut Value) -> usize {
     }
 }
 
-/// True if the value of a member can be a secret, whatever its type is. References to Secrets are none.
+/// Returns true if the value of a member can be a secret, regardless of its type. References to Secrets are none.
 fn holds_secret(key: &str) -> bool {
     let plain = super::plain(key);
     let is_reference = plain.contains("ref") || plain.ends_with("name") || plain.ends_with("names");
@@ -154,7 +155,7 @@ fn blank_any(value: &mut Value) -> usize {
     }
 }
 
-/// True for JSON, and for YAML of several lines.
+/// Returns true for JSON objects and lists, and for multi-line YAML.
 fn is_document(text: &str) -> bool {
     let text = text.trim();
     let is_json = text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
@@ -167,7 +168,7 @@ fn is_document(text: &str) -> bool {
     is_json || text.lines().filter(|line| is_member(line)).count() >= 2
 }
 
-/// Puts a digest in the place of a value. Secrets that are known as such are not part of it.
+/// Replaces a value by a digest. Known secrets are removed before the digest is computed.
 fn withhold(value: &mut Value) -> usize {
     let is_marker = |text: &str| text == REDACTED || (text.starts_with(DIGEST_START) && text.ends_with(')'));
     match value {

@@ -1,11 +1,11 @@
-//! Secrets in texts: messages, addresses, arguments.
+//! Secrets in text: messages, addresses, arguments.
 //!
-//! Each rule looks at a few words only. A text that is put together from cleaned texts is clean, so a decision that is
-//! made again from a journal has the messages of the recorded one.
+//! Each rule inspects only a few words. Concatenating clean texts gives a clean text, so a replayed decision has the
+//! same messages as the recorded one.
 
 use super::{REDACTED, is_secret};
 
-/// Takes secrets out of a text and returns how many there were.
+/// Removes secrets from a text and returns their number.
 pub(super) fn clean(text: &mut String) -> usize {
     if !text.bytes().any(|byte| matches!(byte, b'@' | b'=' | b':' | b'-' | b' ')) {
         return 0;
@@ -21,7 +21,7 @@ pub(super) fn clean(text: &mut String) -> usize {
     count
 }
 
-/// A text of which parts are replaced, from its beginning to its end.
+/// Replacement of parts of a text, from start to end.
 struct Cleaning<'a> {
     text: &'a str,
     copied: usize,
@@ -44,7 +44,7 @@ impl<'a> Cleaning<'a> {
         self.count += 1;
     }
 
-    /// The text with its replacements and their number; no text if there are none.
+    /// Returns the text with its replacements and their number; an empty text if there are none.
     fn finish(mut self) -> (String, usize) {
         if self.count == 0 {
             return (String::new(), 0);
@@ -54,7 +54,7 @@ impl<'a> Cleaning<'a> {
     }
 }
 
-/// Position of the first byte from `from` on that ends a word, or the end of the text.
+/// Returns the position of the first byte at or after `from` that ends a word, or the end of the text.
 fn word_end(text: &str, from: usize, ends: impl FnMut(char) -> bool) -> usize {
     text[from..].find(ends).map_or(text.len(), |length| from + length)
 }
@@ -63,14 +63,14 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '<' | '>')
 }
 
-/// User and password, parameters, and parts of the path that look like keys, of every URL.
+/// Removes the user info, the query and key-like path segments of every URL.
 fn urls(text: &str) -> (String, usize) {
     let mut cleaning = Cleaning::new(text);
     let mut from = 0;
     while let Some(found) = text[from..].find("://") {
         let start = from + found + 3;
         let mut end = word_end(text, start, |c| c.is_whitespace() || is_quote(c));
-        // A list of URLs: the scheme of the next one ends this one.
+        // In a list of URLs, the scheme of the next URL ends the current one.
         if let Some(next) = text[start..end].find("://") {
             let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
             end = start + text[start..start + next].trim_end_matches(is_scheme).len();
@@ -83,7 +83,7 @@ fn urls(text: &str) -> (String, usize) {
 
 fn url(cleaning: &mut Cleaning<'_>, mut start: usize, end: usize) {
     let text = cleaning.text;
-    // Passwords may have any character in them, so everything before the last @ can be one.
+    // A password may contain any character, so everything before the last `@` may be part of it.
     if let Some(at) = last_at(&text[start..end]) {
         cleaning.replace(start, start + at + 1, "");
         start += at + 1;
@@ -101,12 +101,13 @@ fn url(cleaning: &mut Cleaning<'_>, mut start: usize, end: usize) {
     }
 }
 
-/// The last @ that is not the one of an image with a digest.
+/// Returns the last `@` that does not start the digest of an image.
 fn last_at(text: &str) -> Option<usize> {
     text.rmatch_indices('@').map(|(at, _)| at).find(|at| !text[at + 1..].starts_with("sha256:"))
 }
 
-/// Parts of a path such as those of webhooks of chat services. Names of objects are not among them.
+/// Returns true for key-like path segments, such as those in webhook URLs of chat services. Object names do not
+/// match.
 fn looks_like_key(part: &str) -> bool {
     let bytes = part.as_bytes();
     let has = |is: fn(&u8) -> bool| bytes.iter().any(is);
@@ -120,7 +121,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// `name=value` and `name: value`, where the name is one of a secret.
+/// Removes values in `name=value` and `name: value` whose name indicates a secret.
 fn pairs(text: &str) -> (String, usize) {
     let mut cleaning = Cleaning::new(text);
     for (at, sign) in text.match_indices(['=', ':']) {
@@ -138,7 +139,7 @@ fn pairs(text: &str) -> (String, usize) {
     cleaning.finish()
 }
 
-/// Words that sentences have before a colon: "no token: connection refused".
+/// Returns true for words that commonly precede a colon in sentences: "no token: connection refused".
 fn is_prose(name: &str) -> bool {
     matches!(
         name.to_ascii_lowercase().as_str(),
@@ -146,7 +147,7 @@ fn is_prose(name: &str) -> bool {
     )
 }
 
-/// A value from `start` on: in quotes, or a word.
+/// Returns the range of the value at `start`: a quoted string or a word.
 fn value(text: &str, start: usize, name: &str) -> (usize, usize) {
     const ESCAPED_QUOTE: &str = "\\\"";
     let rest = &text[start..];
@@ -164,10 +165,10 @@ fn value(text: &str, start: usize, name: &str) -> (usize, usize) {
         return (start + 1, word_end(text, start + 1, is_end));
     }
     let ends = |c: char| c.is_whitespace() || is_quote(c) || matches!(c, ',' | ';' | '&' | ')' | ']' | '}');
-    // What is redacted already ends with a bracket of its own.
+    // The redaction marker contains a bracket, which must not end the value.
     let from = if rest.starts_with(REDACTED) { start + REDACTED.len() } else { start };
     let end = word_end(text, from, ends);
-    // A header has the scheme before the secret.
+    // A header has an authentication scheme before the secret.
     let is_scheme = from == start && text[start..end].bytes().all(|byte| byte.is_ascii_alphabetic());
     if is_scheme && name.to_ascii_lowercase().contains("authorization") && text[end..].starts_with(' ') {
         return (start, word_end(text, end + 1, ends));
@@ -175,7 +176,7 @@ fn value(text: &str, start: usize, name: &str) -> (usize, usize) {
     (start, end)
 }
 
-/// `--name value`.
+/// Removes values in `--name value` whose name indicates a secret.
 fn flags(text: &str) -> (String, usize) {
     let mut cleaning = Cleaning::new(text);
     for (at, _) in text.match_indices("--") {
@@ -191,7 +192,7 @@ fn flags(text: &str) -> (String, usize) {
     cleaning.finish()
 }
 
-/// `Bearer value`.
+/// Removes the value in `Bearer value`.
 fn bearers(text: &str) -> (String, usize) {
     const WORD: &str = "bearer ";
     let mut cleaning = Cleaning::new(text);
@@ -209,7 +210,7 @@ fn bearers(text: &str) -> (String, usize) {
     cleaning.finish()
 }
 
-/// `user:password@host` without a scheme.
+/// Removes the password in `user:password@host` without a scheme.
 fn user_infos(text: &str) -> (String, usize) {
     let mut cleaning = Cleaning::new(text);
     if !text.contains('@') {
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(cleaned, expected);
         assert_eq!(count > 0, text != expected, "{text}");
         assert_eq!(clean(&mut cleaned), 0, "what is clean stays as it is: {cleaned}");
-        // As part of a sentence.
+        // The same text within a sentence.
         let mut whole = format!("cannot start: {text} (3 times)");
         clean(&mut whole);
         assert_eq!(whole, format!("cannot start: {expected} (3 times)"));

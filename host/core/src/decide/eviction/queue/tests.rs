@@ -12,7 +12,7 @@ fn global(rate: f64) -> impl Fn(&str) -> Limit {
     move |_| Limit { global: Rate::per_second(rate), group: None, cluster: None }
 }
 
-/// Takes, charges and finishes items until `end`; when and which.
+/// Takes, charges and finishes items until `end`. Returns them with the second of their eviction.
 fn drain(
     queue: &mut EvictionQueue<&'static str>,
     limit: impl Fn(&str) -> Limit,
@@ -194,7 +194,7 @@ fn a_wake_up_looks_at_what_sleeps() {
     assert_eq!(queue.next(S(5), global(1.0)), Next::Take("a"));
 }
 
-/// What can happen to a queue.
+/// Operation on a queue in the property test.
 #[derive(Clone, Debug)]
 enum Step {
     Put { key: u8, cluster: u8, priority: i32, delay_s: u64 },
@@ -225,7 +225,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Nothing is lost, nothing is there twice, and both rates hold, whatever happens in between.
+    /// No item is lost or duplicated, and both rates hold, for any sequence of operations.
     #[test]
     fn items_are_conserved_and_rates_hold(steps in steps()) {
         let limit = |_: &str| Limit {
@@ -284,7 +284,7 @@ proptest! {
                 prop_assert!(pair[1].checked_sub(pair[0]).unwrap() >= S(1));
             }
         }
-        // Whatever is left can be evicted in the end.
+        // All remaining items can be evicted eventually.
         for _ in 0..10_000 {
             match queue.next(now, limit) {
                 Next::Take(key) => queue.finish(&key, Finished::Done, now),

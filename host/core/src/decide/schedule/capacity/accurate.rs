@@ -1,4 +1,4 @@
-//! What accurate estimators are asked before a decision, and what they answered.
+//! Requests to accurate estimators before a decision, and their results.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,24 @@ use crate::decide::schedule::options::SchedulerOptions;
 use crate::model::{BindingSpec, Component, Placement};
 use crate::snapshot::ClusterSnapshot;
 
-/// The answers of accurate estimators, by cluster; an error is the text of a failed call.
+/// Results of accurate estimators by cluster; an error is the message of a failed call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AccurateEstimates(pub BTreeMap<String, Result<i32, String>>);
 
-/// What accurate estimators are to be asked.
+/// Request to accurate estimators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EstimateQuestion {
-    /// Clusters whose estimators are asked, in order of name.
+    /// Clusters whose estimators are called, sorted by name.
     pub clusters: Vec<String>,
-    /// The components, if it is sets of these that are to be placed; absent for replicas of one pod template.
+    /// Components, if complete sets are to be placed; absent for replicas of one pod template.
     pub components: Option<Vec<Component>>,
 }
 
-/// What has to be asked before a binding is scheduled; absent when room does not matter.
+/// Returns the request for a binding; `None` if capacity does not matter.
 ///
-/// Karmada asks the clusters that the filters let pass. Here the question comes before the filters, so every cluster
-/// is asked that some affinity of the placement matches. The decision looks only at those that pass.
+/// Karmada calls the estimators of clusters that passed the filters. Here, the request precedes the filters, so it
+/// includes every cluster that an affinity of the placement selects. The decision uses only clusters that pass the
+/// filters.
 pub fn estimate_question(
     spec: &BindingSpec,
     placement: &Placement,
@@ -33,7 +34,7 @@ pub fn estimate_question(
     if spec.replicas == 0 && spec.components.is_empty() {
         return None;
     }
-    // Components that cannot be read are an error of the decision, which needs no estimates for that.
+    // Malformed components are an error of the decision, which needs no estimates then.
     let components =
         if components::placed_as_sets(spec, placement, options) { Some(components::parse(spec).ok()?) } else { None };
     let terms = placement.cluster_affinities.iter().flatten();

@@ -1,5 +1,5 @@
-//! What was placed a moment ago and does not show in any summary yet (Karmada: feature gate
-//! SchedulingOvercommitProtection, `pkg/scheduler/cache/cache.go`).
+//! Recently placed workloads that are not in any summary yet (Karmada: feature gate SchedulingOvercommitProtection,
+//! `pkg/scheduler/cache/cache.go`).
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::model::{AggregatedStatusItem, Binding, Health, TargetCluster};
 use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
-/// For how long an assumption holds unless it is renewed, in seconds.
+/// Lifetime of an assumption unless it is renewed, in seconds.
 pub const ASSUMPTION_TTL_S: i64 = 300;
 
-/// A workload that is about to run on a cluster.
+/// Workload that is about to run on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssumedWorkload {
-    /// Its namespace.
+    /// Namespace of the workload.
     #[serde(default, alias = "Namespace")]
     pub namespace: String,
-    /// Its pods, whole.
+    /// All its pods.
     #[serde(default, alias = "Components")]
     pub components: Vec<Component>,
 }
 
-/// What assumed workloads take of a summary: thousandths of cpu, units of everything else.
+/// Resources of assumed workloads to deduct from a summary: thousandths of cpu, units of all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deduction {
     pub(super) pods: i64,
@@ -56,7 +56,7 @@ impl Deduction {
     }
 }
 
-/// What assumed workloads take when component sets are estimated, in the sets' own way of counting.
+/// Resources of assumed workloads to deduct for component sets, in the counting of the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetDeduction {
     pub(super) pods: i64,
@@ -84,7 +84,7 @@ impl SetDeduction {
     }
 }
 
-/// Every assumption, by binding and cluster.
+/// Assumptions by binding and cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assumptions {
     by_binding: BTreeMap<String, Assumed>,
@@ -97,8 +97,8 @@ struct Assumed {
 }
 
 impl Assumptions {
-    /// Notes where a binding was just placed: its whole assignment, in place of what was noted of it before.
-    /// Only workloads in a namespace are noted; components that cannot be read are left out.
+    /// Records the placement of a binding, and replaces its earlier assumption. Only namespaced workloads are
+    /// recorded; malformed components are ignored.
     pub fn assume(&mut self, binding: &Binding, targets: &[TargetCluster], now: Time) {
         let spec = &binding.spec;
         if binding.namespace.is_none() || !spec.is_workload() {
@@ -118,14 +118,14 @@ impl Assumptions {
         self.by_binding.insert(binding.key(), Assumed { until: now.plus_seconds(ASSUMPTION_TTL_S), by_cluster });
     }
 
-    /// Drops what was noted of a binding.
+    /// Removes the assumptions of a binding.
     pub fn forget(&mut self, binding_key: &str) {
         self.by_binding.remove(binding_key);
     }
 
-    /// Drops what was noted of a binding on the clusters that report it healthy and did not `before`: their summaries
-    /// count it by now. One that goes on reporting it may speak of fewer replicas than it was given, and a lost one
-    /// speaks of old times (Karmada: `event_handler.go:newlyHealthyClusters`).
+    /// Removes the assumptions of a binding on clusters that now report it healthy but did not `before`: their
+    /// summaries include it. A cluster that was healthy before may report an earlier, smaller number of replicas, and
+    /// the report of a lost cluster is outdated (Karmada: `event_handler.go:newlyHealthyClusters`).
     pub fn settle(&mut self, binding_key: &str, before: &[AggregatedStatusItem], reports: &[AggregatedStatusItem]) {
         let Some(assumed) = self.by_binding.get_mut(binding_key) else { return };
         let healthy = |report: &&AggregatedStatusItem| report.health == Some(Health::Healthy);
@@ -135,12 +135,12 @@ impl Assumptions {
         }
     }
 
-    /// Drops what has run out.
+    /// Removes expired assumptions.
     pub fn expire(&mut self, now: Time) {
         self.by_binding.retain(|_, assumed| assumed.until > now && !assumed.by_cluster.is_empty());
     }
 
-    /// What is assumed at `now`, by cluster.
+    /// Returns the assumptions in force at `now`, by cluster.
     pub fn by_cluster(&self, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
         let mut clusters: BTreeMap<String, Vec<AssumedWorkload>> = BTreeMap::new();
         let forgets = mutation::on(Mutation::Karmada6518);

@@ -1,8 +1,8 @@
-//! Replicas of one pod template, from grades of nodes.
+//! Capacity for replicas of one pod template, by node grades.
 //!
-//! Karmada makes a list of virtual nodes and puts one replica after the other on the first node with room. All
-//! replicas being alike, every node ends up with as many as fit, so they are counted without the list: what fits
-//! on one node of a grade, times the nodes. Only if other workloads go first are nodes simulated.
+//! Karmada lists virtual nodes and places one replica at a time on the first node with capacity. As all replicas are
+//! identical, every node gets as many as fit. Their number is the capacity of one node of a grade times the number of
+//! nodes, without the list. Nodes are simulated only if other workloads are placed first.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::request::Amount;
 use crate::decide::schedule::ScheduleError;
 use crate::snapshot::Grades;
 
-/// Karmada stops to place replicas there.
+/// Maximum number of replicas that Karmada places.
 const PLACED_MAX: i64 = i32::MAX as i64;
 
-/// How many replicas fit on one node, for each definition of grades and each of its grades.
+/// Number of replicas that fit on one node, by grade definition and grade.
 pub(super) struct PerNode<'a> {
     shape: Shape,
     definitions: &'a [Arc<Grades>],
@@ -27,7 +27,7 @@ impl<'a> PerNode<'a> {
         Self { shape: Shape::new(request), definitions, fitting: vec![None; definitions.len()] }
     }
 
-    /// Replicas that fit on a cluster with these nodes, after what was placed there a moment ago.
+    /// Returns the replicas that fit on a cluster with these nodes, after its recently placed workloads.
     pub(super) fn replicas(
         &mut self,
         definition: u32,

@@ -1,7 +1,7 @@
-//! How many replicas each cluster has room for (Karmada: `core/util.go:calAvailableReplicas`).
+//! Capacity estimation: available replicas per cluster (Karmada: `core/util.go:calAvailableReplicas`).
 //!
-//! Two estimators: the general one, from what clusters report of themselves (`summary`, `grades`, `sets`),
-//! and the accurate one, whose answers are part of the input. The smaller answer counts.
+//! There are two estimators. The general one uses the reported status of clusters (`summary`, `grades`, `sets`). The
+//! results of the accurate one are part of the input. The smaller result counts.
 
 mod accurate;
 mod assumed;
@@ -22,30 +22,30 @@ use crate::snapshot::{Candidates, ClusterSnapshot};
 pub use accurate::{AccurateEstimates, EstimateQuestion, estimate_question};
 pub use assumed::{ASSUMPTION_TTL_S, AssumedWorkload, Assumptions};
 
-/// What an estimator answers when it cannot tell.
+/// Result of an estimator without an estimate.
 const CANNOT_TELL: i32 = -1;
 
-/// What is to be placed, as estimators see it.
+/// Workload to place, as estimators see it.
 #[derive(Clone, Copy, Debug)]
 pub enum Workload<'a> {
-    /// Replicas of one pod template.
+    /// Replicas of a pod template with these requests.
     Replicas(Option<&'a BTreeMap<String, String>>),
-    /// Sets of these components.
+    /// Complete sets of these components.
     Sets(&'a [Component]),
 }
 
-/// What an estimate depends on besides the clusters.
+/// Inputs of an estimate besides the clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimation<'a> {
-    /// What is to be placed.
+    /// Workload to place.
     pub workload: Workload<'a>,
-    /// Settings.
+    /// Scheduler options.
     pub options: &'a SchedulerOptions,
-    /// What was placed on each cluster a moment ago and is not in its summary yet.
+    /// Workloads recently placed on each cluster and not yet in its summary.
     pub assumed: &'a BTreeMap<String, Vec<AssumedWorkload>>,
 }
 
-/// What the general estimator answers for each of the rows, in order.
+/// Returns the result of the general estimator for each row, in order.
 pub fn general(
     estimation: &Estimation<'_>,
     snapshot: &ClusterSnapshot,
@@ -57,7 +57,7 @@ pub fn general(
     }
 }
 
-/// The input of [`available`].
+/// Inputs of [`available`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Availability<'a> {
     pub(super) spec: &'a BindingSpec,
@@ -67,7 +67,7 @@ pub(super) struct Availability<'a> {
     pub(super) accurate: Option<&'a AccurateEstimates>,
 }
 
-/// How many more replicas (or sets) each candidate takes, and who said so.
+/// Additional replicas (or sets) that each candidate can take, with the results of both estimators.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimates {
     pub(super) available: Vec<i32>,
@@ -75,7 +75,7 @@ pub(super) struct Estimates {
     pub(super) accurate: Option<Vec<i32>>,
 }
 
-/// Asks the estimators about each candidate.
+/// Runs the estimators for all candidates.
 pub(super) fn available(input: &Availability<'_>, clusters: Candidates<'_>) -> Result<Estimates, ScheduleError> {
     let spec = input.spec;
     let mut available = vec![i32::MAX; clusters.len()];
@@ -110,7 +110,7 @@ fn merge(available: &mut [i32], answers: &[i32]) {
     }
 }
 
-/// The accurate answers for all clusters. One failure voids the round: the others' answers are not used either.
+/// Returns the accurate results for all clusters. A single failure discards the results of all clusters.
 fn all_answers(estimates: &AccurateEstimates, clusters: Candidates<'_>) -> Option<Vec<i32>> {
     let answer = |name: &str| estimates.0.get(name)?.as_ref().ok().copied();
     clusters.iter().map(|cluster| answer(&cluster.name)).collect()

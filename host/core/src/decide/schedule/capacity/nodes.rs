@@ -1,5 +1,5 @@
-//! Virtual nodes, filled first fit (Karmada: `estimator/scheduling_simulator_components.go`). Neighbours that are
-//! alike are kept as one run, so the cost depends on how different nodes are, not on how many there are.
+//! First-fit simulation of virtual nodes (Karmada: `estimator/scheduling_simulator_components.go`). Adjacent
+//! identical nodes form one run, so the cost depends on the number of distinct nodes, not on their total.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::decide::schedule::ScheduleError;
 use crate::model::Component;
 use crate::snapshot::Grades;
 
-/// Pods that a virtual node takes.
+/// Pod slots of a virtual node.
 const PODS_PER_NODE: i64 = 110;
 
-/// What one pod takes of a node: thousandths of cpu, units of everything else, and one place for a pod.
+/// Resources of one pod on a node: thousandths of cpu, units of all others, plus one pod slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shape {
     amounts: BTreeMap<String, i64>,
@@ -29,7 +29,7 @@ impl Shape {
         Ok(Self::new(&request.transpose()?.unwrap_or_default()))
     }
 
-    /// How many such pods an empty node takes.
+    /// Returns the number of such pods that fit on an empty node.
     pub(super) fn fits_on_empty(&self, capacity: &BTreeMap<String, i64>) -> i64 {
         self.fits(capacity, PODS_PER_NODE)
     }
@@ -40,7 +40,7 @@ impl Shape {
     }
 }
 
-/// Whether the simulation looks at a resource: the native ones, extended ones, huge pages and volumes.
+/// Returns true if the simulation counts the resource: native and extended resources, huge pages and volumes.
 fn is_counted(resource: &str) -> bool {
     match resource {
         "cpu" | "memory" | "ephemeral-storage" => true,
@@ -50,7 +50,7 @@ fn is_counted(resource: &str) -> bool {
     }
 }
 
-/// A row of nodes in order.
+/// Nodes in order, as runs of identical nodes.
 pub(super) struct Nodes {
     runs: Vec<Run>,
 }
@@ -76,7 +76,7 @@ impl Run {
 }
 
 impl Nodes {
-    /// Empty nodes, as many of each grade as `counts` says.
+    /// Creates empty nodes; `counts` has the number of nodes per grade.
     pub(super) fn new(grades: &Grades, counts: &[i64]) -> Self {
         let run = |(grade, nodes): (&crate::snapshot::Grade, &i64)| Run {
             nodes: *nodes,
@@ -86,13 +86,13 @@ impl Nodes {
         Self { runs: grades.iter().zip(counts).filter(|(_, nodes)| **nodes > 0).map(run).collect() }
     }
 
-    /// How many pods of one shape there is room for.
+    /// Returns the number of pods of one shape that fit.
     pub(super) fn fitting(&self, shape: &Shape) -> i64 {
         let of_run = |run: &Run| shape.fits(&run.free, run.pods).saturating_mul(run.nodes);
         self.runs.iter().map(of_run).fold(0, i64::saturating_add)
     }
 
-    /// Places each workload once; one that does not fit keeps what it got.
+    /// Places each workload once; a workload that does not fit keeps its placed pods.
     pub(super) fn place_assumed(&mut self, workloads: &[AssumedWorkload]) -> Result<(), ScheduleError> {
         for workload in workloads {
             let _ = self.place_set(&shapes(&workload.components)?);
@@ -100,7 +100,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// How many complete sets can be placed, at most `bound`.
+    /// Places complete sets, at most `bound`, and returns their number.
     pub(super) fn place_sets(&mut self, components: &[Component], bound: i32) -> Result<i32, ScheduleError> {
         let set = shapes(components)?;
         let mut placed = 0;
@@ -114,7 +114,7 @@ impl Nodes {
         set.iter().all(|(shape, pods)| self.place(shape, *pods))
     }
 
-    /// Fills the first nodes with as many pods as they take; whether all found a place.
+    /// Fills the first nodes with as many pods as fit. Returns true if all pods were placed.
     fn place(&mut self, shape: &Shape, pods: i64) -> bool {
         let mut left = pods.max(0);
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
@@ -141,7 +141,7 @@ fn shapes(components: &[Component]) -> Result<Vec<(Shape, i64)>, ScheduleError> 
     components.iter().map(|component| Ok((Shape::of(component)?, i64::from(component.replicas)))).collect()
 }
 
-/// Adds a run, unless it is empty, to its neighbour if they are alike.
+/// Appends a run unless it is empty; merges it with the last run if both are identical.
 fn append(runs: &mut Vec<Run>, run: Run) {
     if run.nodes == 0 {
         return;

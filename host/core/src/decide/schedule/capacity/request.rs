@@ -1,11 +1,11 @@
-//! What one pod asks for.
+//! Requests of one pod.
 
 use std::collections::BTreeMap;
 
 use super::super::ScheduleError;
 use crate::quantity::{Format, Quantity};
 
-/// An amount of one resource, in whole numbers rounded away from zero.
+/// Amount of one resource, in whole numbers rounded away from zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) resource: String,
@@ -14,7 +14,7 @@ pub(super) struct Amount {
     pub(super) binary: bool,
 }
 
-/// The amounts of a request, in order of name.
+/// Parses the amounts of a request, sorted by name.
 pub(super) fn parse(request: &BTreeMap<String, String>) -> Result<Vec<Amount>, ScheduleError> {
     let amount = |(resource, text): (&String, &String)| {
         let quantity: Quantity = text.parse().map_err(|_| {
@@ -34,17 +34,17 @@ pub(super) fn parse(request: &BTreeMap<String, String>) -> Result<Vec<Amount>, S
 }
 
 impl Amount {
-    /// The number that Karmada divides by: thousandths of cpu, units of everything else.
+    /// Returns the divisor that Karmada uses: thousandths of cpu, units of all others.
     pub(super) fn divisor(&self) -> i64 {
         if self.resource == "cpu" { self.millis } else { self.units }
     }
 
-    /// Whether anything is asked for at all.
+    /// Returns true if the requested amount is positive.
     pub(super) fn is_positive(&self) -> bool {
         self.units > 0
     }
 
-    /// The number that component sets add up: thousandths, or units of what is written in binary form.
+    /// Returns the amount that component sets add up: units in binary format, otherwise thousandths.
     pub(super) fn set_amount(&self) -> i64 {
         if self.binary { self.units } else { self.millis }
     }

@@ -1,4 +1,4 @@
-//! Complete sets of components (Karmada: `estimator/client/general.go:MaxAvailableComponentSets`).
+//! Complete component sets (Karmada: `estimator/client/general.go:MaxAvailableComponentSets`).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::decide::schedule::ScheduleError;
 use crate::model::Component;
 use crate::snapshot::{Capacity, ClusterSnapshot, ModelColumn};
 
-/// One estimate per row.
+/// Returns one estimate per row.
 pub(super) fn estimate(
     estimation: &Estimation<'_>,
     components: &[Component],
@@ -51,8 +51,9 @@ pub(super) fn estimate(
     rows.iter().map(|row| sets(*row)).collect()
 }
 
-/// What a whole set needs of each resource; sums are 64 bits wide and wrap around, as Go's. Amounts written in decimal form count in thousandths, those in binary
-/// form in units, each on its own, so a set that mixes the two is sized wrongly, as in Karmada.
+/// Returns the requests of a whole set by resource. Sums are 64 bits wide and wrap around as in Go. Each amount
+/// counts in thousandths if written in decimal format and in units if written in binary format. A set that mixes both
+/// is sized incorrectly, as in Karmada.
 fn needed_per_set(components: &[Component]) -> Result<BTreeMap<String, i64>, ScheduleError> {
     let mut need: BTreeMap<String, i64> = BTreeMap::new();
     for component in components {

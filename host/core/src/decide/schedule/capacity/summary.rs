@@ -1,4 +1,4 @@
-//! Replicas of one pod template, from resource summaries (Karmada: `estimator/client/general.go`).
+//! Capacity for replicas of one pod template, by resource summary (Karmada: `estimator/client/general.go`).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{AssumedWorkload, Estimation};
 use crate::decide::schedule::ScheduleError;
 use crate::snapshot::{ClusterSnapshot, ModelColumn, ResourceColumn};
 
-/// One estimate per row. The result is 32 bits wide because Karmada's is: very large numbers wrap around.
+/// Returns one estimate per row. As in Karmada, results have 32 bits and very large numbers wrap around.
 pub(super) fn estimate(
     estimation: &Estimation<'_>,
     request: Option<&BTreeMap<String, String>>,
@@ -44,7 +44,7 @@ pub(super) fn estimate(
     rows.iter().map(|row| replicas(*row)).collect()
 }
 
-/// What was placed on a cluster a moment ago.
+/// Returns the workloads recently placed on a cluster.
 pub(super) fn assumed_on<'a>(
     estimation: &Estimation<'a>,
     snapshot: &ClusterSnapshot,
@@ -56,7 +56,7 @@ pub(super) fn assumed_on<'a>(
     estimation.assumed.get(snapshot.name(row)).map_or(&[], Vec::as_slice)
 }
 
-/// What is free of one resource, next to what a pod asks of it.
+/// Free amounts of one resource, and the request of a pod for it.
 struct Column<'a> {
     amount: &'a Amount,
     divisor: i64,
@@ -72,7 +72,7 @@ impl<'a> Column<'a> {
         Self { amount, divisor: amount.divisor(), offered, free }
     }
 
-    /// How often the amount fits into what is free; never where the resource is not offered at all.
+    /// Returns how many times the request fits into the free amount; 0 if the resource is not offered.
     fn fitting(&self, row: u32, deduction: &Deduction) -> i64 {
         let row = row as usize;
         let (Some(true), Some(free)) = (self.offered.get(row), self.free.get(row)) else { return 0 };

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A pod template that is long enough for a digest.
+/// Returns a pod template that is long enough for a digest.
 fn template() -> Value {
     let container = |name: &str| {
         json!({
@@ -49,11 +49,11 @@ fn everything_else_becomes_a_digest_that_tells_two_versions_apart() {
     assert_eq!(first, digest(template()));
     other["spec"]["containers"][0]["image"] = json!("registry.example.com/shop/web:1.2.4");
     assert_ne!(first, digest(other));
-    // A known secret is no part of the digest, so that values cannot be tried.
+    // Known secrets are not part of the digest, so their values cannot be guessed from it.
     let mut secret = template();
     secret["spec"]["containers"][0]["env"][0]["value"] = json!("another");
     assert_eq!(first, digest(secret));
-    // A short value has no digest, since it could be guessed.
+    // A short value has no digest, because it could be guessed.
     let mut value = json!({"metadata": {"annotations": {"door": "1234"}}, "spec": {"auth": {"pin": 1234}}});
     assert_eq!(object(&mut value), 2);
     assert_eq!(value, json!({"metadata": {"annotations": {"door": REDACTED}}, "spec": {"auth": REDACTED}}));
