@@ -1,4 +1,4 @@
-//! The heartbeat of a Pull cluster's agent (Karmada: `cluster_status_controller.go:initLeaseController`).
+//! Lease heartbeat of a Pull cluster's agent (Karmada: `cluster_status_controller.go:initLeaseController`).
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -11,8 +11,9 @@ use crate::controller::{Error, is_not_found};
 
 const NAME: &str = "cluster-lease-controller";
 
-/// Renews the lease of the agent's cluster four times per lease duration, for ever. A renewal that fails, or that is not
-/// answered until the next one is due, is left for the next turn: the lease says by its age that nobody got through.
+/// Renews the lease of the agent's cluster four times per lease duration until the future is dropped. A renewal that
+/// fails, or that is not answered before the next one is due, is not retried on its own: the age of the lease shows
+/// the outage.
 pub(crate) async fn run(context: Context) {
     let Scope::Agent(cluster) = context.scope.clone() else { return std::future::pending().await };
     let period = context.flags.cluster_lease_duration.0 / 4;
@@ -27,8 +28,8 @@ pub(crate) async fn run(context: Context) {
     }
 }
 
-/// Writes the time into the Lease. `bulkhead join` makes it, or the cluster controller where it is missing: an agent may
-/// not create one, since a role cannot bind that to a name.
+/// Writes the current time into the Lease. `bulkhead join` creates it, or the cluster controller if it is missing.
+/// Agents cannot create Leases, because a role cannot restrict `create` to a name.
 async fn renew(context: &Context, name: &str) -> Result<(), Error> {
     if context.stores.cluster(name).is_none() {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Applications that stay unhealthy → evictions (Karmada: `pkg/controllers/applicationfailover`).
 //!
-//! A kind that no policy judges counts as healthy, so nothing of it is ever evicted; Karmada asks for a hook first.
-//! What is remembered of an application is written beside the eviction, in one write that is refused if the binding
-//! changed meanwhile.
+//! A kind that no policy judges counts as healthy, so it is never evicted; Karmada requires a webhook first. The
+//! memory of an application is written together with the eviction, in one write that fails if the binding changed
+//! meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const WORKERS: usize = 5;
 
 struct ApplicationFailover(Context);
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     fn matters<B: Binding>(change: &Change<'_, B>) -> bool {
         match change {
@@ -45,7 +45,7 @@ pub(crate) async fn run(context: Context) {
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, matters, matters);
-    // A pause that ends lets go what it held back.
+    // The end of a pause releases the evictions that it held.
     let (held_back, known) = (Arc::clone(&queue), context.clone());
     let _pauses = context.stores.eviction_pauses.subscribe(move |_| {
         enqueue::<ResourceBinding>(&known, &held_back);
@@ -56,7 +56,7 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    // What people stopped is not to leave before that is known.
+    // No eviction may start before pauses are known.
     context.stores.eviction_pauses.listed().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
@@ -67,13 +67,13 @@ fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>) {
     }
 }
 
-/// Whether a policy asks for application failover, or did so and left a memory behind.
+/// True if a policy requests application failover, or did so and left a memory behind.
 fn is_concerned<B: AnyBinding>(binding: &B) -> bool {
     let asked = binding.spec().failover.as_ref().is_some_and(|failover| failover.application.is_some());
     asked || binding.annotations().contains_key(HEALTH_MEMORY)
 }
 
-/// The name that tasks carry: Karmada has one controller for each kind of binding.
+/// Returns the producer of tasks: Karmada has one controller for each kind of binding.
 fn producer<B: Binding>() -> &'static str {
     match B::kind(&()).as_ref() {
         "ResourceBinding" => "resource-binding-application-failover-controller",
@@ -153,7 +153,7 @@ impl Reconcile for ApplicationFailover {
     }
 }
 
-/// The changes of a plan as one patch.
+/// Returns the changes of a plan as one patch.
 fn patch(plan: &FailoverPlan) -> Option<Value> {
     let mut patch = json!({});
     if let Some(memory) = &plan.memory {
@@ -176,7 +176,7 @@ fn spec_patch(spec: &BindingSpec) -> Value {
 }
 
 impl ApplicationFailover {
-    /// Records evictions and clocks that start. Returns the records that depend on the write.
+    /// Records evictions, and clocks that start. Returns the records that depend on the write.
     fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan, case: Option<&Arc<Case>>) -> Vec<u64> {
         let record = |cluster: &str, decision, because: &_, effect: String| {
             let record = Record {
@@ -201,7 +201,7 @@ impl ApplicationFailover {
         counting.chain(evicted).collect()
     }
 
-    /// Karmada is silent when an eviction succeeds, so that event is ours.
+    /// Emits an event for each eviction. Karmada has none for a successful one.
     fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>, records: &[u64]) {
         let events = self.0.events_of(records);
         if error.is_some_and(controller::is_conflict) {

@@ -1,11 +1,12 @@
-//! Decisions on their way to the journal.
+//! Barrier between decision records and writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
-/// Records that were handed in and are not kept yet. A write waits until those are kept that came before it.
+/// Counts of records that were submitted to the journal and of those that it has stored. A write waits until all
+/// records submitted before it are stored.
 #[derive(Clone, Debug)]
 pub struct Backlog(Arc<Counts>);
 
@@ -16,38 +17,38 @@ struct Counts {
 }
 
 impl Default for Backlog {
-    /// Nothing is on its way.
+    /// Creates a barrier without outstanding records.
     fn default() -> Self {
         Self(Arc::new(Counts { handed_in: AtomicU64::new(0), kept: watch::Sender::new(0) }))
     }
 }
 
 impl Backlog {
-    /// Notes that a record is handed in. Called before it is.
+    /// Counts a submitted record. Called before it is submitted.
     pub fn add(&self) {
         self.0.handed_in.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Notes that one more record is kept.
+    /// Counts a stored record.
     pub(crate) fn done(&self) {
         self.0.kept.send_modify(|kept| *kept += 1);
     }
 
-    /// Nobody keeps anything any more, so nobody waits.
+    /// Releases all waiters permanently: no further record will be stored.
     pub(crate) fn close(&self) {
         self.0.kept.send_replace(u64::MAX);
     }
 
-    /// How many records are kept, if others wait to be.
+    /// Returns the number of stored records if others are outstanding.
     pub fn waiting(&self) -> Option<u64> {
         let kept = *self.0.kept.borrow();
         (kept < self.0.handed_in.load(Ordering::SeqCst)).then_some(kept)
     }
 
-    /// Waits until everything is kept that was handed in so far.
+    /// Waits until all records that were submitted so far are stored.
     pub async fn passed(&self) {
         let last = self.0.handed_in.load(Ordering::SeqCst);
-        // The sender lives as long as this does.
+        // The sender cannot be gone: `self` owns it.
         let _ = self.0.kept.subscribe().wait_for(|kept| *kept >= last).await;
     }
 }

@@ -29,18 +29,18 @@ use crate::store::{Change, Key};
 
 const NAME: &str = "binding-controller";
 const WORKERS: usize = 5;
-/// How long to wait for Works that must be gone first (Karmada: `requeueIntervalForDirectlyPurge`).
+/// Interval of checks for Works that must be gone first (Karmada: `requeueIntervalForDirectlyPurge`).
 const DIRECT_PURGE_RECHECK: Duration = Duration::from_secs(5);
 
 struct BindingController {
     context: Context,
-    /// Clusters that are not ready and hold back a replacement, by binding, as they were recorded.
+    /// Clusters that are not ready and hold back a replacement, by binding, as recorded.
     blocked: Mutex<BTreeMap<Key, BTreeSet<String>>>,
-    /// Bindings whose Work's name another binding has.
+    /// Bindings whose Work name belongs to another binding.
     refused: Contested<Key>,
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: Context) {
         |change| change.is_generation_change(),
         |change| change.is_generation_change(),
     );
-    // A Work that turns up late may be an orphan already, and one that vanished may still be needed.
+    // A Work that arrives late may be an orphan already, and one that vanished may still be needed.
     let controller = Arc::new(BindingController {
         context: context.clone(),
         blocked: Mutex::default(),
@@ -72,7 +72,7 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
-/// The binding that a Work says it belongs to.
+/// Returns the binding that a Work names as its own.
 pub(crate) fn binding_of(work: &Work) -> Key {
     let annotation = |key| work.annotations().get(key).cloned();
     match annotation(keys::RESOURCE_BINDING_NAME) {
@@ -81,7 +81,7 @@ pub(crate) fn binding_of(work: &Work) -> Key {
     }
 }
 
-/// The cluster that a Work is for.
+/// Returns the cluster that a Work is for.
 pub(crate) fn cluster_of(work: &Work) -> String {
     let namespace = work.namespace().unwrap_or_default();
     names::cluster_of_execution_namespace(&namespace).unwrap_or_default().to_owned()
@@ -94,13 +94,13 @@ impl Reconcile for BindingController {
             self.blocked().remove(&key);
             return Ok(Action::Wait);
         };
-        // An empty id would select other bindings' Works, so nothing happens without one.
+        // An empty ID would select the Works of other bindings.
         let Some(id) = binding.permanent_id().map(str::to_owned) else {
             return Err(Error::NotYet(format!("{} {key} has no label {}", B::kind(&()), B::ID_LABEL)));
         };
         let works = context.stores.works.by_index(&id);
         if binding.meta().deletion_timestamp.is_some() {
-            // One that was just made may not be known yet, and nothing would ever delete it.
+            // A new Work may not be known yet, and nothing would ever delete it.
             let works = self.works::<B>(&id).await?;
             self.withdraw(&*binding, &works, "the binding is being deleted").await?;
             return self.release(&*binding).await;
@@ -130,12 +130,12 @@ impl Reconcile for BindingController {
         for target in &dispatch.rendered {
             match self.ensure_work(&source, target, &because).await {
                 Ok(wrote) => written += usize::from(wrote),
-                // One cluster must not stop the others.
+                // An error of one cluster must not stop the others.
                 Err(error) => drop(first_error.get_or_insert(error)),
             }
         }
         if let Some(error) = first_error {
-            // Who lost a race looks again at once.
+            // Conflicts are retried soon and need no event.
             if !error.is_conflict() {
                 let message = format!("Failed to sync work: {}", error.describe());
                 context.events.emit(NAME, about(&*binding), EventType::Warning, "SyncWorkFailed", message);
@@ -152,14 +152,14 @@ impl Reconcile for BindingController {
 
 /// State of the old copies that must be gone before the replacement starts.
 enum Purged {
-    /// None is left that the replacement waits for.
+    /// No old copy that the replacement waits for is left.
     Yes {
-        /// Why one that is left is not waited for.
+        /// Reason why a remaining copy is not waited for.
         given_up: Option<String>,
     },
-    /// At least one is left.
+    /// At least one old copy is left.
     NotYet {
-        /// When to look again.
+        /// Time until the next check.
         after: Duration,
     },
 }
@@ -169,8 +169,8 @@ impl BindingController {
         self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the clusters whose old copies purge first and are not gone. A cluster that is not ready holds back the
-    /// replacement for a limited time, and that is recorded once.
+    /// Checks the clusters whose old copies must be purged first and are not gone. A cluster that is not ready holds
+    /// back the replacement for a limited time, which is recorded once.
     fn purged<B: Binding>(&self, key: &Key, binding: &B, unpurged: BTreeSet<String>) -> Purged {
         let (context, now) = (&self.context, self.context.clock.now());
         let timeout_s = context.flags.graceful_eviction_timeout.as_secs();
@@ -218,7 +218,7 @@ impl BindingController {
         });
     }
 
-    /// Whether what is known of a binding still holds: a watch that is behind must not cost a workload its place.
+    /// Returns an error if a binding is outdated: a watch that lags must not cost a workload its place.
     async fn is_current<B: Binding>(&self, binding: &B) -> Result<(), Error> {
         let (name, kind) = (binding.name_any(), B::kind(&()));
         let api = B::api(self.context.hub.clone(), &binding.namespace().unwrap_or_default());
@@ -230,7 +230,7 @@ impl BindingController {
         Ok(())
     }
 
-    /// The Works of a binding, as the API server has them.
+    /// Returns the Works of a binding from the API server.
     async fn works<B: Binding>(&self, id: &str) -> Result<Vec<Arc<Work>>, Error> {
         let api: Api<Work> = Api::all(self.context.hub.clone());
         let found = api.list(&ListParams::default().labels(&format!("{}={id}", B::ID_LABEL))).await;
@@ -288,7 +288,7 @@ impl BindingController {
         Ok(template.map(|template| Arc::new(dynamic::to_value(&kind, &template))))
     }
 
-    /// The template with the cluster's replicas in it, if somebody can write them in.
+    /// Returns the template with the cluster's replicas, if an interpreter can set them.
     async fn revised<B: Binding>(
         &self,
         binding: &B,
@@ -306,7 +306,7 @@ impl BindingController {
         }
     }
 
-    /// Creates or updates the Work of one target cluster. Returns whether there was anything to write.
+    /// Creates or updates the Work of one target cluster. Returns true if there was anything to write.
     async fn ensure_work<B: Binding>(
         &self,
         source: &Source<'_, B>,
@@ -329,7 +329,8 @@ impl BindingController {
             return Err(Error::NotYet(format!("Work {namespace}/{name} is being deleted")));
         }
         let manifest = self.revised(binding, source.template, target).await?;
-        // An interpreter may have taken long, and a new Work has no version that says what it was decided from.
+        // An interpreter may have been slow, and a new Work carries no version of the binding that it was rendered
+        // from.
         let current = B::store(&context.stores).get(&Key::of(binding));
         let is_wanted = |current: &B| {
             current.meta().uid == binding.meta().uid
@@ -337,7 +338,7 @@ impl BindingController {
                 && dispatch::decide(current.spec()).rendered.iter().any(|rendered| rendered.name == target.name)
         };
         if existing.is_none() && !current.is_some_and(|current| is_wanted(&current)) {
-            // The change brings the binding here again.
+            // The change triggers another reconcile.
             return Ok(false);
         }
         let desired = render::work(source, manifest, target, existing.as_deref())

@@ -1,4 +1,4 @@
-//! Both kinds of binding behind one code path: a key without a namespace is a ClusterResourceBinding.
+//! Common interface of both kinds of binding. A key without a namespace is a ClusterResourceBinding.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Store, Subscription};
 use crate::write::Writer;
 
-/// A binding kind with its store and its API.
+/// Kind of binding, with its store and its API.
 pub(crate) trait Binding: AnyBinding {
-    /// Where copies of it are kept.
+    /// Returns the store of this kind.
     fn store(stores: &Stores) -> &Arc<Store<Self>>;
 
-    /// The API for bindings of one namespace; the namespace is ignored for cluster scope.
+    /// Returns the API for bindings of one namespace; the namespace is ignored for cluster scope.
     fn api(client: Client, namespace: &str) -> Api<Self>;
 
-    /// What writes a binding.
+    /// Returns the writer of a binding.
     fn writer<'a>(context: &'a Context, binding: &Self) -> Writer<'a, Self> {
         let namespace = binding.meta().namespace.as_deref().unwrap_or_default();
         Writer { store: Self::store(&context.stores), api: Self::api(context.hub.clone(), namespace) }
     }
 
-    /// A binding as this process knows it: with what its scheduler has seen and not written yet.
+    /// Returns a binding with the pending status fields of this process's scheduler.
     fn observed(context: &Context, key: &Key) -> Option<Arc<Self>> {
         let mut binding = Self::store(&context.stores).get(key)?;
         if let Some(observation) = context.observations.get(key) {
@@ -34,8 +34,8 @@ pub(crate) trait Binding: AnyBinding {
         Some(binding)
     }
 
-    /// Changes the status of a binding as [`Writer::update_status`] does, and if there is anything to write, what the
-    /// scheduler has still to say goes along.
+    /// Changes the status of a binding as [`Writer::update_status`] does. If there is anything to write, the pending
+    /// fields of the scheduler are written too.
     fn write_status(
         context: &Context,
         known: &Self,
@@ -80,13 +80,13 @@ impl Binding for ClusterResourceBinding {
     }
 }
 
-/// A reconcile that works on either kind.
+/// Reconcile for either kind of binding.
 pub(crate) trait Reconcile: Send + Sync {
     /// Reconciles one binding; a key that no longer exists is not an error.
     fn reconcile<B: Binding>(&self, key: Key) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
-/// Sends a key to the reconcile of its kind.
+/// Calls the reconcile for the kind of a key.
 pub(crate) async fn dispatch(reconciler: &impl Reconcile, key: Key) -> Result<Action, Error> {
     if key.namespace.is_empty() {
         reconciler.reconcile::<ClusterResourceBinding>(key).await
@@ -95,7 +95,7 @@ pub(crate) async fn dispatch(reconciler: &impl Reconcile, key: Key) -> Result<Ac
     }
 }
 
-/// Enqueues bindings of both kinds when a change of theirs matters.
+/// Enqueues bindings of both kinds whose changes match.
 pub(crate) fn subscribe<R, C>(
     context: &Context,
     queue: &Arc<WorkQueue<Key>>,

@@ -1,5 +1,5 @@
-//! Owner of a binding or a Work. Their names carry neither the group nor the exact name of the template, so two
-//! templates can derive the same one. The first keeps it; the second is refused and gets its turn when the name is free.
+//! Owner of a binding or a Work. Their names include neither the group nor the exact name of the template, so two
+//! templates can derive the same one. The first keeps it; the second is refused and retried when the name is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::store::Key;
 pub(crate) enum Owner {
     /// It is the binding of that object.
     Same,
-    /// It is the binding of an earlier object of the same kind and name, and garbage collection deletes it.
+    /// It is the binding of an earlier object of the same kind and name. Garbage collection deletes it.
     Earlier,
     /// It is the binding of another object, described here.
     Other(String),
@@ -55,7 +55,7 @@ fn group_kind_name<'a>(api_version: &'a str, kind: &'a str, name: &'a str) -> (&
     (split_api_version(api_version).0, kind, name)
 }
 
-/// Kind with group, namespace and name of an object.
+/// Returns kind with group, namespace and name of an object.
 pub(crate) fn described(object: &ObjectReference) -> String {
     let key = Key::new(&object.namespace, &object.name);
     match split_api_version(&object.api_version).0 {
@@ -64,11 +64,11 @@ pub(crate) fn described(object: &ObjectReference) -> String {
     }
 }
 
-/// Refuses a Work of the wanted name that another binding made.
+/// Refuses a Work that another binding made.
 ///
 /// # Errors
 ///
-/// The Work, the binding that it belongs to, and the binding that is refused.
+/// If the Work belongs to another binding. The error names the Work and both bindings.
 pub(crate) fn check_work<B: AnyBinding>(work: &Work, binding: &B) -> Result<(), Error> {
     let (owner, wanted) = (binding_of(work), Key::of(binding));
     if owner.name.is_empty() || owner == wanted {
@@ -147,9 +147,9 @@ mod tests {
         check(owner("u1"), "networking.istio.io", "u1", &Owner::Same);
         check(owner("u1"), "networking.istio.io", "u2", &Owner::Earlier);
         check(owner("u1"), "gateway.networking.k8s.io", "u2", &istio);
-        // An object that is served in two groups has one uid.
+        // An object that is served in two groups has one UID.
         check(owner("u1"), "gateway.networking.k8s.io", "u1", &Owner::Same);
-        // Orphaned: the same object under a new uid may have it.
+        // Orphaned: the same object under a new UID may take it.
         check(json!([]), "networking.istio.io", "u2", &Owner::Same);
         check(json!([]), "gateway.networking.k8s.io", "u2", &istio);
     }

@@ -28,10 +28,10 @@ struct BindingStatus {
     pace: Pace,
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
-    // The placement decides which Works there should be, so a changed spec matters too.
+    // The placement determines the Works that should exist, so a changed spec matters too.
     let _bindings = binding_kind::subscribe(
         &context,
         &queue,
@@ -106,7 +106,7 @@ impl Reconcile for BindingStatus {
 }
 
 impl BindingStatus {
-    /// Folds the members' statuses into the template, if a policy knows how to for this kind.
+    /// Merges the members' statuses into the template, if an interpreter can do that for this kind.
     async fn write_template<B: Binding>(&self, binding: &B, items: &[AggregatedStatusItem]) -> Result<(), Error> {
         let context = &self.context;
         let resource = &binding.spec().resource;
@@ -122,13 +122,13 @@ impl BindingStatus {
         if aggregated.get("status") == object.get("status") {
             return Ok(());
         }
-        // An interpreter may have taken long, and the patch goes to whatever has that name.
+        // An interpreter may have been slow, and the patch would apply to any object of this name.
         let current = context.templates.get(HUB, &kind, &key);
         if current.is_none_or(|current| current.metadata.uid != template.metadata.uid) {
             return Ok(());
         }
         let api = context.kinds.resolve(&kind).await?.api(context.hub.clone(), &key.namespace);
-        // A merge patch only adds; the fields that went have to be named.
+        // A merge patch only adds, so removed fields have to be named.
         let mut status = json!({});
         for field in object.get("status").and_then(|status| status.as_object()).into_iter().flat_map(|s| s.keys()) {
             status[field.as_str()] = json!(null);

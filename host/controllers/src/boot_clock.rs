@@ -1,26 +1,26 @@
-//! Clock of write permits. A lease ends by the clocks of others while this machine is suspended, so the clock has to go on
-//! meanwhile; `std::time::Instant` stops then on Linux.
+//! Clock of write permits. A lease expires by the clocks of other processes while this machine is suspended, so the
+//! clock must include suspended time. On Linux `std::time::Instant` does not.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time since the machine booted, or since any other fixed moment, suspensions included.
+/// Time since the machine booted, or since another fixed moment, including suspended time.
 #[derive(Clone)]
 pub struct BootClock(Arc<dyn Fn() -> Duration + Send + Sync>);
 
 impl BootClock {
-    /// The clock of the machine.
+    /// Returns the clock of the machine.
     pub fn system() -> Self {
         Self::new(since_boot())
     }
 
-    /// A clock that reads `now`, which must never go back.
+    /// Creates a clock that reads `now`, which must be monotonic.
     pub fn new(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time by this clock.
+    /// Returns the time of this clock.
     pub fn now(&self) -> Duration {
         (self.0)()
     }

@@ -1,8 +1,8 @@
-//! What went wrong, down to the cause.
+//! Texts of errors with their causes.
 
 use std::error::Error;
 
-/// An error with its causes, each once. What an API server answered is told in its own words.
+/// Returns the texts of an error and its causes, each once. The response of an API server is quoted with its code.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -12,13 +12,13 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
             break;
         }
         let text = error.to_string();
-        // Many texts end with that of their cause.
+        // Many texts end with the text of their cause.
         if texts.last().is_none_or(|last| !last.contains(&text)) {
             texts.push(text);
         }
         next = error.source();
     }
-    // What the layers of the client call themselves helps nobody.
+    // The names of the client's layers do not help a reader.
     let text = texts.join(": ");
     text.trim_start_matches("ServiceError: ").trim_start_matches("client error (Connect): ").to_owned()
 }

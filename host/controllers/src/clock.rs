@@ -1,12 +1,12 @@
-//! Time for decisions and for the stamps that they write.
+//! Time for decisions and for the timestamps that they write.
 //!
-//! Deadlines (grace periods, tolerations) compare a stored stamp with the current time. A step of the wall clock would
-//! end all of them at once, or freeze them. [`Clock::now`] therefore starts at the wall time and advances with the
-//! monotonic clock. A difference between both is followed at [`SLEW_DIVISOR`], so that a deadline is never off by more
-//! than a thousandth of its length. Stamps of the same process stay comparable across any step.
+//! Deadlines (grace periods, tolerations) compare a stored timestamp with the current time. A step of the wall clock
+//! would end all of them at once, or freeze them. [`Clock::now`] therefore starts at the wall time and advances with
+//! the monotonic clock. It corrects differences between both at the rate of [`SLEW_DIVISOR`], so that a deadline is
+//! never off by more than a thousandth of its length. Timestamps of the same process stay comparable across any step.
 //!
-//! A new process starts at its own wall time and trusts stored stamps as far as that: it cannot know how much time
-//! passed while no process ran. Stamps in the future are handled by the decisions that read them.
+//! A new process starts at its own wall time and trusts stored timestamps as far as that: it cannot know how much
+//! time passed while no process ran. The decisions that read a timestamp handle one in the future.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use bulkhead_core::time::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Share of the elapsed time by which the clock follows the wall clock: one part in a thousand.
+/// Divisor of the elapsed time by which the clock follows the wall clock: one part in a thousand.
 const SLEW_DIVISOR: i32 = 1_000;
 /// Interval between two comparisons with the wall clock.
 const SAMPLE: Duration = Duration::from_secs(1);
@@ -33,17 +33,17 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A wall clock that reads `read`.
+    /// Creates a wall clock that reads `read`.
     pub fn new(read: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         Self { read: Arc::new(read), stepped_ms: Arc::default() }
     }
 
-    /// Steps the clock by so many milliseconds, back if negative. Steps add up.
+    /// Steps the clock by a number of milliseconds, back if negative. Steps add up.
     pub fn step(&self, millis: i64) {
         self.stepped_ms.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// The wall time.
+    /// Returns the wall time.
     pub fn now(&self) -> Time {
         let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
         let read = (self.read)();
@@ -51,7 +51,7 @@ impl WallClock {
     }
 }
 
-/// The time to reason with. Only the shell reads it; decisions get the time as data. Clones share one reading.
+/// Clock for decisions. Only the shell reads it; decisions get the time as data. Clones share one state.
 #[derive(Clone)]
 pub struct Clock {
     wall: WallClock,
@@ -62,7 +62,7 @@ struct State {
     /// The time at `at`.
     time: Timestamp,
     at: Instant,
-    /// Difference between the wall clock and this one when it was last noticed.
+    /// Difference between the wall clock and this one at the last comparison.
     offset: SignedDuration,
     steps: u64,
 }
@@ -77,19 +77,19 @@ pub struct ClockState {
 }
 
 impl Clock {
-    /// A clock that starts at the time that `wall` reads now.
+    /// Creates a clock that starts at the time that `wall` reads now.
     pub fn new(wall: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         Self::following(WallClock::new(wall))
     }
 
-    /// A clock that starts at the current time of a wall clock that may be stepped.
+    /// Creates a clock that starts at the current time of a wall clock that may be stepped.
     pub fn following(wall: WallClock) -> Self {
         let time = wall.now().timestamp();
         let state = State { time, at: Instant::now(), offset: SignedDuration::ZERO, steps: 0 };
         Self { wall, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The time, confirmed by the monotonic clock.
+    /// Returns the time, confirmed by the monotonic clock.
     pub fn now(&self) -> Time {
         let mut state = self.state();
         if state.at.elapsed() >= SAMPLE {
@@ -136,7 +136,7 @@ fn add(time: Timestamp, elapsed: Duration) -> Timestamp {
 mod tests {
     use super::*;
 
-    /// A wall clock that advances with tokio's paused clock, and a clock that follows it.
+    /// Returns a wall clock that advances with tokio's paused clock, and a clock that follows it.
     fn clocks() -> (WallClock, Clock) {
         let start = Instant::now();
         let read = move || Time::from_millis(i64::try_from(start.elapsed().as_millis()).unwrap());

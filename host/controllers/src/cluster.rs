@@ -1,5 +1,5 @@
-//! The life of a Cluster object: execution namespace, finalizer, and the heartbeat of Pull clusters
-//! (Karmada: `pkg/controllers/cluster/cluster_controller.go`). Its taints are in [`crate::cluster_taints`].
+//! Lifecycle of a Cluster object: execution namespace, finalizer, and the heartbeat of Pull clusters (Karmada:
+//! `pkg/controllers/cluster/cluster_controller.go`). Its taints are in [`crate::cluster_taints`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,12 +28,12 @@ use crate::store::{Change, Key};
 
 const NAME: &str = "cluster-controller";
 const WORKERS: usize = 5;
-/// How often a removal that waits is looked at (Karmada: `CleanupCheckInterval`).
+/// Interval at which a waiting removal is checked (Karmada: `CleanupCheckInterval`).
 const CLEANUP_RECHECK: Duration = Duration::from_secs(10);
 /// Namespace of the leases of Pull clusters.
 pub(crate) const LEASE_NAMESPACE: &str = "karmada-cluster";
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let clusters = Arc::clone(&queue);
@@ -90,11 +90,12 @@ async fn ensure_execution_namespace(context: &Context, cluster: &Cluster) -> Res
     }
 }
 
-/// Karmada: `cluster_controller.go:removeCluster`. Bindings are moved off by the scheduler, not here.
+/// Removes a cluster (Karmada: `cluster_controller.go:removeCluster`). The scheduler moves its bindings, not this
+/// function.
 async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
     let name = cluster.name_any();
     let namespace = names::execution_namespace(&name);
-    // It is not to go before it is known what is left on it.
+    // The cluster must stay until its remaining bindings and Works are known.
     if context.stores.known(&context.scope).now_or_never().is_none() {
         return Err(Error::NotYet(format!("what is left on Cluster {name} is not known yet")));
     }
@@ -137,25 +138,25 @@ async fn release_work(context: &Context, work: &Work) -> Result<(), Error> {
     }
 }
 
-/// What the monitor remembers of a Pull cluster.
+/// State of a Pull cluster in the monitor.
 struct Heartbeat {
-    /// When something new was last seen of it, by a clock that nobody sets.
+    /// Monotonic time of the last change seen of it.
     seen: Instant,
-    /// How long it had been silent by then.
+    /// Time for which it had been silent by then.
     silent: Duration,
     ready: Option<Condition>,
     renewed: Option<Time>,
 }
 
-/// Karmada: `cluster_controller.go:monitorClusterHealth`. A Pull cluster whose agent stopped reporting becomes
-/// Unknown.
+/// Sets a Pull cluster to Unknown when its agent stops reporting (Karmada:
+/// `cluster_controller.go:monitorClusterHealth`).
 async fn monitor(context: Context) {
     context.contacts.expect_heartbeats();
     let heartbeats = Mutex::new(BTreeMap::<String, Heartbeat>::new());
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
         ticks.tick().await;
-        // Another cluster of the same name begins anew.
+        // Another cluster of the same name starts anew.
         let there = |name: &String| context.stores.cluster(name).is_some();
         heartbeats.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| there(name));
         for cluster in context.stores.clusters.list() {
@@ -189,7 +190,7 @@ async fn watch_heartbeat(
     let stale = {
         let mut heartbeats = heartbeats.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |silent| Heartbeat { seen: Instant::now(), silent, ready: ready.clone(), renewed: None };
-        // One that never was ready has been silent since it was created.
+        // A cluster that never was ready has been silent since its creation.
         let silent = || {
             let since = model.creation_timestamp.filter(|_| ready.is_none()).map_or(0, |at| now.millis_since(at));
             Duration::from_millis(u64::try_from(since).unwrap_or(0))
@@ -198,9 +199,9 @@ async fn watch_heartbeat(
         if heartbeat.ready != ready {
             *heartbeat = fresh(Duration::ZERO);
         }
-        // Any other time than before is news, earlier or later: the agent's clock may have been set back.
+        // Any other time counts, earlier or later: the agent's clock may have been set back.
         if renewed.is_some() && renewed != heartbeat.renewed {
-            // A renewal that was there before says nothing about now.
+            // A renewal from before the start is no evidence of the present.
             if heartbeat.renewed.is_some() {
                 context.contacts.heard(&name);
             }
@@ -220,7 +221,7 @@ async fn watch_heartbeat(
     write_ready(context, NAME, cluster, condition, |_| {}).await
 }
 
-/// Makes the Lease that the agent of a Pull cluster renews. It goes with its Cluster.
+/// Creates the Lease that the agent of a Pull cluster renews. The Cluster owns it.
 async fn make_lease(leases: &Api<Lease>, cluster: &Cluster) -> Result<(), Error> {
     let name = cluster.name_any();
     let metadata = ObjectMeta {

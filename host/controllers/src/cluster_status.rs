@@ -25,20 +25,20 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "cluster-status-controller";
-/// First pause after a probe whose outcome could not be written; never longer than between two probes.
+/// First pause after a probe whose outcome could not be written; never longer than the probe interval.
 const RETRY_BASE: Duration = Duration::from_millis(5);
-/// How long a probe may take: a server that accepts connections and says nothing is not reachable.
+/// Timeout of a probe: a server that accepts connections and does not respond is not reachable.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Clusters whose kinds, nodes and pods are listed at the same time. All are probed at the same time: what fails together
-/// is to be known together.
+/// Maximum number of clusters whose kinds, nodes and pods are listed at the same time. Probes have no such limit:
+/// failures that happen together must be noticed together.
 const COLLECTIONS_MAX: usize = 8;
-/// How long a cluster waits for its turn to be listed before what is known stays, and the same for the listing. It is not
-/// probed meanwhile.
+/// Time that a cluster waits for its turn to be listed before the previous data is kept, and timeout of the listing.
+/// The cluster is not probed meanwhile.
 const COLLECTION_WAIT_MAX: Duration = Duration::from_secs(5);
 const COLLECTION_TIME_MAX: Duration = Duration::from_mins(1);
 
-/// How often all clusters are probed out of turn at most.
+/// Minimum pause between extra probes of all clusters.
 const LOOK_AROUND_PAUSE: Duration = Duration::from_secs(5);
 
 struct ClusterStatusController {
@@ -46,32 +46,32 @@ struct ClusterStatusController {
     queue: Arc<WorkQueue<Key>>,
     debounce: Mutex<ReadyDebounce>,
     collections: Semaphore,
-    /// When all clusters were probed out of turn last.
+    /// Time of the last extra probe of all clusters.
     looked_around: Mutex<Option<Instant>>,
     start: Instant,
 }
 
-/// What a ready member cluster says about itself.
+/// Data collected from a ready member cluster.
 struct Collected {
     kubernetes_version: String,
     api_enablements: Vec<ApiEnablement>,
     enablements: Condition,
-    /// None when they could not be had, or are not wanted: then what is known stays.
+    /// `None` if they could not be collected, or are disabled: the previous data is kept.
     resources: Option<(NodeSummary, ResourceSummary)>,
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     if context.scope == Scope::Push {
         context.contacts.expect_probes();
     }
-    // What was seen and could not be written is old by the time of the next probe.
+    // An outcome that could not be written is outdated by the next probe.
     let queue = WorkQueue::with_backoff(RETRY_BASE, context.flags.cluster_status_update_frequency.0);
     let queue: Arc<WorkQueue<Key>> = Arc::new(queue);
     let (clusters, served) = (Arc::clone(&queue), context.clone());
     let _clusters = context.stores.clusters.subscribe(move |change| {
         if change.is_generation_change() && served.serves(change.object()) {
-            // A change of the spec is no reason to probe out of turn, unless it could not be probed before.
+            // A change of the spec needs no extra probe, unless the cluster could not be probed before.
             let is_as_before = |old, new| has_finalizer(old) == has_finalizer(new) && served.can_probe(old);
             if !matches!(change, Change::Updated { old, new } if is_as_before(old, new)) {
                 clusters.add(Key::of(change.object()));
@@ -86,7 +86,7 @@ pub(crate) async fn run(context: Context) {
         looked_around: Mutex::default(),
         start: Instant::now(),
     });
-    // Who hears that a connection was cut need not wait for the next probe to know since when a cluster is lost.
+    // A cut connection triggers a probe at once, so that the loss of a cluster is dated correctly.
     let suspecting = Arc::clone(&controller);
     let _silence = context.member_objects.subscribe_silence(move |cluster| {
         if suspecting.debounce().was_ready(cluster) {
@@ -106,7 +106,7 @@ fn has_finalizer(cluster: &Cluster) -> bool {
 }
 
 impl Context {
-    /// Whether there is a way to ask the cluster: without credentials it is somebody else's.
+    /// True if the cluster can be probed. A Push cluster without credentials is managed elsewhere.
     fn can_probe(&self, cluster: &Cluster) -> bool {
         self.serves(cluster) && (cluster.spec.sync_mode == SyncMode::Pull || cluster.spec.secret_ref.is_some())
     }
@@ -117,8 +117,8 @@ impl ClusterStatusController {
         self.debounce.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Probes all clusters. The one that is lost may not be the only one, and whether its workloads leave depends on how
-    /// the others are: what fails together is to be known together.
+    /// Probes all clusters. A lost cluster may not be the only one, and the eviction of its workloads depends on the
+    /// state of the others: failures that happen together must be noticed together.
     fn look_around(&self) {
         let mut looked_around = self.looked_around.lock().unwrap_or_else(PoisonError::into_inner);
         if looked_around.is_some_and(|at| at.elapsed() < LOOK_AROUND_PAUSE) {
@@ -194,12 +194,12 @@ impl ClusterStatusController {
             failure_s: flags.cluster_failure_threshold.as_secs(),
         };
         let current = Condition::find(&cluster.status.conditions, "Ready");
-        // Thresholds are lengths of time, which a clock that is set forward or back must not change.
+        // Thresholds are durations, which steps of the wall clock must not change.
         let now = Time::from_millis(i64::try_from(self.start.elapsed().as_millis()).unwrap_or(i64::MAX));
         self.debounce().adjust(&cluster.name_any(), observed, current, thresholds, now)
     }
 
-    /// What the cluster says about itself, if its turn comes and it says so in time.
+    /// Collects data from the cluster; `None` if its turn or its responses do not come in time.
     async fn collected(&self, client: &Client, models: &[Value]) -> Option<Collected> {
         let turn = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
         let _turn = turn.ok()?.ok()?;
@@ -230,7 +230,7 @@ impl ClusterStatusController {
     }
 }
 
-/// `/readyz`, and `/healthz` only where there is no `/readyz`.
+/// Probes `/readyz`, or `/healthz` if there is no `/readyz`.
 async fn probe(client: &Client) -> Probe {
     match status_of(client, "/readyz").await {
         Some(404) => status_of(client, "/healthz").await.map_or(Probe::Unreachable, Probe::from_http_status),
@@ -245,7 +245,7 @@ async fn status_of(client: &Client, path: &str) -> Option<u16> {
     answer.ok()?.ok().map(|response| response.status().as_u16())
 }
 
-/// What the member serves, sorted, without subresources, and whether that is all.
+/// Returns the APIs of the member, sorted, without subresources, and true if the list is complete.
 async fn enablements(client: &Client) -> (Vec<ApiEnablement>, bool) {
     let (mut found, mut complete) = (Vec::new(), true);
     let mut add = |list: kube::Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList>| match list {

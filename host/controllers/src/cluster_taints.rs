@@ -1,8 +1,8 @@
-//! The taints of Cluster objects (Karmada: `pkg/controllers/cluster/cluster_controller.go`, `pkg/controllers/taint`).
+//! Taints of Cluster objects (Karmada: `pkg/controllers/cluster/cluster_controller.go`, `pkg/controllers/taint`).
 //!
-//! Unlike in Karmada one controller writes all taints, from all cluster-taint policies at once: the Ready
-//! condition's, ClusterTaintPolicies', plugins'. So a taint that a policy wants is put back when somebody removed
-//! it by hand, and no two writers compete for the list.
+//! Unlike in Karmada, one controller writes all taints, from all cluster-taint policies at once: those of the Ready
+//! condition, of ClusterTaintPolicies and of plugins. So a taint that a policy requires is restored after a manual
+//! removal, and no two writers compete for the list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::store::{Change, Key};
 const NAME: &str = "cluster-taint-controller";
 const WORKERS: usize = 5;
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let (clusters, telling) = (Arc::clone(&queue), context.clone());
@@ -51,7 +51,7 @@ pub(crate) async fn run(context: Context) {
     });
     let draining = context.clone();
     let _drains = context.stores.cluster_drains.subscribe(move |_| load_taint_policies(&draining));
-    // What a policy left behind that was deleted while nobody looked goes only once all policies are known.
+    // Taints of a policy that was deleted unobserved are removed only once all policies are known.
     let (listing, rechecked) = (context.clone(), Arc::clone(&queue));
     let complete = async move {
         listing.stores.cluster_drains.listed().await;
@@ -77,7 +77,7 @@ pub(crate) async fn run(context: Context) {
     drop(policies);
 }
 
-/// Says when a cluster gets a taint whose effect means nothing here. It is left where it is and does nothing.
+/// Emits an event when a cluster gets a taint with a foreign effect. The taint is left alone and has no effect.
 fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
     let (before, cluster) = match change {
         Change::Added(cluster) => (&[][..], cluster),
@@ -112,7 +112,7 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     Ok(Action::Wait)
 }
 
-/// Looks at clusters again whose taints depend on how long something has been so.
+/// Enqueues clusters whose taints depend on elapsed time.
 async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
     let mut ticks = tokio::time::interval(context.flags.cluster_monitor_period.0);
     loop {
@@ -122,7 +122,7 @@ async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
             let model = cluster.to_model();
             if model.is_ready() { ready.push(model) } else { due.push(Key::of(&*cluster)) }
         }
-        // Plugins may be slow, and clusters that are not ready do not wait for them.
+        // Plugins may be slow, and clusters that are not ready must not wait for them.
         for key in due {
             queue.add(key);
         }
@@ -135,7 +135,7 @@ async fn recheck(context: Context, queue: Arc<WorkQueue<Key>>) {
     }
 }
 
-/// A ready cluster whose taints time alone would change.
+/// True if time alone would change the taints of a ready cluster.
 async fn needs_a_look(context: &Context, cluster: model::Cluster) -> bool {
     let policies = context.policies();
     let has_plugins = policies.iter().any(|policy| {
@@ -164,7 +164,7 @@ fn load_taint_policies(context: &Context) {
     let rules = ClusterTaintPolicyRule::all(policies, taint_policy_options(context));
     let mut policies: Vec<Arc<dyn Policy>> =
         rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
-    // Before all drains are known, a taint whose drain has not been seen yet would be taken away for a moment.
+    // Before all drains are known, the taint of a drain that is not seen yet would be removed for a moment.
     let drains = &context.stores.cluster_drains;
     if drains.is_listed() {
         let drains = drains.list();
@@ -181,7 +181,7 @@ fn taint_policy_options(context: &Context) -> TaintPolicyOptions {
     }
 }
 
-/// Without the gate the policies are not loaded, and their taints are left as they are.
+/// Returns the options of taint decisions. Without the gate the policies are not loaded, and their taints stay.
 fn taint_options(context: &Context) -> TaintOptions {
     let failover = context.flags.gate(FeatureGate::Failover);
     TaintOptions {
@@ -236,7 +236,7 @@ async fn write_taints(
     }
 }
 
-/// Taints, their owners and the history in one write: neither a taint without an owner nor the other way round.
+/// Returns one patch for taints, owners and history, so that no taint lacks an owner and no owner lacks a taint.
 fn taint_patch(
     taints: Option<&[Taint]>,
     owners: Option<&BTreeMap<String, String>>,
@@ -244,10 +244,10 @@ fn taint_patch(
 ) -> Value {
     let mut patch = json!({});
     if let Some(taints) = taints {
-        // A merge patch leaves a list that is absent as it was, so an empty one is null.
+        // A merge patch does not change an absent list, so an empty one is null.
         patch["spec"]["taints"] = if taints.is_empty() { json!(null) } else { json!(taints) };
     }
-    // An annotation is a text; what is not there any more is null.
+    // The value of an annotation is text; null removes it.
     let text = |is_empty: bool, value: Value| if is_empty { Value::Null } else { Value::String(value.to_string()) };
     if let Some(owners) = owners {
         patch["metadata"]["annotations"][keys::TAINT_OWNERS] = text(owners.is_empty(), json!(owners));

@@ -1,5 +1,4 @@
-//! Connections to real API servers: limits on how long one may keep us waiting, the permit that writes need, and a
-//! count of the answers.
+//! Connections to API servers: timeouts, the permit that writes need, and counts of the responses.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -23,20 +22,20 @@ use crate::boot_clock::BootClock;
 use crate::precedence::{Precedence, is_read};
 use crate::under_way::UnderWay;
 
-/// How long an API server may take to accept a connection.
+/// Timeout for establishing a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long it may take to begin its answer, and how long that may pause once it began.
+/// Timeout for the start of a response, and for each pause within it.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
-/// The same for a watch, whose answer is what happens: watchers begin anew sooner than that.
+/// Timeout for pauses of a watch, which is silent between events. Watchers start anew sooner than that.
 const WATCH_PAUSE_MAX: Duration = Duration::from_mins(10);
 
-/// Until when this process may write. Every client made with [`connect`] looks at it before each write, so that a
+/// Permission of this process to write. Every client made with [`connect`] checks it before each write, so that a
 /// process that was paused, or that lost its lease, changes nothing.
 #[derive(Clone, Debug)]
 pub struct WritePermit {
     until: Arc<Mutex<Until>>,
     clock: BootClock,
-    /// What was decided is recorded before it is written.
+    /// Decision records that must be stored before a write is sent.
     backlog: Backlog,
     under_way: UnderWay,
 }
@@ -45,47 +44,47 @@ pub struct WritePermit {
 enum Until {
     Never,
     Watching,
-    /// Until then, by the clock of the permit.
+    /// Until this time, by the clock of the permit.
     For(Duration),
     Ever,
-    /// Not any more, whatever happens: the process ends.
+    /// Revoked permanently: the process is stopping.
     Stopped,
-    /// Not any more, whatever happens: there is no journal.
+    /// Revoked permanently: there is no journal.
     Ended,
 }
 
-/// A write that was not sent.
+/// Reason why a write was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteRefused {
-    /// Another process works.
+    /// Another process is the leader.
     #[error("this process may not write: it was not elected")]
     NotElected,
-    /// It was elected, and could not renew.
+    /// The process was elected but could not renew its lease.
     #[error("this process may not write: its lease ran out")]
     LeaseRanOut,
     /// Decisions that cannot be recorded are not carried out.
     #[error("this process may not write: its journal cannot be written")]
     NoJournal,
-    /// It ends.
+    /// The process is stopping.
     #[error("this process may not write: it is stopping")]
     Stopping,
-    /// It is to decide and to report, and nothing more.
+    /// The process decides and reports only.
     #[error("this process only reports what it would write")]
     OnlyReports,
 }
 
 impl WritePermit {
-    /// For a process that is alone.
+    /// Creates a permit without a limit, for a process that runs alone.
     pub fn unlimited() -> Self {
         Self::new(Until::Ever)
     }
 
-    /// For a process that has not been elected yet.
+    /// Creates a permit that allows no write yet, for a process that is not elected yet.
     pub fn none() -> Self {
         Self::new(Until::Never)
     }
 
-    /// For a process that decides and reports, and never writes.
+    /// Creates the permit of a process that decides and reports, and never writes.
     pub fn report_only() -> Self {
         Self::new(Until::Watching)
     }
@@ -99,38 +98,38 @@ impl WritePermit {
         Self { until, clock: BootClock::system(), backlog: Backlog::default(), under_way: UnderWay::default() }
     }
 
-    /// The same permit by another clock.
+    /// Returns the same permit with another clock.
     #[must_use]
     pub fn with_clock(self, clock: BootClock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The clock that the permit ends by.
+    /// Returns the clock by which the permit expires.
     pub fn clock(&self) -> &BootClock {
         &self.clock
     }
 
-    /// Records that writes wait for.
+    /// Returns the barrier of records that writes wait for.
     pub fn backlog(&self) -> &Backlog {
         &self.backlog
     }
 
-    /// Writes are allowed until then by the clock of the permit, and no longer unless the permit is extended.
+    /// Allows writes until a time of the permit's clock.
     pub fn extend(&self, until: Duration) {
         self.set(Until::For(until));
     }
 
-    /// Writes are not allowed any more.
+    /// Forbids writes until the permit is extended.
     pub fn revoke(&self) {
         self.set(Until::Never);
     }
 
-    /// Writes are not allowed any more, and nothing changes that: what was decided cannot be recorded.
+    /// Forbids writes permanently, because decisions cannot be recorded.
     pub fn end(&self) {
         self.set(Until::Ended);
     }
 
-    /// Writes are not allowed any more, and nothing changes that. Returns when none is under way.
+    /// Forbids writes permanently. Returns when no write is in flight.
     pub async fn stop(&self) {
         self.set(Until::Stopped);
         self.under_way.none().await;
@@ -157,17 +156,18 @@ impl WritePermit {
     }
 }
 
-/// Who keeps the records that writes with a permit wait for. If it goes away nothing can be recorded any more, and the permit ends.
+/// Guard of the journal that writes with a permit wait for. When it is dropped, nothing can be recorded any more, and
+/// the permit ends.
 #[derive(Debug)]
 pub struct Keeper(WritePermit);
 
 impl Keeper {
-    /// The keeper of the backlog of this permit.
+    /// Creates the guard of the barrier of a permit.
     pub fn of(permit: &WritePermit) -> Self {
         Self(permit.clone())
     }
 
-    /// Notes that one more record is kept.
+    /// Counts one more stored record.
     pub fn kept(&self) {
         self.0.backlog.done();
     }
@@ -176,15 +176,15 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.0.end();
-        // Whoever waits is refused now.
+        // Waiting writes are refused now.
         self.0.backlog.close();
     }
 }
 
-/// What API servers call this program: it is the manager of the fields that it writes, and the agent in audit logs.
+/// Name of this program for API servers: manager of the fields that it writes, and user agent in audit logs.
 pub const FIELD_MANAGER: &str = "bulkhead";
 
-/// How often API servers answered with which HTTP status; 0 is for requests that nothing answered.
+/// Counts of responses by HTTP status; 0 stands for requests without a response.
 #[derive(Debug, Default)]
 pub struct Answers(Mutex<BTreeMap<u16, u64>>);
 
@@ -193,23 +193,24 @@ impl Answers {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
     }
 
-    /// Every status so far, with how often it came.
+    /// Returns every status so far with its count.
     pub fn counts(&self) -> Vec<(u16, u64)> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.iter().map(|(code, count)| (*code, *count)).collect()
     }
 }
 
-/// A client whose requests are bounded in time, whose writes need the permit, and whose answers are counted. Of many
-/// writes the weightiest go first, and an API server that asks for a pause gets it. Nothing is sent twice where a permit
-/// can end: whoever decided on it has to look again. What a person asked for is sent again when an API server says so.
+/// Creates a client with timeouts whose writes need the permit and whose responses are counted. Writes with the
+/// highest priority go first, and the client pauses when an API server asks for it. If the permit can end, no request
+/// is repeated: the caller has to decide again. With an unlimited permit, requests are repeated when an API server
+/// says so.
 ///
 /// # Errors
 ///
-/// When the configuration cannot be used, for example because of a certificate that does not parse.
+/// If the configuration cannot be used, for example because a certificate does not parse.
 pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT_TIME_MAX);
-    // It would send writes again that were decided long before, without a look at the permit.
+    // Retries would repeat writes that were decided long before, without a check of the permit.
     config.default_retry = permit.is_unlimited();
     let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
@@ -219,13 +220,14 @@ pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>)
         .with_layer(&Bounded)
         .with_layer(&MapResultLayer::new(move |answer| counted(&answers, answer)))
         .with_layer(&Permitted(permit.clone()))
-        // Outside, so that the permit is looked at when a write goes and not when it begins to wait.
+        // Outside of the permit's layer, so that the permit is checked when a write is sent and not when it starts to
+        // wait.
         .with_layer(&Precedence::new())
         .build())
 }
 
-/// Bounds the time until an answer begins, and its pauses. It counts from when the answer is waited for: `tower`'s own
-/// limit counts from the call, and so for writes that wait for their turn.
+/// Bounds the time until a response begins, and its pauses. The time starts with the first poll: `tower`'s own
+/// timeout starts with the call, also for writes that wait for their turn.
 struct Bounded;
 
 #[derive(Clone)]
@@ -271,7 +273,7 @@ fn counted<B>(answers: &Answers, answer: Result<Response<B>, BoxError>) -> Resul
     answer
 }
 
-/// A service whose writes need the permit, for a client of an API server in this process.
+/// Wraps a service whose writes need the permit, for a client of an API server in this process.
 pub fn permitted<S>(
     service: S,
     permit: &WritePermit,
@@ -283,7 +285,7 @@ where
     Permitted(permit.clone()).layer(tower::util::MapErr::new(service, Into::into as fn(S::Error) -> BoxError))
 }
 
-/// Puts [`PermittedService`] around a service.
+/// Layer of [`PermittedService`].
 struct Permitted(WritePermit);
 
 #[derive(Clone)]
@@ -321,11 +323,11 @@ where
         if let Err(refused) = self.permit.check() {
             return Box::pin(ready(Err(refused.into())));
         }
-        // It may have to wait for its turn and for the journal, and the permit may end meanwhile.
+        // The write may have to wait for its turn and for the journal, and the permit may end meanwhile.
         let (answer, permit) = (self.inner.call(request), self.permit.clone());
         Box::pin(async move {
             permit.backlog.passed().await;
-            // Counted before the permit is looked at: whoever stops writes sees it, or it sees that they are stopped.
+            // Counted before the check: either `stop` sees this write, or the check sees the stop.
             let _sent = permit.under_way.add();
             permit.check()?;
             answer.await
@@ -373,7 +375,7 @@ mod tests {
         let permit = WritePermit::none().with_clock(clock);
         permit.extend(permit.clock().now() + Duration::from_secs(10));
         assert!(answered(&permit, Method::PATCH).await);
-        // `Instant` does not move.
+        // `Instant` does not advance.
         *suspended.lock().unwrap() = Duration::from_mins(1);
         assert!(!answered(&permit, Method::PATCH).await);
         assert!(answered(&permit, Method::GET).await);
@@ -389,7 +391,8 @@ mod tests {
         assert_eq!(answers.counts(), [(0, 1), (200, 2), (429, 1)]);
     }
 
-    /// Answers with the head at once and with a first frame, or not at all, and with nothing after that.
+    /// Returns a response that begins at once with its head and a first frame, or never. Nothing follows the first
+    /// frame.
     async fn answer_of(query: &'static str, begins: bool) -> Result<Response<impl hyper::body::Body>, BoxError> {
         let server = service_fn(move |_: Request<Body>| async move {
             if !begins {

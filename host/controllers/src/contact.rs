@@ -1,10 +1,10 @@
 //! Evidence that reports of member clusters are current.
 //!
-//! The Ready condition follows probes with a delay, and a report in the control plane outlives the object that it is
-//! about. Before an old copy goes, the copies that replace it are confirmed: the member answers now, and its object is
-//! the one that the report was made from. Pull members cannot be asked; for them the heartbeat counts.
+//! The Ready condition follows probes with a delay, and a report in the control plane outlives its object. Before an
+//! old copy is removed, the copies that replace it are confirmed: the member responds, and the report was made from
+//! the current version of its object. Pull members cannot be queried; their heartbeat counts instead.
 //!
-//! Controllers that do not run in this process leave no evidence. Then the Ready condition has to do.
+//! Controllers in other processes leave no evidence here. Then the Ready condition is sufficient.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,9 +23,9 @@ use crate::kinds::ObjectKind;
 use crate::store::Key;
 use crate::turn::is_newer_version;
 
-/// Members that are asked at the same time for one binding.
+/// Maximum number of members queried at the same time for one binding.
 const REQUESTS_MAX: usize = 16;
-/// Longest time to wait for one answer.
+/// Timeout of one query.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 /// Observations of member clusters in this process.
@@ -44,7 +44,7 @@ struct State {
     answered: BTreeMap<String, bool>,
     /// Last renewal of each Pull cluster's lease, if one was seen since the process started.
     renewed: BTreeMap<String, Instant>,
-    /// Version of the object that the health in each Work is from.
+    /// Version of the object from which the health in each Work was derived.
     reported: BTreeMap<Key, ObjectMeta>,
 }
 
@@ -53,17 +53,17 @@ impl Contacts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This process probes Push clusters from now on.
+    /// Records that this process probes Push clusters from now on.
     pub(crate) fn expect_probes(&self) {
         self.state().probes = true;
     }
 
-    /// This process watches the heartbeats of Pull clusters from now on.
+    /// Records that this process watches the heartbeats of Pull clusters from now on.
     pub(crate) fn expect_heartbeats(&self) {
         self.state().monitors = true;
     }
 
-    /// This process reports what is in Push clusters from now on.
+    /// Records that this process reports the objects of Push clusters from now on.
     pub(crate) fn expect_reports(&self) {
         self.state().collects = true;
     }
@@ -78,7 +78,7 @@ impl Contacts {
         self.state().renewed.insert(cluster.to_owned(), Instant::now());
     }
 
-    /// Records the version of the object that the health in a Work is from.
+    /// Records the version of the object from which the health in a Work was derived.
     pub(crate) fn reported(&self, work: &Key, object: &ObjectMeta) {
         let version = ObjectMeta {
             uid: object.uid.clone(),
@@ -88,19 +88,19 @@ impl Contacts {
         self.state().reported.insert(work.clone(), version);
     }
 
-    /// Forgets a Work that is gone.
+    /// Forgets a deleted Work.
     pub(crate) fn forget_work(&self, work: &Key) {
         self.state().reported.remove(work);
     }
 
-    /// Forgets a cluster that is gone.
+    /// Forgets a deleted cluster.
     pub(crate) fn forget(&self, cluster: &str) {
         let mut state = self.state();
         state.answered.remove(cluster);
         state.renewed.remove(cluster);
     }
 
-    /// True if the last contact with a cluster failed, or the first is still to come.
+    /// True if the last contact with a cluster failed, or there was none yet.
     fn is_silent(&self, name: &str, sync_mode: SyncMode, lease: Duration) -> bool {
         let state = self.state();
         match sync_mode {
@@ -109,7 +109,7 @@ impl Contacts {
         }
     }
 
-    /// True if a report was made from an older object than this one.
+    /// True if the report in a Work is missing or was made from an older object than this one.
     fn is_outdated(&self, work: &Key, object: &ObjectMeta) -> bool {
         let state = self.state();
         let is_current = |reported: &ObjectMeta| {
@@ -121,7 +121,7 @@ impl Contacts {
 }
 
 impl Context {
-    /// The targets of a binding whose reports do not count, as far as that is known without asking them.
+    /// Returns the targets of a binding whose reports do not count, as far as that is known without a query.
     pub(crate) fn unconfirmed(&self, binding: &Binding) -> UnconfirmedTargets {
         let mut reports = Reports::new(&binding.status.aggregated_status);
         let targets = binding.spec.clusters.iter();
@@ -146,18 +146,19 @@ impl Context {
         })
     }
 
-    /// True if the Work of a binding says otherwise than the binding's healthy report. Losses are written with a delay.
+    /// True if the Work of a binding contradicts the binding's healthy report. Losses of health are written with a
+    /// delay.
     fn is_unhealthy_by_now(&self, binding: &Binding, cluster: &str) -> bool {
         let work = self.stores.works.get(&work_key(binding, cluster));
         let health = work.and_then(|work| work.status.manifest_statuses.first()?.health);
         health.is_some_and(|health| health != Health::Healthy)
     }
 
-    /// Asks the targets of a binding that are not known to be unconfirmed, and returns those that turn out to be.
-    /// A target that cannot be asked from this process counts as confirmed.
+    /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A
+    /// target that this process cannot query counts as confirmed.
     pub(crate) async fn confirm(&self, binding: &Binding, unconfirmed: &UnconfirmedTargets) -> UnconfirmedTargets {
         let names = binding.spec.clusters.iter().map(|target| &target.name);
-        // A target may be listed twice in an object that another program wrote.
+        // Another program may have listed a target twice.
         let names: BTreeSet<_> = names.filter(|name| !unconfirmed.contains_key(*name)).cloned().collect();
         let asked = futures::stream::iter(names).map(|name: String| async move {
             let reason = self.probe_target(binding, &name).await.err()?;
@@ -183,8 +184,8 @@ impl Context {
         let answer = tokio::time::timeout(ANSWER_MAX, api.get_metadata_opt(&resource.name)).await;
         let object = match answer {
             Ok(Ok(object)) => object.ok_or(Unconfirmed::Outdated)?,
-            // It answers, and does not let this process read. Nothing is collected there either, unless that was
-            // possible before.
+            // The member responds but does not let this process read. Reports are not made from there either, unless
+            // that was possible before.
             Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                 let collects = self.contacts.state().collects;
                 return if collects { Err(Unconfirmed::Outdated) } else { Ok(()) };

@@ -1,4 +1,4 @@
-//! What the controllers share.
+//! Dependencies shared by the controllers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,28 +43,29 @@ use crate::vital::Vital;
 use crate::webhook::Webhooks;
 use crate::write::Writer;
 
-/// Where the API servers of member clusters are.
+/// Access to the API servers of member clusters.
 pub trait Members: Send + Sync {
-    /// A client for a member cluster.
+    /// Returns a client for a member cluster.
     fn client(&self, cluster: &str) -> Result<Client, MemberError>;
 
-    /// Calls `handler` whenever a cluster gets another client, because its address or its credentials changed, until
-    /// the caller drops it. Clients that never change tell nobody.
+    /// Registers `handler`, which is called when a cluster gets a new client because its address or credentials
+    /// changed. The handler stays registered until the caller drops it. By default clients never change and the
+    /// handler is not called.
     fn on_replaced(&self, _handler: &Arc<ReplacedHandler>) {}
 }
 
-/// Why there is no client for a member cluster.
+/// Reason why a member cluster has no client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemberError {
-    /// Nobody looked yet; says nothing about the cluster.
+    /// No client yet; says nothing about the state of the cluster.
     #[error("{0}")]
     NotYet(String),
-    /// What the Cluster object says does not make a client, for example a missing credential.
+    /// The Cluster object does not yield a client, for example because a credential is missing.
     #[error("{0}")]
     Broken(String),
 }
 
-/// Which member clusters a set of controllers talks to.
+/// Member clusters that a set of controllers talks to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All Push clusters, from the control plane.
@@ -73,93 +74,93 @@ pub enum Scope {
     Agent(String),
 }
 
-/// Everything a controller is handed. Cheap to clone.
+/// Dependencies of a controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     /// The control plane.
     pub hub: Client,
-    /// What is known of the control plane's objects.
+    /// Caches of the control plane's objects.
     pub stores: Arc<Stores>,
     /// Kinds that the control plane serves.
     pub kinds: Arc<Kinds>,
     /// Member clusters.
     pub members: Arc<dyn Members>,
-    /// Which of them these controllers talk to.
+    /// Member clusters that these controllers talk to.
     pub scope: Scope,
-    /// Runtime of leases and probes, if it is not that of all controllers.
+    /// Runtime of leases and probes; none if they run on the runtime of all controllers.
     pub vital: Option<Vital>,
-    /// Time.
+    /// Clock for decisions and timestamps.
     pub clock: Clock,
     /// Policies in force.
     pub registry: Arc<Registry>,
-    /// Place where decisions that ask plugins run.
+    /// Evaluator of decisions that call plugins.
     pub evaluator: Evaluator,
-    /// Plugins that are objects, if they are looked for.
+    /// Plugins defined by `Plugin` objects; none if this process does not watch them.
     pub plugins: Option<Arc<PluginObjects>>,
-    /// Where decisions are recorded.
+    /// Journal of decisions.
     pub journal: Arc<Journal>,
     /// Settings.
     pub flags: Arc<Flags>,
-    /// Where events go.
+    /// Sender of Kubernetes events.
     pub events: Events,
-    /// What did not get through.
+    /// Counts of failed reconciles.
     pub failures: Arc<Failures>,
-    /// Numbers about what goes on.
+    /// Prometheus metrics.
     pub metrics: Arc<Metrics>,
-    /// How many writes the scheduler may make.
+    /// Rate limit of the scheduler's writes.
     pub scheduler_budget: Arc<WriteBudget>,
-    /// The scheduler of this process, for those who take bindings away from where they are.
+    /// Scheduler of this process, for controllers that evict bindings.
     pub scheduler: Arc<RunningScheduler>,
-    /// Evidence that member clusters answer and that reports of them are current.
+    /// Evidence that member clusters respond and that their reports are current.
     pub contacts: Arc<Contacts>,
-    /// What the scheduler has still to write about bindings.
+    /// Scheduler status fields that are not written yet.
     pub observations: Arc<Observations>,
-    /// Whether the interpreters that customizations bring are loaded.
+    /// Load state of the interpreters from customizations.
     pub interpreters_loaded: Arc<InterpretersLoaded>,
-    /// Accurate estimators, if there are any.
+    /// Accurate estimators, if enabled.
     pub estimators: Option<Arc<EstimatorPool>>,
     /// Key of the binding whose scheduling is explained in the journal, as `namespace/name` or `name`.
     pub explain: Option<String>,
-    /// Resource templates, on the API server that [`HUB`] names.
+    /// Caches of resource templates, from the API server that [`HUB`] names.
     pub templates: Arc<DynamicStores>,
-    /// Managed objects in member clusters, by cluster.
+    /// Caches of managed objects in member clusters, by cluster.
     pub member_objects: Arc<DynamicStores>,
-    /// How webhook interpreters are reached.
+    /// Transport to webhook interpreters.
     pub webhooks: Arc<dyn Webhooks>,
-    /// Kinds in use whose health nobody interprets.
+    /// Kinds in use without a health interpreter.
     pub uncovered: Arc<UncoveredKinds>,
-    /// How many requests were sent to webhook interpreters.
+    /// Number of requests sent to webhook interpreters.
     pub requests: Arc<AtomicU64>,
 }
 
 /// Name of the control plane among the API servers that dynamic informers watch.
 pub const HUB: &str = "";
 
-/// Ordered copies of the control plane's objects.
+/// Caches of the control plane's objects.
 pub struct Stores {
     /// Clusters.
     pub clusters: Arc<Store<Cluster>>,
-    /// Policies of a namespace.
+    /// PropagationPolicies.
     pub policies: Arc<Store<PropagationPolicy>>,
-    /// Policies of the whole control plane.
+    /// ClusterPropagationPolicies.
     pub cluster_policies: Arc<Store<ClusterPropagationPolicy>>,
-    /// Taint policies.
+    /// ClusterTaintPolicies.
     pub taint_policies: Arc<Store<ClusterTaintPolicy>>,
-    /// What people stopped from being evicted.
+    /// EvictionPauses.
     pub eviction_pauses: Arc<Store<EvictionPause>>,
-    /// Clusters that people empty.
+    /// ClusterDrains.
     pub cluster_drains: Arc<Store<ClusterDrain>>,
-    /// Namespaced bindings, indexed by target cluster and by what they have to do with dependencies.
+    /// ResourceBindings, indexed by target cluster and by their dependencies and dependants.
     pub bindings: Arc<Store<ResourceBinding>>,
-    /// Cluster-scoped bindings, indexed by target cluster.
+    /// ClusterResourceBindings, indexed by target cluster.
     pub cluster_bindings: Arc<Store<ClusterResourceBinding>>,
-    /// Works, indexed by the permanent id of their binding.
+    /// Works, indexed by the permanent ID of their binding.
     pub works: Arc<Store<Work>>,
-    /// Interpreter customizations.
+    /// ResourceInterpreterCustomizations.
     pub customizations: Arc<Store<ResourceInterpreterCustomization>>,
-    /// Plugins, of the processes that look for them.
+    /// Plugins; empty in processes that do not watch them.
     pub plugins: Arc<Store<Plugin>>,
-    /// Webhook interpreters.
+    /// ResourceInterpreterWebhookConfigurations.
     pub webhooks: Arc<Store<ResourceInterpreterWebhookConfiguration>>,
 }
 
@@ -189,7 +190,7 @@ impl Default for Stores {
 }
 
 impl Stores {
-    /// How the informers are doing that watch for these controllers, by plural and group.
+    /// Returns the state of the informers that these controllers use, by `plural.group`.
     pub fn informers(&self, scope: &Scope) -> Vec<(String, InformerState)> {
         fn one<K: Resource<DynamicType = ()> + 'static>(store: &Store<K>) -> (String, InformerState) {
             (format!("{}.{}", K::plural(&()), K::group(&())), store.informer())
@@ -210,8 +211,8 @@ impl Stores {
         all
     }
 
-    /// Waits until everything is known that was there when the informers started, of the kinds that controllers share.
-    /// What only some of them read, such as pauses, they wait for.
+    /// Waits until the informers of the kinds that controllers share have synced. Controllers wait themselves for
+    /// kinds that only some of them read, such as EvictionPauses.
     pub(crate) async fn known(&self, scope: &Scope) {
         self.clusters.listed().await;
         self.works.listed().await;
@@ -223,14 +224,14 @@ impl Stores {
         }
     }
 
-    /// One cluster.
+    /// Returns a cluster by name.
     pub fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
         self.clusters.get(&Key::new("", name))
     }
 }
 
-/// How often each operation failed, by controller and error. Bounded by the number of different texts, which
-/// is cut at [`Failures::KINDS_MAX`], and by the number of classes.
+/// Failure counts by controller and error. Bounded by the number of classes and by the number of distinct texts,
+/// which is limited to [`Failures::KINDS_MAX`].
 #[derive(Default)]
 pub struct Failures {
     counts: Mutex<BTreeMap<(String, String), Count>>,
@@ -244,26 +245,26 @@ struct Count {
     last: Instant,
 }
 
-/// A way in which reconciles of a controller fail.
+/// A kind of failed reconcile with its count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The controller.
+    /// Name of the controller.
     pub controller: String,
-    /// What went wrong.
+    /// Error text.
     pub text: String,
-    /// What sort of error it is.
+    /// Error class.
     pub class: ErrorClass,
-    /// How often it happened.
+    /// Number of occurrences.
     pub count: u64,
 }
 
 impl Failures {
-    /// Most different failures that are told apart.
+    /// Maximum number of distinct failures.
     pub const KINDS_MAX: usize = 1_000;
-    /// A failure that did not come for so long makes room for others.
+    /// Age after which a failure that did not recur makes room for others.
     const FORGET: Duration = Duration::from_mins(10);
 
-    /// Counts a failure, or a write that was withheld. What the end of the process cuts off is no failure.
+    /// Counts a failure or a withheld write. Writes that were cut off by the end of the process do not count.
     pub fn count(&self, controller: &str, error: &Error) {
         if error.is_withheld() {
             self.withheld.fetch_add(1, Ordering::Relaxed);
@@ -279,7 +280,7 @@ impl Failures {
             .unwrap_or_else(PoisonError::into_inner)
             .entry((controller.to_owned(), class))
             .or_default() += 1;
-        // Who lost a race is of no interest, only how often it happens.
+        // All conflicts share one text: only their number matters.
         let text = if error.is_conflict() { "another writer was faster".to_owned() } else { error.describe() };
         let now = Instant::now();
         let mut failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +296,7 @@ impl Failures {
         counted.last = now;
     }
 
-    /// What failed so far and is not forgotten.
+    /// Returns the failures so far, except for forgotten ones.
     pub fn counts(&self) -> Vec<Failure> {
         let failures = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let one = |((controller, text), Count { class, count, .. }): (&(String, String), &Count)| Failure {
@@ -307,19 +308,19 @@ impl Failures {
         failures.iter().map(one).collect()
     }
 
-    /// The same by controller and class.
+    /// Returns the number of failures by controller and class.
     pub fn classes(&self) -> Vec<(String, ErrorClass, u64)> {
         let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
         classes.iter().map(|((controller, class), count)| (controller.clone(), *class, *count)).collect()
     }
 
-    /// Writes that were decided and not sent, because this process only reports.
+    /// Returns the number of writes that were decided but not sent because this process only reports.
     pub fn withheld(&self) -> u64 {
         self.withheld.load(Ordering::Relaxed)
     }
 }
 
-/// A decision on its way to the journal.
+/// A decision that is to be added to the journal.
 pub(crate) struct Record {
     pub(crate) controller: &'static str,
     pub(crate) subject: Subject,
@@ -331,17 +332,17 @@ pub(crate) struct Record {
 }
 
 impl Context {
-    /// The policies in force.
+    /// Returns the policies in force.
     pub fn policies(&self) -> Arc<PolicySet> {
         self.registry.policies()
     }
 
-    /// What writes clusters.
+    /// Returns the writer of Clusters.
     pub(crate) fn cluster_writer(&self) -> Writer<'_, Cluster> {
         Writer { store: &self.stores.clusters, api: Api::all(self.hub.clone()) }
     }
 
-    /// What writes the Works of one namespace.
+    /// Returns the writer of the Works of one namespace.
     pub(crate) fn work_writer(&self, namespace: &str) -> Writer<'_, Work> {
         Writer { store: &self.stores.works, api: Api::namespaced(self.hub.clone(), namespace) }
     }
@@ -351,7 +352,7 @@ impl Context {
         self.record_decided(record, None, None)
     }
 
-    /// Records a decision with what it was made from and, for scheduling, how it came about.
+    /// Records a decision with its inputs and, for scheduling, its explanation.
     pub(crate) fn record_decided(
         &self,
         record: Record,
@@ -365,8 +366,8 @@ impl Context {
         self.journal.record_decided(entry, case)
     }
 
-    /// Passes a result on; if it says that nothing was done, the decisions it was to put into effect are abandoned. Where
-    /// nobody answered they may be in effect.
+    /// Passes a result through. If it proves that nothing was written, marks the records of the decision as
+    /// abandoned. Without a response the write may be in effect, so the records stay.
     pub(crate) fn settle<T>(&self, records: &[u64], result: Result<T, Error>) -> Result<T, Error> {
         if result.as_ref().is_err_and(Error::is_undone) {
             for id in records {
@@ -376,7 +377,7 @@ impl Context {
         result
     }
 
-    /// Whether these controllers are the ones that talk to a member cluster.
+    /// True if these controllers are responsible for a member cluster.
     pub(crate) fn serves(&self, cluster: &Cluster) -> bool {
         match &self.scope {
             Scope::Push => cluster.spec.sync_mode == SyncMode::Push,
@@ -384,18 +385,18 @@ impl Context {
         }
     }
 
-    /// A client for a member cluster.
+    /// Returns a client for a member cluster.
     pub(crate) fn member(&self, cluster: &str) -> Result<Client, Error> {
         self.members.client(cluster).map_err(|error| Error::NotYet(error.to_string()))
     }
 
-    /// What tells one request to a hook from the others.
+    /// Returns a unique ID for a webhook request.
     pub(crate) fn request_id(&self) -> String {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", self.clock.now().as_millis())
     }
 
-    /// Records plugin faults that a decision had to do without, and what policies in shadow would have decided.
+    /// Records plugin faults that a decision had to do without, and the different answers of policies in shadow.
     pub(crate) fn record_remarks(
         &self,
         controller: &'static str,
@@ -418,14 +419,14 @@ impl Context {
         }
     }
 
-    /// Counts a failed reconcile.
+    /// Returns a callback that counts failed reconciles of a controller.
     pub(crate) fn failed<K>(&self, controller: &'static str) -> impl Fn(&K, &Error) + Send + Sync + 'static {
         let failures = Arc::clone(&self.failures);
         move |_, error| failures.count(controller, error)
     }
 }
 
-/// The version of an object, for the journal.
+/// Returns the version of an object, for the journal.
 pub(crate) fn input<K>(object: &K) -> Input
 where
     K: Resource<DynamicType = ()>,
@@ -433,7 +434,7 @@ where
     Input { subject: subject(object), resource_version: object.resource_version().unwrap_or_default() }
 }
 
-/// An object as the subject of a decision.
+/// Returns an object as the subject of a decision.
 pub(crate) fn subject<K>(object: &K) -> Subject
 where
     K: Resource<DynamicType = ()>,
@@ -441,7 +442,7 @@ where
     Subject::new(&K::kind(&()), &object.namespace().unwrap_or_default(), &object.name_any())
 }
 
-/// An object as the subject of an event.
+/// Returns an object as the subject of an event.
 pub(crate) fn about<K>(object: &K) -> ObjectReference
 where
     K: Resource<DynamicType = ()>,

@@ -1,4 +1,4 @@
-//! The loop that every controller runs in.
+//! Reconcile loop shared by all controllers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -11,27 +11,27 @@ use crate::causes::causes;
 use crate::connection::WriteRefused;
 use crate::queue::WorkQueue;
 
-/// What a reconcile asks for when nothing went wrong.
+/// Result of a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Wait for a change.
     Wait,
-    /// Come back after that time even if nothing changes.
+    /// Reconcile again after this time even if nothing changes.
     After(Duration),
 }
 
-/// Why a reconcile did not get through. All are retried with back-off but those that last: they wait for a change.
+/// Reason why a reconcile failed. Errors are retried with back-off, except for lasting ones, which wait for a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API refused or did not answer.
+    /// The API server rejected the request or did not answer.
     #[error("{operation}")]
     Api {
-        /// What was attempted, with the object.
+        /// Attempted operation, with the object.
         operation: String,
-        /// The answer.
+        /// Error of the client.
         source: Box<kube::Error>,
     },
-    /// Something has to happen first.
+    /// A precondition is not met yet.
     #[error("{0}")]
     NotYet(String),
     /// The decision could not be made.
@@ -39,37 +39,37 @@ pub enum Error {
     Undecided(String),
 }
 
-/// Sorts of errors, for metrics: there are few of them, and what each one says is in the log.
+/// Error classes for metrics. There are few of them; the log has the full texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorClass {
     /// Another writer was faster.
     Conflict,
-    /// The account may not do it.
+    /// The account lacks a permission.
     Forbidden,
-    /// The API server does not know the account.
+    /// The API server did not authenticate the account.
     Unauthorized,
-    /// The object or its kind is not there.
+    /// The object or its kind does not exist.
     NotFound,
-    /// The API server does not take the object.
+    /// The API server rejected the object.
     Invalid,
-    /// The object is larger than an API server or its store takes.
+    /// The object exceeds the size limit of the API server or of etcd.
     TooLarge,
     /// Too many requests.
     Throttled,
     /// The API server failed.
     ServerError,
-    /// Nobody answered.
+    /// No response.
     NoAnswer,
-    /// The process may not write at present.
+    /// The process has no write permit at present.
     NotPermitted,
-    /// Something has to happen first.
+    /// A precondition is not met yet.
     NotYet,
     /// The decision could not be made.
     Undecided,
 }
 
 impl ErrorClass {
-    /// Its name as the value of a label.
+    /// Returns the class as the value of a label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Conflict => "conflict",
@@ -88,7 +88,7 @@ impl ErrorClass {
     }
 
     fn of_status(code: u16, message: &str) -> Self {
-        // etcd's limit comes as a 500, that of the API server as a 413.
+        // etcd's size limit is reported as a 500, that of the API server as a 413.
         if code == 413 || message.contains("request is too large") || message.contains("Request entity too large") {
             return Self::TooLarge;
         }
@@ -105,7 +105,7 @@ impl ErrorClass {
 }
 
 impl Error {
-    /// What sort of error it is.
+    /// Returns the error class.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::NotYet(_) => ErrorClass::NotYet,
@@ -118,18 +118,18 @@ impl Error {
         }
     }
 
-    /// Whether trying again would end the same way: what is too large stays so until somebody changes it.
+    /// True if a retry would fail in the same way: an object that is too large stays so until it changes.
     pub fn is_lasting(&self) -> bool {
         self.class() == ErrorClass::TooLarge
     }
 
-    /// Wraps an API error.
+    /// Returns a function that wraps an API error.
     pub fn api(operation: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let operation = operation.into();
         move |source| Self::Api { operation, source: Box::new(source) }
     }
 
-    /// The error with what the API server said, or why it said nothing, in one line.
+    /// Returns the error in one line, with the message of the API server or the reason why there is none.
     pub fn describe(&self) -> String {
         match self {
             Self::Api { operation, source } => match &**source {
@@ -140,12 +140,12 @@ impl Error {
         }
     }
 
-    /// Whether the write was decided and not sent, because this process only reports.
+    /// True if the write was decided but not sent because this process only reports.
     pub fn is_withheld(&self) -> bool {
         self.refused() == Some(WriteRefused::OnlyReports)
     }
 
-    /// Whether the write was not sent because this process ends.
+    /// True if the write was not sent because this process is stopping.
     pub(crate) fn is_stop(&self) -> bool {
         self.refused() == Some(WriteRefused::Stopping)
     }
@@ -156,25 +156,25 @@ impl Error {
         error.downcast_ref().copied()
     }
 
-    /// Whether the API server answered that it did not do it. Where it failed, or nobody answered, it may have.
+    /// True if the server rejected the request (4xx). Any other failure is ambiguous.
     pub fn is_refusal(&self) -> bool {
         let Self::Api { source, .. } = self else { return false };
         matches!(&**source, kube::Error::Api(status) if (400..500).contains(&status.code))
     }
 
-    /// Whether what was decided is not in effect, for sure, although it was meant to be.
+    /// True if the decision is certainly not in effect although it should be.
     pub(crate) fn is_undone(&self) -> bool {
         let is_not_sent = matches!(self.class(), ErrorClass::NotPermitted | ErrorClass::NotYet | ErrorClass::Undecided);
         !self.is_withheld() && (self.is_refusal() || is_not_sent)
     }
 
-    /// Whether the API server answered that it serves no such kind.
+    /// True if the API server answered that it does not serve the kind.
     pub(crate) fn is_kind_unknown(&self) -> bool {
         let Self::Api { source, .. } = self else { return false };
         matches!(&**source, kube::Error::Discovery(_)) || is_not_found(source)
     }
 
-    /// Whether another writer was faster.
+    /// True if another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { source, .. } if is_conflict(source))
     }
@@ -182,27 +182,28 @@ impl Error {
 
 /// Delay of the first retry after a conflict: the watch may lag behind the write that won.
 pub(crate) const AFTER_CONFLICT: Duration = Duration::from_millis(20);
-/// Longest delay of a retry after a conflict. A change of the object brings the retry forward.
+/// Longest delay of a retry after a conflict. A change of the object triggers the retry earlier.
 const AFTER_CONFLICT_MAX: Duration = Duration::from_secs(10);
 
-/// Delay of a retry after this many conflicts in a row, of which the last one counts: it doubles from
-/// [`AFTER_CONFLICT`] to ten seconds.
+/// Returns the delay of a retry after `conflicts` conflicts in a row, the latest included. It doubles from
+/// [`AFTER_CONFLICT`] up to ten seconds.
 pub(crate) fn after_conflict(conflicts: u32) -> Duration {
     let doubled = 1_u32.checked_shl(conflicts.saturating_sub(1)).unwrap_or(u32::MAX);
     AFTER_CONFLICT.saturating_mul(doubled).min(AFTER_CONFLICT_MAX)
 }
 
-/// Whether an API error says that the object is not there.
+/// True if an API error means that the object does not exist.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether an API error says that the object exists already.
+/// True if an API error is a conflict (409): the object exists already, or its version is outdated.
 pub(crate) fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Takes keys from the queue and reconciles them, `workers` at a time, for ever. Dropping the future stops all.
+/// Takes keys from the queue and reconciles up to `workers` of them at the same time. Dropping the future cancels
+/// all.
 pub(crate) async fn run<K, F, Fut>(
     queue: Arc<WorkQueue<K>>,
     workers: usize,
@@ -216,7 +217,7 @@ pub(crate) async fn run<K, F, Fut>(
     run_grouped(queue, workers, |_| (), reconcile, failed).await;
 }
 
-/// The same with so many workers for each group of keys, so that a group that hangs delays no other.
+/// Runs like [`run`], with `workers` for each group of keys, so that a group that hangs delays no other.
 pub(crate) async fn run_grouped<K, G, F, Fut>(
     queue: Arc<WorkQueue<K>>,
     workers: usize,
@@ -236,7 +237,7 @@ pub(crate) async fn run_grouped<K, G, F, Fut>(
             biased;
             Some(ended) = tasks.join_next() => match ended {
                 Ok(group) => crew.next(group),
-                // A bug that must not go unnoticed.
+                // A panic is a bug that must not go unnoticed.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
             key = queue.next() => crew.take(group_of(&key), key),
@@ -257,7 +258,7 @@ pub(crate) async fn run_grouped<K, G, F, Fut>(
 
 fn give_back<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: &Result<Action, Error>) {
     match outcome {
-        // A lost race is no failure, yet one that is lost again and again must not keep an API server busy.
+        // A conflict is not a failure, but repeated ones must not keep an API server busy.
         Err(error) if error.is_conflict() => queue.lost_race(&key, after_conflict),
         Err(error) => queue.done(&key, !error.is_withheld() && !error.is_lasting()),
         Ok(action) => {
@@ -269,7 +270,7 @@ fn give_back<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: &Result<Acti
     }
 }
 
-/// Which keys are being worked on, and which wait because their group has no worker left.
+/// Keys in progress, and keys that wait because their group has no free worker.
 struct Crew<G, K> {
     workers: usize,
     busy: BTreeMap<G, usize>,
@@ -277,12 +278,12 @@ struct Crew<G, K> {
 }
 
 impl<G: Ord + Clone, K> Crew<G, K> {
-    /// Of so many for each group, at least one.
+    /// Creates `workers` for each group, at least one.
     fn new(workers: usize) -> Self {
         Self { workers: workers.max(1), busy: BTreeMap::new(), waiting: BTreeMap::new() }
     }
 
-    /// A key from the queue: returned if it is to be worked on now.
+    /// Accepts a key from the queue. Returns it if a worker of its group is free.
     fn take(&mut self, group: G, key: K) -> Option<(G, K)> {
         let busy = self.busy.entry(group.clone()).or_default();
         if *busy >= self.workers {
@@ -293,7 +294,7 @@ impl<G: Ord + Clone, K> Crew<G, K> {
         Some((group, key))
     }
 
-    /// A worker of a group is free: the key that it goes on with.
+    /// Frees a worker of a group. Returns the next waiting key of the group.
     fn next(&mut self, group: G) -> Option<(G, K)> {
         let waiting = self.waiting.get_mut(&group);
         if let Some(key) = waiting.and_then(VecDeque::pop_front) {
@@ -393,7 +394,8 @@ mod tests {
         assert!(attempts(|| refused(503, "starting")).await > 5);
     }
 
-    /// Attempts at a key within a minute, each of which loses a race, except for one of them.
+    /// Runs attempts at a key for a minute. Each one conflicts, except for number `success`. Returns their count and
+    /// times.
     async fn attempts_with_conflicts(success: Option<usize>) -> (usize, Vec<u128>) {
         let (queue, times) = (Arc::<WorkQueue<u8>>::default(), Arc::<Mutex<Vec<u128>>>::default());
         queue.add(1);

@@ -17,8 +17,8 @@ use crate::queue::WorkQueue;
 
 const NAME: &str = "interpreter-customization-controller";
 
-/// Whether the interpreters that customizations bring are loaded. An object that is looked at before that would be taken
-/// for one that nobody interprets.
+/// Load state of the interpreters that customizations define. Before they are loaded, an object seems to have no
+/// interpreter.
 #[derive(Default)]
 pub struct InterpretersLoaded {
     expected: AtomicBool,
@@ -26,17 +26,17 @@ pub struct InterpretersLoaded {
 }
 
 impl InterpretersLoaded {
-    /// Notes that the controller was started that loads them.
+    /// Records that the controller that loads them was started.
     pub(crate) fn expect(&self) {
         self.expected.store(true, Ordering::SeqCst);
     }
 
     fn done(&self) {
-        // They are loaded again with each change.
+        // Every change loads them again.
         let _ = self.loaded.set(());
     }
 
-    /// Waits until they are, unless nobody is going to load them.
+    /// Waits until they are loaded, unless no controller loads them.
     async fn wait(&self) {
         if self.expected.load(Ordering::SeqCst) {
             self.loaded.wait().await;
@@ -45,14 +45,14 @@ impl InterpretersLoaded {
 }
 
 impl Context {
-    /// Waits until all interpreters are known: who interprets before that may be wrong.
+    /// Waits until all interpreters are known. An interpretation before that may be wrong.
     pub(crate) async fn interpreters_known(&self) {
         self.stores.webhooks.listed().await;
         self.interpreters_loaded.wait().await;
     }
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     context.stores.customizations.listed().await;
     let queue: Arc<WorkQueue<()>> = Arc::default();
@@ -75,7 +75,8 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;
 }
 
-/// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stand.
+/// Loads all customizations anew. A script that does not load is reported and answers with faults; the others stay in
+/// force.
 fn load(context: &Context) {
     let customizations = context.stores.customizations.list();
     let outcome = install(&context.registry, customizations.iter().map(AsRef::as_ref));
@@ -100,7 +101,7 @@ fn load(context: &Context) {
     }
 }
 
-/// Loads customizations into a registry, in place of those before, and returns what is to be said about them.
+/// Replaces the customizations of a registry. Returns their errors and remarks.
 pub fn install<'c>(
     registry: &Registry,
     customizations: impl Iterator<Item = &'c ResourceInterpreterCustomization>,
@@ -127,13 +128,13 @@ fn report(
         effect: String::new(),
         inputs: vec![input(about_)],
     });
-    // Of all the processes that load it one is enough to say so.
+    // Every process loads it; one event is enough.
     if context.scope == Scope::Push {
         context.events.emit(NAME, about(about_), type_, code, message);
     }
 }
 
-/// The scripts of a customization.
+/// Returns the scripts of a customization.
 fn set_of(customization: &ResourceInterpreterCustomization) -> Customization {
     let spec = &customization.spec;
     let script = |(rule, script): (&str, &str)| Some((EntryPoint::of_rule(rule)?, script.to_owned()));

@@ -1,4 +1,4 @@
-//! From a decision to its case in the journal. Without a journal that keeps cases all of this costs nothing.
+//! Recording of decisions with their inputs. Costs nothing without a journal that keeps them.
 
 use std::sync::Arc;
 
@@ -13,41 +13,41 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::events::Events;
 
-/// The policies that one decision asks.
+/// Policies for one decision, with the recorder of their calls.
 pub(crate) struct Asking {
     policies: Arc<PolicySet>,
     tape: Option<Tape>,
 }
 
-/// What a decision was made from, and what came of it.
+/// Inputs and result of a decision.
 pub(crate) struct Basis {
-    /// Why it was made at that moment.
+    /// Reason why it was made at this moment.
     pub(crate) trigger: &'static str,
     pub(crate) now: Time,
     pub(crate) question: Question,
-    /// The clusters that it looked at.
+    /// Clusters that it considered.
     pub(crate) clusters: Vec<Arc<Cluster>>,
     /// The plan, in canonical form.
     pub(crate) plan: Value,
 }
 
 impl Asking {
-    /// The policies to decide with.
+    /// Returns the policies to decide with.
     pub(crate) fn policies(&self) -> &PolicySet {
         &self.policies
     }
 
-    /// The policies to decide with, for another thread.
+    /// Returns the policies to decide with, for another thread.
     pub(crate) fn shared(&self) -> Arc<PolicySet> {
         Arc::clone(&self.policies)
     }
 
-    /// Policies whose calls the journal does not keep.
+    /// Wraps policies whose calls are not recorded.
     pub(crate) fn unrecorded(policies: Arc<PolicySet>) -> Self {
         Self { policies, tape: None }
     }
 
-    /// The case of the decision, if the journal keeps cases. `basis` is asked only then.
+    /// Returns the full record of the decision, if the journal keeps such records. Calls `basis` only then.
     pub(crate) fn case(self, basis: impl FnOnce() -> Basis) -> Option<Arc<Case>> {
         let tape = self.tape?;
         let Basis { trigger, now, question, clusters, plan } = basis();
@@ -56,12 +56,14 @@ impl Asking {
 }
 
 impl Context {
-    /// The policies for one decision that makes calls of these kinds.
+    /// Returns the policies for one decision that makes calls of these kinds, and records the calls if the journal
+    /// keeps them.
     pub(crate) fn asking(&self, policies: Arc<PolicySet>, kinds: &[CallKind]) -> Asking {
         self.asking_those(policies, kinds, |_| true)
     }
 
-    /// The same for a decision that only some policies can have a say in.
+    /// Returns the policies like [`Self::asking`], for a decision that only the policies selected by `keeps` can
+    /// affect.
     pub(crate) fn asking_those(
         &self,
         policies: Arc<PolicySet>,
@@ -75,20 +77,20 @@ impl Context {
         Asking { policies: Arc::new(taped), tape: Some(tape) }
     }
 
-    /// A decision that asks nobody.
+    /// Returns the recorder of a decision that calls no policy.
     pub(crate) fn asking_nobody(&self) -> Asking {
         self.asking(Arc::default(), &[])
     }
 
-    /// Writes the id of the last of these decisions into a patch, if the journal outlives the process: an id that means
-    /// nothing after a restart is worse than none.
+    /// Writes the ID of the last of these decisions into a patch, if the journal outlives the process: after a
+    /// restart an ID without a record would be worse than none.
     pub(crate) fn sign(&self, patch: &mut Value, records: &[u64]) {
         if let Some(id) = self.lasting(records) {
             patch["metadata"]["annotations"][keys::DECISION] = json!(id.to_string());
         }
     }
 
-    /// Events that carry the id of the last of these decisions.
+    /// Returns an event handle that attaches the ID of the last of these decisions.
     pub(crate) fn events_of(&self, records: &[u64]) -> Events {
         self.events.of(self.lasting(records))
     }
@@ -99,7 +101,7 @@ impl Context {
     }
 }
 
-/// A binding as far as evictions look at it.
+/// Reduces a binding to the parts that evictions use.
 pub(crate) fn evicted_binding(binding: model::Binding) -> Arc<model::Binding> {
     let annotations = binding.annotations.into_iter().filter(|(key, _)| key == keys::APPLIED_PLACEMENT).collect();
     Arc::new(model::Binding { annotations, labels: std::collections::BTreeMap::new(), ..binding })

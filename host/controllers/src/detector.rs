@@ -1,5 +1,4 @@
-//! Policy → binding: which policy claims a resource template, and the binding that follows
-//! (Karmada: `pkg/detector`).
+//! Policy → binding: the policy that claims a resource template, and the resulting binding (Karmada: `pkg/detector`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,10 +30,10 @@ use crate::store::{Change, Key, Store, Subscription};
 const NAME: &str = "detector";
 const WORKERS: usize = 5;
 
-/// Where a resource template is.
+/// Kind and key of a resource template.
 type TemplateKey = (ObjectKind, Key);
 
-/// A resource template that policies are compared with.
+/// Resource template that policies are matched against.
 struct Template<'a> {
     kind: &'a ObjectKind,
     object: &'a KeptObject,
@@ -47,7 +46,7 @@ impl<'a> Template<'a> {
     }
 }
 
-/// A policy that matches a template.
+/// Policy that matches a template.
 struct Claim {
     /// Key of the policy; without a namespace it is a ClusterPropagationPolicy.
     policy: Key,
@@ -56,10 +55,10 @@ struct Claim {
     because: Because,
 }
 
-/// Templates whose binding's name another object has.
+/// Templates whose binding name belongs to another object.
 type Refused = Contested<TemplateKey>;
 
-/// Runs the detector, for ever.
+/// Runs the detector until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<TemplateKey>> = Arc::default();
     let refused: Arc<Refused> = Arc::default();
@@ -112,8 +111,7 @@ fn retry_when_freed<B: Binding>(
     })
 }
 
-/// Looks again at the templates that a policy selects or selected, and starts informers for kinds that nobody
-/// watches yet.
+/// Enqueues the templates that a policy selects or selected, and starts informers for kinds that are not watched yet.
 fn policy_changed<P>(
     context: &Context,
     queue: &WorkQueue<TemplateKey>,
@@ -148,7 +146,7 @@ fn policy_changed<P>(
     }
 }
 
-/// Starts the informer of a kind; its templates then turn up by themselves.
+/// Starts the informer of a kind, which then delivers its templates.
 async fn watch_kind(context: Context, kind: ObjectKind) -> Result<Action, Error> {
     let client = || Ok(context.hub.clone());
     context.templates.ensure(HUB, &kind, &context.kinds, client).await?;
@@ -171,8 +169,8 @@ async fn reconcile(context: Context, refused: Arc<Refused>, (kind, key): Templat
     }
 }
 
-/// The policy in charge: the one that claimed the template already, as long as it still matches; otherwise the
-/// best match, of the namespace first, then of the whole control plane.
+/// Returns the policy in charge: the one that claimed the template already, as long as it still matches; otherwise
+/// the best match, of the namespace first, then of the whole control plane.
 fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
     let namespaced = context.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
@@ -184,8 +182,9 @@ fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<
     })
 }
 
-/// Higher priority wins, then the more specific selector, then the name that sorts first. `id_label` is the label
-/// with a policy's permanent id, which a claimed template carries too.
+/// Returns the best match: the policy that claimed the template already, then the higher priority, then the more
+/// specific selector, then the name that sorts first. `id_label` is the label with a policy's permanent ID, which a
+/// claimed template carries too.
 fn best<'a>(
     candidates: impl Iterator<Item = (&'a ObjectMeta, &'a PropagationSpec)>,
     id_label: &str,
@@ -195,7 +194,7 @@ fn best<'a>(
     let mut best: Option<((bool, i32, Specificity), _, _, _)> = None;
     for (meta, spec) in candidates {
         let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, template));
-        // Without an id nothing could be found again by it, so such a policy claims nothing.
+        // A policy without an ID could not be found again, so it claims nothing.
         let id = meta.labels.as_ref().and_then(|labels| labels.get(id_label)).filter(|id| !id.is_empty());
         let (Some(specificity), Some(id)) = (matching.max(), id) else { continue };
         let rank = (claimed == Some(id), spec.priority.unwrap_or_default(), specificity);
@@ -210,7 +209,7 @@ fn best<'a>(
     Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), because })
 }
 
-/// How narrowly a selector selects; later is narrower.
+/// Precision of a selector; later is narrower.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
     Kind,
@@ -244,7 +243,7 @@ fn specificity(selector: &ResourceSelector, template: &Template<'_>) -> Option<S
     }
 }
 
-/// Labels and annotations that tie an object to its policy.
+/// Returns the labels and annotations that tie an object to its policy.
 fn claim_metadata(claim: &Claim) -> (Value, Value) {
     if claim.policy.namespace.is_empty() {
         let annotations = json!({ keys::CLUSTER_PROPAGATION_POLICY_NAME: claim.policy.name });
@@ -258,7 +257,7 @@ fn claim_metadata(claim: &Claim) -> (Value, Value) {
     }
 }
 
-/// Marks the template as claimed. Returns it as it is then, unless it was marked before.
+/// Marks the template as claimed. Returns the patched template, or `None` if it was marked before.
 async fn claim_template(
     context: &Context,
     kind: &ObjectKind,
@@ -303,12 +302,12 @@ async fn bind<B: Binding>(
     }
     let mut desired = existing.as_deref().cloned().unwrap_or_default();
     describe(context, kind, template, &claim, desired.spec_mut()).await?;
-    // An interpreter may have taken long, and nothing else keeps a binding from being made for a template that is gone.
+    // An interpreter may have been slow, and nothing else prevents a binding for a deleted template.
     let is_current =
         |now: &KeptObject| now.metadata.uid == template.metadata.uid && now.metadata.deletion_timestamp.is_none();
     if !context.templates.get(HUB, kind, &Key::new(&namespace, template.name_any())).is_some_and(|now| is_current(&now))
     {
-        // The change brings the template here again.
+        // The change triggers another reconcile.
         return Ok(Action::Wait);
     }
     desired.meta_mut().name = Some(name.clone());
@@ -320,7 +319,7 @@ async fn bind<B: Binding>(
     let digest = template.digest().to_string();
     let before = desired.annotations_mut().insert(keys::TEMPLATE_DIGEST.to_owned(), digest.clone());
     if let Some(existing) = existing.as_deref().filter(|_| before == Some(digest)) {
-        // Only its status was written since, and to note that would make everybody look at the binding again.
+        // Only the status changed. Recording that would trigger all controllers that watch the binding.
         desired.spec_mut().resource.resource_version.clone_from(&existing.spec().resource.resource_version);
     }
     if existing.as_deref() == Some(&desired) {
@@ -374,7 +373,7 @@ fn check_owner<B: Binding>(
     Err(error)
 }
 
-/// Writes what template and policy say into the binding's spec; what others own stays.
+/// Writes the data of template and policy into the binding's spec. The fields of others stay.
 async fn describe(
     context: &Context,
     kind: &ObjectKind,
@@ -412,7 +411,7 @@ async fn describe(
     if spec.resource.namespace.is_empty() { Ok(()) } else { priority::describe(context, policy, spec).await }
 }
 
-/// What a template wants to run.
+/// Resource needs of a template.
 #[derive(Default)]
 struct Needs {
     replicas: i32,
@@ -420,8 +419,9 @@ struct Needs {
     components: Vec<Value>,
 }
 
-/// Components are asked for where the gate lets them be placed; a template that has some is not asked for replicas.
-/// What nobody can tell is no workload. (Karmada: `pkg/detector/detector.go:applyReplicaInterpretation`.)
+/// Returns the needs of a template. Components are queried first if the gate is on, and replicas only if there are no
+/// components. A template that no interpreter knows is no workload. (Karmada:
+/// `pkg/detector/detector.go:applyReplicaInterpretation`.)
 async fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Result<Needs, PolicyFault> {
     if context.flags.gate(FeatureGate::MultiplePodTemplatesScheduling)
         && let Some(Interpretation::Components(components)) =
@@ -435,7 +435,7 @@ async fn needs(context: &Context, about: &Subject, object: &Arc<Value>) -> Resul
     else {
         return Ok(Needs::default());
     };
-    // Pod templates rarely name a namespace; the quota that counts is that of the object's own.
+    // Pod templates rarely name a namespace; the quota of the object's own namespace applies.
     if context.flags.gate(FeatureGate::ResourceQuotaEstimate)
         && let Some(needed) = &mut requirements
     {

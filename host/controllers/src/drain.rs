@@ -1,7 +1,7 @@
-//! How far each `ClusterDrain` is.
+//! Progress of each `ClusterDrain`.
 //!
-//! The draining itself is a taint (`plugins/builtin/src/cluster_drains.rs`) and the eviction queue, so a drain keeps
-//! all rates, waits for pauses, and goes on after a restart without any memory of its own.
+//! The drain itself is a taint (`plugins/builtin/src/cluster_drains.rs`) and the eviction queue. So it respects all
+//! rates, waits for pauses, and continues after a restart without any memory of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::store::{Change, Key, Store};
 use crate::write::Writer;
 
 const NAME: &str = "cluster-drain-controller";
-/// How often the status is brought up to date.
+/// Interval of status updates.
 const REFRESH: Duration = Duration::from_secs(5);
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let drains = Arc::clone(&queue);

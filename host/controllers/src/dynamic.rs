@@ -1,4 +1,4 @@
-//! Objects of any kind: templates in the control plane, and what became of them in member clusters.
+//! Caches of objects of any kind: templates in the control plane, and their copies in member clusters.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::handlers::Handlers;
 use crate::kinds::{Kinds, ObjectKind};
 use crate::store::{Change, Key, Store, Subscription};
 
-/// Tasks that end when their owner does.
+/// Tasks that are cancelled when their owner is dropped.
 #[derive(Default)]
 pub struct Tasks(Mutex<JoinSet<()>>);
 
@@ -32,18 +32,17 @@ impl Tasks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(task)
     }
 
-    /// Runs a task on another runtime for as long as this lives.
+    /// Runs a task on another runtime until it ends or the owner is dropped.
     pub(crate) fn spawn_on(&self, task: impl Future<Output = ()> + Send + 'static, runtime: &Handle) -> AbortHandle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn_on(task, runtime)
     }
 }
 
-/// An object of any kind as informers keep it. What it is called and which version it is of is at hand; the rest is text
-/// until somebody wants to know, because a tree of it takes several times as much memory, and most objects are never
-/// looked at twice.
+/// Object of any kind as informers keep it. Name and version are parsed. The rest is text until it is needed, because
+/// a parsed tree takes several times as much memory, and most objects are never read twice.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptObject {
-    /// Metadata but labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] tell.
+    /// Metadata without labels and annotations, which [`KeptObject::labels`] and [`KeptObject::annotations`] return.
     pub(crate) metadata: ObjectMeta,
     /// [`Marks`], in canonical form; empty if there are none.
     marks: Box<str>,
@@ -73,7 +72,7 @@ impl KeptObject {
         let status = data.as_object_mut().and_then(|data| data.remove("status"));
         let status = status.map(|status| status.to_string()).unwrap_or_default();
         let marks = Marks { labels: metadata.labels.take(), annotations: metadata.annotations.take() };
-        // Maps of strings can be written as text.
+        // Maps of strings can always be serialized.
         let marks = if marks == Marks::default() { None } else { serde_json::to_string(&marks).ok() };
         let (marks, content) = (marks.unwrap_or_default(), data.to_string());
         Self { metadata, marks: marks.into(), content: content.into(), status: status.into() }
@@ -83,17 +82,17 @@ impl KeptObject {
         serde_json::from_str(&self.marks).unwrap_or_default()
     }
 
-    /// Tells it from what it was before, but for status and bookkeeping of the API server.
+    /// Returns a digest of the object without its status and the bookkeeping of the API server.
     pub(crate) fn digest(&self) -> Digest {
         Digest::of([&self.marks, &self.content].into_iter().map(|text| text.as_bytes()))
     }
 
-    /// Its labels.
+    /// Returns the labels.
     pub(crate) fn labels(&self) -> BTreeMap<String, String> {
         self.marks().labels.unwrap_or_default()
     }
 
-    /// Its annotations.
+    /// Returns the annotations.
     pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
         self.marks().annotations.unwrap_or_default()
     }
@@ -135,7 +134,7 @@ impl Resource for KeptObject {
     }
 }
 
-/// Reference of a binding to its object.
+/// Returns the reference of a binding to its object.
 pub(crate) fn reference(kind: &ObjectKind, object: &KeptObject) -> ObjectReference {
     ObjectReference {
         api_version: kind.api_version.clone(),
@@ -147,7 +146,7 @@ pub(crate) fn reference(kind: &ObjectKind, object: &KeptObject) -> ObjectReferen
     }
 }
 
-/// The object as the subject of an event.
+/// Returns the object as the subject of an event.
 pub(crate) fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api::core::v1::ObjectReference {
     k8s_openapi::api::core::v1::ObjectReference {
         api_version: Some(kind.api_version.clone()),
@@ -160,19 +159,20 @@ pub(crate) fn about(kind: &ObjectKind, object: &KeptObject) -> k8s_openapi::api:
     }
 }
 
-/// Where a dynamic object was seen.
+/// Source of a dynamic object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
     /// Name of the API server.
     pub(crate) server: String,
-    /// Kind of the object; items of a list do not carry it themselves.
+    /// Kind of the object; items of a list do not carry it.
     pub(crate) kind: ObjectKind,
 }
 
 type ObjectHandler = dyn Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync;
 type SilenceHandler = dyn Fn(&str) + Send + Sync;
 
-/// Informers for kinds that are named at run time, by API server (a name that the owner chooses) and kind.
+/// Informers for kinds that are determined at run time, by kind and by API server. The owner chooses the names of the
+/// API servers.
 pub struct DynamicStores {
     stores: Mutex<BTreeMap<Origin, Watched>>,
     handlers: Arc<Handlers<ObjectHandler>>,
@@ -188,18 +188,18 @@ struct Watched {
     _forward: Subscription<KeptObject>,
 }
 
-/// Keeps a handler registered for as long as it lives.
+/// Registration of a handler. Dropping it removes the handler.
 #[must_use = "the handler is removed when this is dropped"]
 pub(crate) struct ObjectSubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<ObjectHandler>);
 
-/// Keeps a handler registered for as long as it lives.
+/// Registration of a handler. Dropping it removes the handler.
 #[must_use = "the handler is removed when this is dropped"]
 pub(crate) struct SilenceSubscription(
     #[expect(dead_code, reason = "held for its reference count")] Arc<SilenceHandler>,
 );
 
 impl DynamicStores {
-    /// No informers yet. `labels` restricts them all to what it selects.
+    /// Creates a set without informers. `labels` is a label selector that applies to all of them.
     pub fn new(labels: Option<&'static str>) -> Self {
         let (handlers, silence) = (Arc::default(), Arc::default());
         Self { stores: Mutex::default(), handlers, silence, labels, tasks: Tasks::default() }
@@ -219,7 +219,7 @@ impl DynamicStores {
         let known = kinds.resolve(kind).await?;
         let client = client()?;
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have started it while the kind was looked up.
+        // Another task may have started it while the kind was looked up.
         let origin = Origin { server: server.to_owned(), kind: kind.clone() };
         if stores.contains_key(&origin) {
             return Ok(());
@@ -239,7 +239,8 @@ impl DynamicStores {
         self.tasks.spawn(Arc::clone(store).run_informer(api, config))
     }
 
-    /// Watches an API server through another client from now on. What is known stays until that one answers.
+    /// Watches an API server through another client from now on. The cached objects stay until that client gets a
+    /// list.
     pub(crate) fn reconnect(&self, server: &str, client: &Client) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, watched) in stores.iter_mut().filter(|(origin, _)| origin.server == server) {
@@ -248,7 +249,7 @@ impl DynamicStores {
         }
     }
 
-    /// Forgets an API server with everything that is known of it.
+    /// Forgets an API server with all its cached objects.
     pub(crate) fn forget(&self, server: &str) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.retain(|origin, watched| {
@@ -260,27 +261,27 @@ impl DynamicStores {
         });
     }
 
-    /// Calls `handler` with the name of an API server whenever an informer gets no answer from it, or its watch is cut.
+    /// Calls `handler` with the name of an API server whenever an informer gets no response from it, or its watch is
+    /// cut.
     pub(crate) fn subscribe_silence(&self, handler: impl Fn(&str) + Send + Sync + 'static) -> SilenceSubscription {
         let handler: Arc<SilenceHandler> = Arc::new(handler);
         self.silence.add(&handler);
         SilenceSubscription(handler)
     }
 
-    /// What is known of a kind on an API server, once its informer was started.
+    /// Returns the cache of a kind on an API server, if its informer was started.
     pub(crate) fn store(&self, server: &str, kind: &ObjectKind) -> Option<Arc<Store<KeptObject>>> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = Origin { server: server.to_owned(), kind: kind.clone() };
         stores.get(&origin).map(|watched| Arc::clone(&watched.store))
     }
 
-    /// One object, if its informer runs and knows it.
+    /// Returns an object, if its informer runs and knows it.
     pub(crate) fn get(&self, server: &str, kind: &ObjectKind, key: &Key) -> Option<Arc<KeptObject>> {
         self.store(server, kind)?.get(key)
     }
 
-    /// Calls `handler` for every object that is there and on every change from now on,
-    /// for informers that are started later too.
+    /// Calls `handler` for every known object and then on every change, also for informers that are started later.
     pub(crate) fn subscribe(
         &self,
         handler: impl Fn(&Origin, &Change<'_, KeptObject>) + Send + Sync + 'static,
@@ -305,7 +306,7 @@ fn forward(
     store.subscribe(move |change| handlers.call(|handler| handler(&origin, change)))
 }
 
-/// A template matters again when anything but its status, or bookkeeping of the API server, changes.
+/// True if anything but the status of a template, or the bookkeeping of the API server, changed.
 pub(crate) fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
     let Change::Updated { old, new } = change else { return true };
     let is_same_object = old.metadata.uid == new.metadata.uid;
@@ -314,7 +315,7 @@ pub(crate) fn is_template_change(change: &Change<'_, KeptObject>) -> bool {
     !is_same_object || !is_same || is_going(old) != is_going(new)
 }
 
-/// An object of the control plane: what its informer knows or, where that does not know it, what the API server says.
+/// Returns an object of the control plane from its informer or, if that does not know it, from the API server.
 pub(crate) async fn hub_object(
     context: &Context,
     kind: &ObjectKind,
@@ -328,7 +329,7 @@ pub(crate) async fn hub_object(
     Ok(found.map(|found| Arc::new(found.into())))
 }
 
-/// The object as plain JSON, which is what policies see.
+/// Returns the object as plain JSON, the form that policies get.
 pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
     let mut value = parsed(&object.content).filter(Value::is_object).unwrap_or_else(|| json!({}));
@@ -339,7 +340,7 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 
-/// The same of an object that was just read.
+/// Returns an object that was just read as plain JSON.
 pub(crate) fn live_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
     let data = Some(&object.data).filter(|data| data.is_object());
     identified(kind, data.cloned().unwrap_or_else(|| json!({})), &object.metadata)

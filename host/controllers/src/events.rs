@@ -14,18 +14,17 @@ use tokio::sync::mpsc;
 use crate::clock::Clock;
 use crate::controller::is_not_found;
 
-/// Events that wait to be written. A burst larger than this is a storm that nobody reads one by one: what does
-/// not fit is dropped and counted.
+/// Capacity of the event queue. Single events of a larger burst are of no use, so the excess is dropped and counted.
 const PENDING_MAX: usize = 16_384;
-/// Events whose repetitions raise a count. client-go remembers as many.
+/// Number of events whose repetitions raise a count, as in client-go.
 const WRITTEN_MAX: usize = 4096;
 
-/// Normal or Warning.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// Things go as they should.
+    /// Normal operation.
     Normal,
-    /// Somebody should look.
+    /// A problem that needs attention.
     Warning,
 }
 
@@ -38,16 +37,16 @@ struct Pending {
     decision: Option<DecisionId>,
 }
 
-/// Hands events to the writer.
+/// Handle that queues events for the writer.
 #[derive(Clone)]
 pub struct Events {
     pending: mpsc::Sender<Pending>,
     dropped: Arc<AtomicU64>,
-    /// The decision that they are about.
+    /// Decision that the events result from.
     decision: Option<DecisionId>,
 }
 
-/// Writes events; [`Writer::run`] must be running somewhere.
+/// Writer of queued events. [`Writer::run`] must be running.
 pub struct Writer {
     client: kube::Client,
     clock: Clock,
@@ -55,13 +54,13 @@ pub struct Writer {
     written: Mutex<BTreeMap<Says, Written>>,
 }
 
-/// What an event says: object, reason, message.
+/// Identity of an event: object, reason, message.
 type Says = (String, String, String);
 
-/// Name and count of an event that was written.
+/// Name and count of a written event.
 type Written = (String, i32);
 
-/// A recorder and its writer.
+/// Creates an event queue and its writer.
 pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
     let (sender, pending) = mpsc::channel(PENDING_MAX);
     let events = Events { pending: sender, dropped: Arc::default(), decision: None };
@@ -69,7 +68,7 @@ pub fn events(client: kube::Client, clock: Clock) -> (Events, Writer) {
 }
 
 impl Events {
-    /// The same, for events that come from the decision with that id.
+    /// Returns a handle for events that result from a decision.
     pub(crate) fn of(&self, decision: Option<DecisionId>) -> Self {
         Self { decision, ..self.clone() }
     }
@@ -90,21 +89,21 @@ impl Events {
         }
     }
 
-    /// Events that found no room.
+    /// Returns the number of events that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
 impl Writer {
-    /// Writes events until every [`Events`] is gone. An event that cannot be written is given up.
+    /// Writes events until every [`Events`] is dropped. An event that cannot be written is discarded.
     pub async fn run(mut self) {
         while let Some(pending) = self.pending.recv().await {
             let _ = self.write(pending).await;
         }
     }
 
-    /// A repeated event raises the count of the first one.
+    /// Writes an event. A repeated event raises the count of the first one.
     async fn write(&self, pending: Pending) -> kube::Result<()> {
         // Events about cluster-scoped objects live in `default`, as in Kubernetes.
         let namespace = pending.about.namespace.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| "default".into());
@@ -124,7 +123,7 @@ impl Writer {
         if let Some((name, count)) = repeated {
             let patch = serde_json::json!({"count": count, "lastTimestamp": now});
             match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                // API servers let events expire; this one happened again.
+                // The first event has expired; write a new one.
                 Err(error) if is_not_found(&error) => {}
                 patched => return patched.map(drop),
             }
@@ -151,7 +150,7 @@ impl Writer {
         let name = created.metadata.name.unwrap_or_default();
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if written.len() >= WRITTEN_MAX {
-            // Forgetting only means that a repetition becomes an event of its own.
+            // After this, a repetition becomes a new event.
             written.clear();
         }
         written.insert(says, (name, 1));

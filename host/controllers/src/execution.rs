@@ -28,18 +28,18 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "execution-controller";
-/// Attempts at deleting an object that changes meanwhile, before the Work is given back to its queue.
+/// Attempts to delete an object that changes meanwhile, before the reconcile fails.
 const DELETE_ATTEMPTS_MAX: usize = 5;
-/// Works of one member that are applied at the same time.
+/// Maximum number of Works of one member that are applied at the same time.
 const WORKERS: usize = 5;
 
 struct Execution {
     context: Context,
-    /// Works whose deletion is known to wait, so that it is recorded once and not on every retry.
+    /// Works whose deletion waits, so that each is recorded once and not on every retry.
     waiting: Mutex<BTreeSet<Key>>,
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let works = Arc::clone(&queue);
@@ -48,7 +48,7 @@ pub(crate) async fn run(context: Context) {
             works.add(Key::of(change.object()));
         }
     });
-    // A Work that waits for its cluster is not left to its back-off, which may have grown to minutes by then.
+    // A recovered cluster triggers the Works that wait for it, whose back-off may have grown to minutes by then.
     let (returning, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
     let objects = Arc::clone(&context.member_objects);
     let _clusters = context.stores.clusters.subscribe(move |change| match change {
@@ -57,15 +57,15 @@ pub(crate) async fn run(context: Context) {
                 returning.add(Key::of(&*work));
             }
         }
-        // Another cluster may come under its name.
+        // Another cluster may get its name.
         Change::Deleted(cluster) => objects.forget(&cluster.name_any()),
         _ => {}
     });
-    // Watches that go on with credentials that were replaced would end, and with an address that changed see nothing.
+    // Watches would end with replaced credentials, and receive nothing from a changed address.
     let objects = Arc::clone(&context.member_objects);
     let reconnect: Arc<ReplacedHandler> = Arc::new(move |cluster, client| objects.reconnect(cluster, client));
     context.members.on_replaced(&reconnect);
-    // What vanishes or drifts in a member is put right.
+    // Objects that vanish or drift in a member are restored.
     let drifted = Arc::clone(&queue);
     let _objects = context.member_objects.subscribe(move |_, change| {
         let drift = match change {
@@ -92,7 +92,7 @@ pub(crate) async fn run(context: Context) {
     controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 
-/// The Work that a managed object in a member cluster came from.
+/// Returns the Work that a managed object in a member cluster came from.
 pub(crate) fn work_of(object: &KeptObject) -> Option<Key> {
     let mut annotations = object.annotations();
     let mut annotation = |key| annotations.remove(key);
@@ -130,8 +130,8 @@ impl Execution {
         self.apply_all(&work, &name).await
     }
 
-    /// Deletes what the Work put into the member, then lets the Work go. While the member is not ready the Work
-    /// stays: that is how an old copy on a lost cluster is remembered.
+    /// Deletes the objects of the Work in the member, then removes the finalizer of the Work. While the member is not
+    /// ready the Work stays, as the record of an old copy on a lost cluster.
     async fn remove(&self, work: &Work, cluster: &bulkhead_core::model::Cluster) -> Result<Action, Error> {
         let key = Key::of(work);
         if cluster.is_ready() {
@@ -167,7 +167,7 @@ impl Execution {
             }
             let because = Because::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
             let record = self.record(work, cluster, Decision::Removed, because, &describe(manifest));
-            // The object that was looked at, and not one that another process made or took over meanwhile.
+            // Deletes only the object that was read, not one that another process created or took over meanwhile.
             let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
             let parameters = DeleteParams::background().preconditions(preconditions);
             let deleted = match api.delete(&observed.name_any(), &parameters).await {
@@ -183,7 +183,7 @@ impl Execution {
         Ok(())
     }
 
-    /// True if an object came from the Work. One of another Work stays as it is, with an event.
+    /// True if an object came from the Work. An object of another Work is left unchanged, with an event.
     fn may_remove(&self, work: &Work, cluster: &str, manifest: &Value, observed: &DynamicObject) -> bool {
         let marks = member_owner::marks(observed);
         let owner = member_owner::of(&self.context.stores, work, manifest, &marks);
@@ -194,8 +194,8 @@ impl Execution {
         owner == Ownership::Ours
     }
 
-    /// Leaves the object where it is, but no longer as ours. An object that is gone needs no release: Karmada
-    /// fails on it for ever.
+    /// Leaves the object in the member without Bulkhead's labels and annotations. An object that is gone needs no
+    /// release: Karmada fails on it permanently.
     async fn release_object(&self, work: &Work, cluster: &str, manifest: &Value) -> Result<(), Error> {
         let Some((api, observed)) = self.observe(cluster, manifest).await? else { return Ok(()) };
         if !self.may_remove(work, cluster, manifest, &observed) {
@@ -239,7 +239,7 @@ impl Execution {
         let (kind, key) = identify(manifest);
         let client = self.context.member(cluster)?;
         let known = match self.context.kinds.resolve(&kind).await {
-            // The control plane may have let go of a kind that members still have.
+            // The control plane may no longer serve a kind that members still have.
             Err(error) if error.is_kind_unknown() => match Kinds::new(client.clone()).resolve(&kind).await {
                 Err(error) if error.is_kind_unknown() => return Ok(None),
                 known => known?,
@@ -269,7 +269,7 @@ impl Execution {
             let message = format!("Failed to apply all manifests ({applied}/{total}): {}", texts.join(", "));
             Condition::new(APPLIED, ConditionStatus::False, "AppliedFailed", message, now)
         };
-        // One write for both: what was dispatched is usually applied at once.
+        // One write for both: a dispatched Work is usually applied at once.
         self.note(work, &[self.dispatching(false), applied]).await?;
         errors.into_iter().next().map_or(Ok(Action::Wait), |(_, error)| Err(error))
     }
@@ -302,8 +302,8 @@ impl Execution {
         self.context.settle(&[record], replaced.map(drop))
     }
 
-    /// Refuses to replace an object that did not come from the Work. `overwrite` takes an object that no control plane
-    /// manages, never one of another control plane.
+    /// Refuses to replace an object that did not come from the Work. `overwrite` takes over an object that no control
+    /// plane manages, never one of another control plane.
     fn check_owner(
         &self,
         work: &Work,
@@ -331,8 +331,8 @@ impl Execution {
         }
     }
 
-    /// What is to be applied with what the member cluster owns, if somebody knows what that is for this kind. An
-    /// error keeps the object as it is, since applying it anyway could take something from the member.
+    /// Returns the desired object with the fields that the member cluster owns, if an interpreter knows them for this
+    /// kind. An error leaves the object unchanged, since applying it anyway could remove fields of the member.
     async fn retained(
         &self,
         work: &Work,
@@ -354,7 +354,8 @@ impl Execution {
         }
     }
 
-    /// Karmada synchronises namespaces with a controller of its own; here they follow the first object.
+    /// Creates the namespace of an object in the member. Karmada synchronises namespaces with a controller of its
+    /// own.
     async fn ensure_namespace(&self, cluster: &str, namespace: &str) -> Result<(), Error> {
         if namespace.is_empty() {
             return Ok(());
@@ -384,7 +385,7 @@ impl Execution {
         }
     }
 
-    /// Sets conditions, with an event for each whose status or message is news.
+    /// Sets conditions, with an event for each whose status or message changed.
     async fn note(&self, work: &Work, conditions: &[Condition]) -> Result<(), Error> {
         let mut news = Vec::new();
         let changed = |work: &mut Work| {
@@ -417,14 +418,14 @@ impl Execution {
     }
 }
 
-/// The binding that a Work belongs to, as the subject of a decision.
+/// Returns the binding that a Work belongs to, as the subject of a decision.
 pub(crate) fn binding_subject(work: &Work) -> Subject {
     let binding = binding_of(work);
     let kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
     Subject::new(kind, &binding.namespace, &binding.name)
 }
 
-/// Kind and key of a manifest.
+/// Returns kind and key of a manifest.
 pub(crate) fn identify(manifest: &Value) -> (ObjectKind, Key) {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     (ObjectKind::new(text("/apiVersion"), text("/kind")), Key::new(text("/metadata/namespace"), text("/metadata/name")))
@@ -435,7 +436,8 @@ fn describe(manifest: &Value) -> String {
     format!("{} {key}", kind.kind)
 }
 
-/// Keeps what belongs to the member: its bookkeeping, and labels and annotations that did not come from here.
+/// Keeps the fields that belong to the member: its bookkeeping, and labels and annotations that were not set from
+/// here.
 fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
     desired.metadata.resource_version.clone_from(&observed.metadata.resource_version);
     desired.metadata.finalizers.clone_from(&observed.metadata.finalizers);
@@ -459,7 +461,7 @@ fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
 fn same_content(kind: &ObjectKind, desired: &DynamicObject, observed: &DynamicObject) -> bool {
     let pruned = |object: &DynamicObject| {
         let mut value = dynamic::live_value(kind, object);
-        // What cannot be pruned is compared as it is, which at worst writes the same once more.
+        // An object that cannot be pruned is compared unpruned, which at worst causes a redundant write.
         let _ = prune(&mut value);
         value
     };

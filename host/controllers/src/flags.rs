@@ -17,17 +17,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::interpreter::NoInterpreter;
 use crate::webhook::WebhookTransport;
 
-/// A duration spelled as Go spells it, for example `10s`, `1m30s`, `500ms`.
+/// Duration in Go syntax, for example `10s`, `1m30s`, `500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct GoDuration(pub Duration);
 
 impl GoDuration {
-    /// A whole number of seconds.
+    /// Creates a duration of whole seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Whole seconds, cut.
+    /// Returns whole seconds, rounded down.
     pub fn as_secs(self) -> i64 {
         i64::try_from(self.0.as_secs()).unwrap_or(i64::MAX)
     }
@@ -109,155 +109,156 @@ impl JsonSchema for GoDuration {
     }
 }
 
-/// The feature gates that exist so far.
+/// Feature gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum FeatureGate {
     /// Taint manager and ClusterTaintPolicy controller. Off by default, as in Karmada.
     Failover,
-    /// Applications leave in mode `Gracefully`. On by default.
+    /// Applications are evicted in purge mode `Gracefully`. On by default.
     GracefulEviction,
-    /// Labels carry a piece of the old copy's status over to the new one. Off by default.
+    /// Labels pass parts of the old copy's status to the new copy. Off by default.
     StatefulFailoverInjection,
-    /// Grades of nodes replace resource summaries when the scheduler estimates room. On by default.
+    /// Capacity estimates of the scheduler use node grades instead of resource summaries. On by default.
     CustomizedClusterResourceModeling,
-    /// Workloads of several components are placed as complete sets. Off by default.
+    /// Workloads with several components are placed as complete sets. Off by default.
     MultiplePodTemplatesScheduling,
-    /// What was placed a moment ago counts as taken. Off by default.
+    /// Recently placed workloads count as used capacity. Off by default.
     SchedulingOvercommitProtection,
     /// Bindings get the value of the PriorityClass that their policy names. On by default.
     PriorityBasedScheduling,
-    /// Groups of workloads that must or must not run beside each other. Off by default.
+    /// Affinity and anti-affinity between groups of workloads. Off by default.
     WorkloadAffinity,
-    /// Requirements of replicas tell the priority class and the namespace. Off by default.
+    /// Replica requirements include the priority class and the namespace. Off by default.
     ResourceQuotaEstimate,
-    /// What a workload depends on goes where it goes, if its policy says `propagateDeps`. On by default.
+    /// Dependencies of a workload are propagated to its clusters if its policy sets `propagateDeps`. On by default.
     PropagateDeps,
     /// Taints of effect `PreferNoExecute`, as the proposal "Optimize Cluster Failover" describes them. Off by default.
     PreferNoExecute,
 }
 
-/// Settings of the controllers. Names, defaults and meaning are Karmada's unless a line says otherwise.
+/// Settings of the controllers. Names, defaults and meaning are Karmada's unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Flags {
-    /// Gates that differ from their default.
+    /// Feature gates that differ from their default.
     pub feature_gates: BTreeMap<FeatureGate, bool>,
-    /// How often a member cluster is probed, counted from the end of the last probe.
+    /// Probe interval of a member cluster, counted from the end of the last probe.
     pub cluster_status_update_frequency: GoDuration,
-    /// For how long a cluster must answer before it is Ready again.
+    /// Time for which a cluster must answer probes before it is Ready again.
     pub cluster_success_threshold: GoDuration,
-    /// For how long a cluster must fail before it is not Ready.
+    /// Time for which the probes of a cluster must fail before it is not Ready.
     pub cluster_failure_threshold: GoDuration,
-    /// How often the leases of Pull clusters are looked at.
+    /// Interval between two checks of the leases of Pull clusters.
     pub cluster_monitor_period: GoDuration,
-    /// For how long a Pull cluster's lease may be stale before it is Unknown.
+    /// Time for which a Pull cluster's lease may be stale before the cluster is Unknown.
     pub cluster_monitor_grace_period: GoDuration,
-    /// The same for a Pull cluster that never reported.
+    /// Time for which a Pull cluster that never reported may be silent before it is Unknown.
     pub cluster_startup_grace_period: GoDuration,
-    /// How long a Pull agent's lease lasts; it is renewed after a quarter of that.
+    /// Duration of a Pull agent's lease. The agent renews it after a quarter of that time.
     pub cluster_lease_duration: GoDuration,
-    /// Whether nodes and pods of member clusters are counted and summed up.
+    /// Counts and sums up the nodes and pods of member clusters.
     pub enable_cluster_resource_modeling: bool,
-    /// Whether `NoExecute` taints evict.
+    /// Evicts workloads because of `NoExecute` taints.
     pub enable_no_execute_taint_eviction: bool,
-    /// Whether the taint manager runs at all.
+    /// Enables the taint manager.
     pub enable_taint_manager: bool,
-    /// What happens to old copies where the policy does not say.
+    /// Purge mode of evictions for policies that do not set one.
     pub no_execute_taint_eviction_purge_mode: PurgeMode,
-    /// Evictions per second. Unlike Karmada's it is the rate of the whole process, whatever the number of workers;
-    /// only evictions count, not items that turn out to need none; and 0 stops eviction.
+    /// Evictions per second. Unlike in Karmada it is the rate of the whole process, independent of the number of
+    /// workers. Only evictions count, not items that turn out to need none. 0 stops eviction.
     pub resource_eviction_rate: f64,
-    /// Not in Karmada: evictions per second from any one cluster, within the rate above. Absent is no limit of its own.
+    /// Not in Karmada: evictions per second from each cluster, within the rate above. Absent: no limit per cluster.
     pub resource_eviction_rate_per_cluster: Option<f64>,
-    /// Only proposed for Karmada: the rate while too many of many clusters fail.
+    /// Only proposed for Karmada: evictions per second while too many of a large number of clusters fail.
     pub secondary_resource_eviction_rate: f64,
-    /// Only proposed for Karmada: the share of clusters that fail, from 0 to 1, above which evictions slow down or
-    /// stop; the proposal has 0.55. 1, the default, switches that off; when every cluster fails at once, nothing moves
-    /// whatever this says.
+    /// Only proposed for Karmada: share of failed clusters, from 0 to 1, above which evictions slow down or stop. The
+    /// proposal has 0.55. 1, the default, disables the threshold. When every cluster fails at once, nothing is
+    /// evicted regardless of this value.
     pub unhealthy_cluster_threshold: f64,
-    /// Only proposed for Karmada: with more clusters than this, evictions slow down; with fewer, they stop.
+    /// Only proposed for Karmada: number of clusters above which evictions slow down instead of stopping.
     pub large_cluster_num_threshold: usize,
-    /// Not in Karmada: which clusters the threshold looks at together.
+    /// Not in Karmada: grouping of clusters for the threshold of failed clusters.
     pub eviction_brake_by: BrakeBy,
-    /// Only proposed for Karmada: what must be true of other clusters before a binding is evicted.
+    /// Only proposed for Karmada: condition on the other clusters that must hold before a binding is evicted.
     pub eviction_pre_check: PreCheck,
-    /// Not in Karmada: after how long in the queue an eviction is over age; one slot in four then goes to the oldest.
-    /// 0 is never.
+    /// Not in Karmada: time in the queue after which an eviction is overdue. Every fourth slot then goes to the
+    /// oldest eviction. 0 disables aging.
     pub eviction_aging: GoDuration,
-    /// How long an eviction task without its own grace period may last.
+    /// Maximum duration of an eviction task without its own grace period.
     pub graceful_eviction_timeout: GoDuration,
-    /// Not in Karmada: what the end of a task's grace period means while no healthy copy replaces the old one.
-    /// `after-grace-period` is Karmada's rule.
+    /// Not in Karmada: effect of an expired grace period while no healthy copy replaces the old one.
+    /// `after-grace-period` is Karmada's behaviour.
     pub purge_without_replacement: PurgeWithoutReplacement,
-    /// Not in Karmada: whether an eviction is called off when its cluster is well again and the workload found no
-    /// other place. `never` is Karmada's rule.
+    /// Not in Karmada: cancellation of an eviction whose cluster has recovered before the workload found another
+    /// place. `never` is Karmada's behaviour.
     pub restore_recovered_source: RestoreSource,
-    /// Not in Karmada: when a healthy report counts as one of a replacement. `covering` asks it to show as many
-    /// available replicas as are placed there, because a report may be older than the placement; `reported` takes its
-    /// word, as Karmada does.
+    /// Not in Karmada: condition under which a healthy report counts for a replacement. `covering` requires as many
+    /// available replicas as are placed there, because a report may be older than the placement. `reported` accepts
+    /// the reported health, as Karmada does.
     pub replacement_health: ReplacementHealth,
-    /// Not in Karmada: whether workloads that a taint drove away go back once their home is well again, the copy that
-    /// stands in staying until the one at home is healthy.
+    /// Not in Karmada: returns workloads that left because of a taint to their home cluster, once it is healthy
+    /// again. The copy on the stand-in cluster stays until the copy at home is healthy.
     pub enable_failback: bool,
-    /// For how long a home must be ready, with the same taints, before anything goes back; twice as long after each
-    /// return that did not last.
+    /// Time for which a home cluster must be ready, with unchanged taints, before workloads return. It doubles after
+    /// each return that did not last.
     pub failback_stabilization_window: GoDuration,
-    /// How many workloads may be on their way back at a time.
+    /// Maximum number of workloads that return at the same time.
     pub failback_concurrency: usize,
-    /// Not in current Karmada: after how long a cluster that is not Ready gets a `NoExecute` taint by itself, as
-    /// before version 1.14. 0 is never.
+    /// Not in current Karmada: time after which a cluster that is not Ready automatically gets a `NoExecute` taint,
+    /// as before version 1.14. 0 disables the taint.
     pub failover_eviction_timeout: GoDuration,
-    /// Whether ClusterTaintPolicies may add `NoExecute` taints.
+    /// Allows ClusterTaintPolicies to add `NoExecute` taints.
     pub allow_no_execute_taint_policy: bool,
-    /// For how long policies tolerate a cluster that is not ready, in seconds, unless they say otherwise. Karmada's
-    /// webhook added 300 until 1.15; absent, as now, adds nothing.
+    /// Seconds for which policies tolerate a cluster that is not ready, unless they set a toleration. Karmada's
+    /// webhook added 300 until 1.15. Absent, the default, adds no toleration.
     pub default_not_ready_toleration_seconds: Option<i64>,
-    /// The same for a cluster that cannot be reached.
+    /// Seconds for which policies tolerate an unreachable cluster, unless they set a toleration.
     pub default_unreachable_toleration_seconds: Option<i64>,
-    /// Only proposed for Karmada: whether policies may set `failover.cluster.purgeMode: Never`.
+    /// Only proposed for Karmada: allows `failover.cluster.purgeMode: Never` in policies.
     pub allow_never_purging_clusters: bool,
-    /// Not in Karmada: whether taints that a ClusterTaintPolicy added, and only those, go when the policy is edited or
-    /// deleted or no longer selects the cluster. Without it they stay, and a policy removes others' taints, as there.
+    /// Not in Karmada: removes the taints that a ClusterTaintPolicy added, and only those, when the policy is edited
+    /// or deleted or no longer selects the cluster. If disabled, they stay and a policy removes the taints of others,
+    /// as in Karmada.
     pub cluster_taint_policy_clean_up: bool,
-    /// Not in Karmada: a taint of a ClusterTaintPolicy is not removed while a condition that it hangs on changed more
-    /// than four times in that time. 0 is no damping.
+    /// Not in Karmada: window in which changes of conditions are counted. A taint of a ClusterTaintPolicy is not
+    /// removed while a condition that it depends on changed more than four times within it. 0 disables damping.
     pub cluster_taint_policy_damping_window: GoDuration,
-    /// Name under which the scheduler serves bindings.
+    /// Name of the scheduler. It schedules the bindings that carry this name.
     pub scheduler_name: String,
-    /// Which filter and score plugins the scheduler asks: names, `*` for all, `-name` for all but that one.
+    /// Filter and score plugins of the scheduler: names, `*` for all, `-name` to exclude one.
     pub plugins: Vec<String>,
-    /// Whether selected clusters without a replica become targets too.
+    /// Makes selected clusters targets even if they get no replica.
     pub enable_empty_workload_propagation: bool,
-    /// Not in Karmada, where it cannot be switched off: whether the interpreters that come with the program for kinds
-    /// of other projects are asked, after customizations and before the native rules.
+    /// Not in Karmada, where it is always on: enables the built-in interpreters for kinds of other projects. They are
+    /// consulted after customizations and before the native rules.
     pub third_party_interpreters: bool,
-    /// Not in Karmada: what counts for objects whose health nobody interprets; there they are healthy.
+    /// Not in Karmada, where such objects are healthy: treatment of objects whose kind has no health interpreter.
     pub health_without_interpreter: NoInterpreter,
-    /// Not in Karmada: whether webhook interpreters may be asked over plain HTTP and send elsewhere; `karmada` is its rule.
+    /// Not in Karmada: transport rules for webhook interpreters. `karmada` allows plain HTTP and redirects.
     pub interpreter_webhook_transport: WebhookTransport,
-    /// Writes per second that the scheduler may make in the long run.
+    /// Sustained rate of the scheduler's writes, per second.
     pub kube_api_qps: f64,
-    /// Writes that the scheduler may make at once.
+    /// Maximum burst of the scheduler's writes.
     pub kube_api_burst: u32,
-    /// Whether accurate estimators are asked before a decision.
+    /// Queries accurate estimators before a scheduling decision.
     pub enable_scheduler_estimator: bool,
-    /// Whether those of Pull clusters are left alone.
+    /// Skips the accurate estimators of Pull clusters.
     pub disable_scheduler_estimator_in_pull_mode: bool,
-    /// How long all estimators together may take for one decision.
+    /// Timeout of all estimator requests of one decision together.
     pub scheduler_estimator_timeout: GoDuration,
-    /// Namespace of the Services of estimators.
+    /// Namespace of the Services of the estimators.
     pub scheduler_estimator_service_namespace: String,
-    /// What the names of the Services of estimators start with; a hyphen and the cluster's name follow.
+    /// Name prefix of the Services of the estimators. A hyphen and the name of the cluster follow.
     pub scheduler_estimator_service_prefix: String,
-    /// Port of estimators.
+    /// Port of the estimators.
     pub scheduler_estimator_port: u16,
-    /// File with the scheduler's certificate for estimators, PEM; empty for none.
+    /// File with the scheduler's client certificate for estimators, PEM; empty for none.
     pub scheduler_estimator_cert_file: String,
-    /// File with its key, PEM.
+    /// File with the key of that certificate, PEM.
     pub scheduler_estimator_key_file: String,
-    /// File with the CA that signs the certificates of estimators, PEM; empty for plain text.
+    /// File with the CA that signs the certificates of the estimators, PEM; empty for plain text.
     pub scheduler_estimator_ca_file: String,
-    /// Whether estimators may have any certificate.
+    /// Accepts any certificate from estimators.
     pub insecure_skip_estimator_verify: bool,
 }
 
@@ -321,7 +322,7 @@ impl Default for Flags {
 }
 
 impl Flags {
-    /// Whether a gate is on.
+    /// True if a feature gate is on.
     pub fn gate(&self, gate: FeatureGate) -> bool {
         let default = match gate {
             FeatureGate::CustomizedClusterResourceModeling
@@ -339,8 +340,9 @@ impl Flags {
         self.feature_gates.get(&gate).copied().unwrap_or(default)
     }
 
-    /// Which taints evict, and how. Without the gate nothing moves because of a cluster's health, whoever set the taint;
-    /// a drain is a person's word and works all the same.
+    /// Returns the taint effects that evict, and the options of evictions. Without the `Failover` gate the health of
+    /// a cluster evicts nothing, regardless of the author of its taint. Drains are explicit requests and do not need
+    /// the gate.
     pub fn evict_options(&self) -> EvictOptions {
         let failover = self.gate(FeatureGate::Failover) && self.enable_taint_manager;
         EvictOptions {
@@ -351,7 +353,7 @@ impl Flags {
         }
     }
 
-    /// Choices about the end of evictions.
+    /// Returns the options for the end of evictions.
     pub fn finish_options(&self) -> FinishOptions {
         FinishOptions {
             timeout_s: self.graceful_eviction_timeout.as_secs(),
@@ -361,7 +363,7 @@ impl Flags {
         }
     }
 
-    /// Switches of the webhooks.
+    /// Returns the options of the admission webhooks.
     pub fn admission(&self) -> AdmissionOptions {
         AdmissionOptions {
             allow_no_execute_taint_policy: self.allow_no_execute_taint_policy,
@@ -372,12 +374,12 @@ impl Flags {
         }
     }
 
-    /// What interpreters tell of pods.
+    /// Returns the level of detail at which interpreters describe pods.
     pub fn pod_detail(&self) -> Detail {
         if self.gate(FeatureGate::ResourceQuotaEstimate) { Detail::PriorityClass } else { Detail::Plain }
     }
 
-    /// How fast evictions go, and when they slow down.
+    /// Returns the eviction rates and the thresholds that slow them down.
     pub fn brake(&self) -> BrakeSettings {
         BrakeSettings {
             rate: Rate::per_second(self.resource_eviction_rate),
@@ -388,7 +390,7 @@ impl Flags {
         }
     }
 
-    /// Whether the values are in range. The error names the flag and says what would be right.
+    /// Checks that the values are in range. The error names the flag and the valid range.
     pub fn validate(&self) -> Result<(), String> {
         let periods = [
             ("cluster-status-update-frequency", self.cluster_status_update_frequency),

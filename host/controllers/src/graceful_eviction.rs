@@ -1,4 +1,4 @@
-//! When old copies may go (Karmada: `pkg/controllers/gracefuleviction`).
+//! Release of old copies (Karmada: `pkg/controllers/gracefuleviction`).
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,18 +27,18 @@ const WORKERS: usize = 5;
 
 struct GracefulEviction {
     context: Context,
-    /// Why each task was held the last time, so that only news is recorded.
+    /// Reason why each task was last held, so that only changes are recorded.
     held: Mutex<BTreeMap<(Key, String), Hold>>,
 }
 
-/// A task that is held.
+/// Hold on a task.
 struct Hold {
     because: Because,
-    /// Target clusters that were dead.
+    /// Target clusters on which nothing was known to run.
     dead: BTreeSet<String>,
 }
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     fn has_tasks<B: Binding>(change: &Change<'_, B>) -> bool {
         let has = |binding: &B| !binding.spec().graceful_eviction_tasks.is_empty();
@@ -52,7 +52,7 @@ pub(crate) async fn run(context: Context) {
     let seen = Arc::clone(&queue);
     let _observations = context.observations.subscribe(move |key| seen.add(key.clone()));
     let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
-    // A cluster that is well again may take back what found no other place, and confirm what it replaces.
+    // A recovered cluster may take back a workload that found no other place, or confirm a replacement.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
     let _clusters = context.stores.clusters.subscribe(move |change| {
         let name = change.object().name_any();
@@ -60,7 +60,7 @@ pub(crate) async fn run(context: Context) {
         let concerned = held.iter().filter(|((_, source), hold)| *source == name || hold.dead.contains(&name));
         concerned.for_each(|((key, _), _)| recovered.add(key.clone()));
     });
-    // Another eviction check may decide otherwise.
+    // Another eviction check may decide differently.
     let (again, waiting) = (Arc::clone(&queue), Arc::clone(&controller));
     let _checks = context.registry.subscribe(move || {
         let held = waiting.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +140,7 @@ impl Reconcile for GracefulEviction {
 }
 
 impl GracefulEviction {
-    /// Forgets why tasks of a binding are held that are not there any more, whoever ended them.
+    /// Forgets the holds of a binding's tasks that no longer exist, regardless of how they ended.
     fn forget_all_but(&self, key: &Key, stays: impl Fn(&str) -> bool) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let of_binding = held.range((key.clone(), String::new())..).take_while(|((other, _), _)| other == key);
@@ -150,7 +150,7 @@ impl GracefulEviction {
         }
     }
 
-    /// That an eviction was called off is news that Karmada has no event for.
+    /// Emits events for released and cancelled tasks. Karmada has no event for a cancelled one.
     fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan, records: &[u64]) {
         let events = self.context.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
@@ -167,7 +167,7 @@ impl GracefulEviction {
         }
     }
 
-    /// Records releases, and holds whose reason is new. Returns the records that depend on a write.
+    /// Records releases, and holds with a new reason. Returns the records that depend on a write.
     fn record<B: Binding>(
         &self,
         key: &Key,
@@ -194,7 +194,8 @@ impl GracefulEviction {
         for (task, because) in &plan.held {
             let hold = Hold { because: because.clone(), dead: dead.clone() };
             let known = held.insert((key.clone(), task.from_cluster.clone()), hold);
-            // Messages carry numbers that move all the time; another reason, policy or dead target is news.
+            // Messages contain numbers that change all the time; a new reason, policy or dead target counts as a
+            // change.
             let same = |hold: &Hold| {
                 let (known, reason) = (&hold.because, &because.reason);
                 known.reason.code == reason.code && known.policy == because.policy && hold.dead == *dead
@@ -217,7 +218,7 @@ impl GracefulEviction {
     }
 }
 
-/// The resource template of a binding, as the subject of an event.
+/// Returns the resource template of a binding as the subject of an event.
 pub(crate) fn template_of<B: Binding>(binding: &B) -> EventSubject {
     let resource = &binding.spec().resource;
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());

@@ -1,8 +1,8 @@
-//! Who wants to be told.
+//! Lists of callbacks.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Functions that are called for as long as those who handed them in keep them.
+/// Callbacks, each of which is called until its owner drops it.
 pub(crate) struct Handlers<F: ?Sized>(Mutex<Vec<Weak<F>>>);
 
 impl<F: ?Sized> Default for Handlers<F> {
@@ -12,12 +12,12 @@ impl<F: ?Sized> Default for Handlers<F> {
 }
 
 impl<F: ?Sized> Handlers<F> {
-    /// Calls this one too, until the caller drops it.
+    /// Adds a callback. It is called until the caller drops it.
     pub(crate) fn add(&self, handler: &Arc<F>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(handler));
     }
 
-    /// Calls each of them, in the order in which they came. They may add others.
+    /// Calls each live callback, in the order of their addition. A callback may add others.
     pub(crate) fn call(&self, call: impl Fn(&F)) {
         let live: Vec<_> = {
             let mut handlers = self.0.lock().unwrap_or_else(PoisonError::into_inner);

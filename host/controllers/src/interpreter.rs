@@ -1,4 +1,4 @@
-//! Asking the interpreters: plugins and scripts at once, webhooks before the decision (see [`crate::webhook`]).
+//! Calls of resource interpreters: plugins and scripts in the decision, webhooks before it (see [`crate::webhook`]).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,29 +20,29 @@ use crate::evaluate::{DECISION_TIME_MAX, Lane, OwnedOperation};
 use crate::kinds::ObjectKind;
 use crate::webhook;
 
-/// What counts for objects of a kind whose health nobody interprets.
+/// Treatment of objects of a kind without a health interpreter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NoInterpreter {
     /// They are healthy, as in Karmada.
     #[default]
     Healthy,
-    /// Nobody can tell how they are: nothing is evicted because of them, and they release no old copy.
+    /// Their health is unknown: nothing is evicted because of them, and they release no old copy.
     Unknown,
-    /// They are not bound to a policy in the first place, so that nothing runs whose failure would go unnoticed.
+    /// They are not bound to a policy, so that nothing runs whose failure would go unnoticed.
     Refuse,
 }
 
-/// Kinds in use whose health nobody interprets.
+/// Kinds in use without a health interpreter.
 #[derive(Default)]
 pub struct UncoveredKinds(Mutex<BTreeSet<ObjectKind>>);
 
 impl UncoveredKinds {
-    /// All that were met so far, in order.
+    /// Returns all kinds that were met so far, in order.
     pub fn kinds(&self) -> Vec<ObjectKind> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Notes whether a kind is covered. Returns whether it is news that it is not.
+    /// Records if a kind is covered. Returns true if it is newly uncovered.
     fn note(&self, kind: ObjectKind, covered: bool) -> bool {
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if covered {
@@ -53,16 +53,16 @@ impl UncoveredKinds {
     }
 }
 
-/// How an object is, and whether it is the first of a kind that nobody interprets.
+/// Health of an object, and a mark for the first object of a kind without an interpreter.
 pub(crate) struct ObjectHealth {
     pub(crate) outcome: HealthOutcome,
     pub(crate) newly_uncovered: bool,
-    /// What it was decided from, if the journal keeps that.
+    /// Inputs of the decision, if the journal keeps them.
     pub(crate) case: Option<Arc<Case>>,
 }
 
 impl Context {
-    /// Asks the resource interpreter. What it has to remark is recorded; a fault is for the caller.
+    /// Calls the resource interpreters. Records their remarks; the caller handles a fault.
     pub(crate) async fn interpret(
         &self,
         controller: &'static str,
@@ -74,7 +74,7 @@ impl Context {
         Ok(outcome.interpretation)
     }
 
-    /// What the interpreters say. A hook is asked if nobody before it has a rule.
+    /// Returns the answer of the interpreters. A webhook is called if no policy before it has a rule.
     pub(crate) async fn interpretation(
         &self,
         controller: &'static str,
@@ -107,8 +107,8 @@ impl Context {
         self.ask(controller, policies, |policy| covers(policy, call), decide).await
     }
 
-    /// How an object in a member cluster is. What is unknown is never healthy by accident: a fault of whoever is to
-    /// tell, a hook out of reach among them, makes the health unknown.
+    /// Returns the health of an object in a member cluster. A fault of the interpreter, such as an unreachable
+    /// webhook, makes the health unknown, never healthy.
     pub(crate) async fn health(&self, controller: &'static str, object: &Arc<Value>) -> ObjectHealth {
         let health = HealthCall { object, now: self.clock.now() };
         let call = Call::Health(health.clone());
@@ -142,14 +142,14 @@ impl Context {
         ObjectHealth { outcome, newly_uncovered, case }
     }
 
-    /// Whether somebody interprets the health of objects of that kind.
+    /// True if the health of objects of this kind is interpreted.
     pub(crate) fn covers_health(&self, object: &Arc<Value>) -> bool {
         let call = Call::Health(HealthCall { object, now: self.clock.now() });
         self.policies().answering(&call).next().is_some()
             || webhook::hook_for(&self.stores.webhooks.list(), &call).is_some()
     }
 
-    /// Whether it matters what a hook says: nobody before it has an opinion, or the worst one counts.
+    /// True if the answer of a webhook matters: no policy before it has an opinion, or the worst opinion counts.
     async fn hook_counts(&self, controller: &'static str, health: &HealthCall<'_>) -> bool {
         let before = Arc::new(self.registry.policies_before(Layer::Webhooks));
         if before.composition().health == HealthRule::WorstOpinion {
@@ -164,7 +164,7 @@ impl Context {
         self.registry.policies_with(Layer::Webhooks, answered)
     }
 
-    /// Remarks of an interpretation, beside what it told; a fault becomes one of them.
+    /// Splits a result into the interpretation and its remarks; a fault becomes one of them.
     pub(crate) fn told(result: Result<InterpretOutcome, PolicyFault>) -> (Result<Option<Interpretation>, ()>, Remarks) {
         match result {
             Ok(outcome) => (Ok(outcome.interpretation), outcome.remarks),

@@ -1,4 +1,4 @@
-//! From an API version and kind to the resource behind it, by discovery.
+//! Resolution of API versions and kinds to resources, by discovery.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub struct ObjectKind {
 }
 
 impl ObjectKind {
-    /// A kind.
+    /// Creates a kind.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { api_version: api_version.into(), kind: kind.into() }
     }
@@ -31,24 +31,24 @@ impl ObjectKind {
     }
 }
 
-/// `kind.group/version`-style text for messages.
+/// Formats a kind as `group/version kind`, for messages.
 impl std::fmt::Display for ObjectKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.api_version, self.kind)
     }
 }
 
-/// A resource with its scope.
+/// A resource and its scope.
 #[derive(Clone, Debug)]
 pub struct KnownKind {
-    /// What an [`Api`] needs.
+    /// Resource for an [`Api`].
     pub resource: ApiResource,
-    /// Whether objects have a namespace.
+    /// True if objects have a namespace.
     pub namespaced: bool,
 }
 
 impl KnownKind {
-    /// An API for objects of this kind; `namespace` is ignored for cluster scope.
+    /// Returns an API for objects of this kind; `namespace` is ignored for cluster scope.
     pub fn api(&self, client: Client, namespace: &str) -> Api<DynamicObject> {
         if self.namespaced {
             Api::namespaced_with(client, namespace, &self.resource)
@@ -58,19 +58,19 @@ impl KnownKind {
     }
 }
 
-/// The kinds that an API server is known to serve. What was found once is kept.
+/// Cache of the kinds that an API server serves. Entries are never removed.
 pub struct Kinds {
     client: Client,
     known: Mutex<BTreeMap<ObjectKind, Arc<KnownKind>>>,
 }
 
 impl Kinds {
-    /// Nothing known yet.
+    /// Creates an empty cache.
     pub fn new(client: Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
-    /// The resource behind a kind; an error when the API server does not serve it.
+    /// Returns the resource of a kind, or an error if the API server does not serve it.
     pub async fn resolve(&self, kind: &ObjectKind) -> Result<Arc<KnownKind>, Error> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(kind) {

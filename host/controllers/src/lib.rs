@@ -1,9 +1,9 @@
-//! The controllers: each captures what it knows, asks the pure core for a decision, and applies it.
+//! The controllers: each takes a snapshot of its caches, asks the pure core for a decision and applies the result.
 //!
-//! They run over [`kube::Api`] against any API server, and are handed everything else in a [`Context`]: clock,
-//! policies, journal, member clusters. No engine is known here, and nothing reads a clock of its own.
+//! They run over [`kube::Api`] against any API server. A [`Context`] passes in everything else: clock, policies,
+//! journal, member clusters. This crate knows no plugin engine and reads no wall clock of its own.
 //!
-//! Start reading at [`Manager`] (what runs), then at one controller, for example `graceful_eviction`.
+//! Start reading at [`Manager`] (the list of controllers), then at one controller, for example `graceful_eviction`.
 
 mod agent;
 mod application_failover;

@@ -1,20 +1,20 @@
-//! Reads the items of a JSON list one by one while the answer arrives, so that the length of a list costs no memory.
+//! Streaming of JSON lists item by item while the response arrives, so that memory does not grow with the list.
 
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-/// Items per page, of API servers that page.
+/// Items per page, on API servers that support paging.
 const PAGE: u32 = 500;
 /// Largest item or list metadata, in bytes. An object in etcd has at most 1.5 MiB.
 const VALUE_BYTES_MAX: usize = 8 << 20;
 
 /// Calls `each` for every item of a collection. Returns `None` if a part of it could not be read.
 ///
-/// The list is asked for with `resourceVersion=0`: the API server answers from its watch cache, without a quorum read
-/// of etcd. kube-apiserver then ignores `limit` and answers with one list of any length, which is why it is read as a
-/// stream. Servers that do page are followed by their `continue` tokens.
+/// The request sets `resourceVersion=0`: the API server answers from its watch cache, without a quorum read of etcd.
+/// kube-apiserver then ignores `limit` and returns one list of any length, which is why it is read as a stream. On
+/// servers that do page, the `continue` tokens are followed.
 pub(crate) async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&Value) + Send) -> Option<()> {
     let mut from = "resourceVersion=0".to_owned();
     loop {
@@ -28,7 +28,7 @@ pub(crate) async fn for_each(client: &Client, path: &str, mut each: impl FnMut(&
     }
 }
 
-/// Reads one answer. Returns its `continue` token; empty if there is no further page.
+/// Reads one response. Returns its `continue` token, which is empty if there is no further page.
 async fn read(mut answer: impl AsyncBufRead + Unpin, each: &mut (impl FnMut(&Value) + Send)) -> Option<String> {
     let (mut list, mut token) = (Splitter::default(), String::new());
     loop {
@@ -50,28 +50,29 @@ async fn read(mut answer: impl AsyncBufRead + Unpin, each: &mut (impl FnMut(&Val
     }
 }
 
-/// Part of a list that is complete.
+/// Complete part of a list.
 #[derive(Debug, PartialEq)]
 enum Part {
     Metadata(Value),
     Item(Value),
 }
 
-/// The text is not a list of objects, or a part of it is too large.
+/// Error: the text is not a list of objects, or a part of it is too large.
 #[derive(Debug, PartialEq)]
 struct Malformed;
 
-/// Finds `metadata` and the elements of `items` in the text of a list, byte by byte. Nothing else is kept.
+/// Splitter that finds `metadata` and the elements of `items` in the text of a list, byte by byte, and drops the
+/// rest.
 #[derive(Default)]
 struct Splitter {
-    /// Objects and arrays that are open.
+    /// Number of open objects and arrays.
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// The last string directly in the list: the name of the field that is being read.
+    /// Last string directly in the list: the name of the current field.
     field: Vec<u8>,
     in_items: bool,
-    /// Text of the part that is being read; empty between parts.
+    /// Text of the current part; empty between parts.
     part: Vec<u8>,
     complete: bool,
 }
@@ -81,7 +82,7 @@ const IN_LIST: usize = 1;
 const IN_ITEMS: usize = 2;
 
 impl Splitter {
-    /// True once the list was closed.
+    /// True once the list is closed.
     fn is_complete(&self) -> bool {
         self.complete
     }

@@ -1,4 +1,4 @@
-//! Which controllers run, and the informers they share.
+//! Running controllers, and the informers that they share.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,22 +22,23 @@ use crate::{
 
 type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a controller has to know before it starts.
+/// Caches that must be in sync before a controller starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Knows {
-    /// What it waits for by itself: it looks at clusters one by one, and must not be held up by what it does not look at.
+    /// None. The controller waits for its own caches: it handles clusters one by one, and unrelated ones must not
+    /// delay it.
     Little,
-    /// The same, on the runtime of leases and probes. A member whose lease is not renewed is evicted.
+    /// None. The controller runs on the runtime of leases and probes: a member whose lease is not renewed is evicted.
     Vital,
-    /// The plugins, and every object of the kinds that controllers share. Before that, what is not known yet looks like
-    /// what is not there: no cluster fits, no policy matches, no plugin holds, nothing is left on a cluster.
+    /// The plugins, and every object of the kinds that controllers share. Before that, unknown objects look like
+    /// missing ones: no cluster fits, no policy matches, no plugin holds, nothing is left on a cluster.
     All,
 }
 
-/// The controller that loads interpreters, which others wait for.
+/// Name of the controller that loads interpreters. Others wait for it.
 const INTERPRETERS: &str = "interpreterCustomization";
 
-/// The controllers of the control plane, by the names that Karmada's `--controllers` uses where it has one.
+/// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
 const CONTROLLERS: &[(&str, Knows, Run)] = &[
     (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
     ("detector", Knows::All, |context| Box::pin(detector::run(context))),
@@ -66,12 +67,12 @@ const AGENT_CONTROLLERS: &[(&str, Knows, Run)] = &[
     ("lease", Knows::Vital, |context| Box::pin(agent::run(context))),
 ];
 
-/// Names of the controllers that can be stopped and started.
+/// Returns the names of the controllers that can be stopped and started.
 pub fn controller_names() -> impl Iterator<Item = &'static str> {
     CONTROLLERS.iter().map(|(name, ..)| *name)
 }
 
-/// Running controllers. They all stop when this is dropped.
+/// Running controllers. Dropping the manager stops them all.
 pub struct Manager {
     context: Context,
     controllers: &'static [(&'static str, Knows, Run)],
@@ -82,7 +83,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts the informers and every controller that the context's scope calls for.
+    /// Starts the informers and every controller of the context's scope.
     pub fn start(context: Context) -> Self {
         let manager = Self::watch(context);
         for name in manager.names() {
@@ -91,7 +92,7 @@ impl Manager {
         manager
     }
 
-    /// Starts the informers and no controller yet.
+    /// Starts the informers, but no controller yet.
     pub fn watch(context: Context) -> Self {
         let controllers = match context.scope {
             Scope::Push => CONTROLLERS,
@@ -103,12 +104,12 @@ impl Manager {
         manager
     }
 
-    /// Names of the controllers that the context's scope calls for.
+    /// Returns the names of the controllers of the context's scope.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.controllers.iter().map(|(name, ..)| *name)
     }
 
-    /// Starts a controller unless it runs. Returns whether there is one of that name.
+    /// Starts a controller unless it runs. Returns true if a controller of this name exists.
     pub fn start_controller(&self, name: &str) -> bool {
         let controller = self.controllers.iter().find(|(known, ..)| *known == name);
         let Some(&(name, knows, run)) = controller else { return false };
@@ -137,20 +138,20 @@ impl Manager {
         true
     }
 
-    /// Stops a controller at its next await, as a crash would: it loses its memory and whatever it was about to
-    /// write. Returns whether one ran.
+    /// Stops a controller at its next await point, as a crash would: its memory and its unsent writes are lost.
+    /// Returns true if it was running.
     pub fn stop_controller(&self, name: &str) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.remove(name).map(|handle| handle.abort()).is_some()
     }
 
-    /// Waits until a controller or an informer panics, and says which one and why. It does nothing any more then, and
-    /// only a new process mends that.
+    /// Waits until a controller or an informer panics, and returns its name with the reason. The task has ended, and
+    /// only a new process restores it.
     pub async fn failed(&self) -> String {
         self.panics.first().await
     }
 
-    /// The informers, for tasks that are to live as long as the manager.
+    /// Returns the tasks of the informers, to add tasks that live as long as the manager.
     pub fn tasks(&self) -> &Tasks {
         &self.informers
     }
@@ -161,7 +162,7 @@ impl Manager {
         self.informers.spawn_on(self.panics.watch(name.to_owned(), task), &runtime);
     }
 
-    /// Runs a task for as long as the manager lives, and is told by [`Manager::failed`] if it panics.
+    /// Runs a task for as long as the manager lives. [`Manager::failed`] reports its panic.
     pub fn spawn(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
         self.informers.spawn(self.panics.watch(name.to_owned(), task));
     }

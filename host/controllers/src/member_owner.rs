@@ -1,4 +1,4 @@
-//! Ownership of objects in member clusters, from the marks that they and their Works carry.
+//! Ownership of objects in member clusters, derived from the marks on them and on their Works.
 
 use bulkhead_api::Work;
 use bulkhead_core::decide::ownership::{Marks, Ownership, ownership};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::context::Stores;
 use crate::store::Key;
 
-/// Marks of an object in a member.
+/// Returns the marks of an object in a member.
 pub(crate) fn marks(object: &DynamicObject) -> Marks {
     let label = |key| object.labels().get(key).cloned().unwrap_or_default();
     let annotation = |key| object.annotations().get(key).cloned().unwrap_or_default();
@@ -22,7 +22,7 @@ pub(crate) fn marks(object: &DynamicObject) -> Marks {
     }
 }
 
-/// Relation of an object in a member to a Work and its manifest.
+/// Returns the relation of an object in a member to a Work and its manifest.
 pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &Marks) -> Ownership {
     let annotations = manifest.pointer("/metadata/annotations");
     let template_uid = annotations.and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str()).unwrap_or_default();

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::list_stream;
 
-/// Sums over the nodes and pods of a member cluster; by the grades of `models` too. `None` when nodes or pods cannot be
-/// listed: what was known before is better than half of it.
+/// Sums up the nodes and pods of a member cluster, also by the grades of `models`. Returns `None` if nodes or pods
+/// cannot be listed: the previous sums are better than half of the new ones.
 ///
-/// Objects are summed as they arrive and dropped, so that memory does not grow with the number of pods.
+/// Each object is dropped after it is added, so that memory does not grow with the number of pods.
 pub async fn collect(client: &Client, models: &[Value]) -> Option<(NodeSummary, ResourceSummary)> {
     let mut totals = Totals::new(models);
     list_stream::for_each(client, "/api/v1/nodes", |node| totals.add_node(node)).await?;

@@ -1,5 +1,5 @@
-//! Clients of Push members, made of what their Cluster objects and Secrets say
-//! (Karmada: `pkg/util/membercluster_client.go`).
+//! Clients of Push members, created from their Cluster objects and Secrets (Karmada:
+//! `pkg/util/membercluster_client.go`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use crate::handlers::Handlers;
 use crate::queue::WorkQueue;
 use crate::store::{Key, Store};
 
-/// Clusters whose credentials are read at the same time.
+/// Maximum number of clusters whose credentials are read at the same time.
 const WORKERS: usize = 5;
-/// How often a Secret is read again: tokens are replaced without a change of the Cluster.
+/// Interval at which a Secret is read again: tokens are replaced without a change of the Cluster.
 const SECRET_REFRESH: Duration = Duration::from_secs(30);
-/// How soon after something was missing.
+/// Interval at which a Secret is read again while credentials are missing.
 const SECRET_RETRY: Duration = Duration::from_secs(5);
-/// The clients of all Push members. Each has connections of its own, so that a member that hangs delays no other.
+/// Clients of all Push members. Each has its own connections, so that a member that hangs delays no other.
 pub struct MemberClients {
     hub: Client,
     clusters: Arc<Store<Cluster>>,
@@ -35,17 +35,17 @@ pub struct MemberClients {
     replaced: Handlers<ReplacedHandler>,
 }
 
-/// Called with the name of a cluster and its new client.
+/// Callback that gets the name of a cluster and its new client.
 pub type ReplacedHandler = dyn Fn(&str, &Client) + Send + Sync;
 
-/// The one member that an agent works in.
+/// Access to the only member of an agent.
 pub struct OneMember {
     name: String,
     client: Client,
 }
 
 impl OneMember {
-    /// The member of that name, reached by that client.
+    /// Creates the access to a member through a client.
     pub fn new(name: String, client: Client) -> Self {
         Self { name, client }
     }
@@ -60,13 +60,13 @@ impl Members for OneMember {
     }
 }
 
-/// A client, or why there is none, with what it was made of.
+/// Client, or the reason why there is none, with its source.
 struct Known {
     made_of: Source,
     client: Result<Client, String>,
 }
 
-/// What a client depends on.
+/// Data that a client is created from.
 #[derive(Clone, Debug, PartialEq)]
 struct Source {
     endpoint: String,
@@ -81,7 +81,7 @@ struct Credentials {
     ca_bundle: Vec<u8>,
 }
 
-/// Never the token.
+/// Omits the token.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").field("ca_bundle_bytes", &self.ca_bundle.len()).finish_non_exhaustive()
@@ -89,12 +89,12 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl MemberClients {
-    /// No clients yet; [`run`](Self::run) makes them.
+    /// Creates a set without clients; [`run`](Self::run) adds them.
     pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit, answers: Arc<Answers>) -> Arc<Self> {
         Arc::new(Self { hub, clusters, known: Mutex::default(), permit, answers, replaced: Handlers::default() })
     }
 
-    /// Keeps the clients in step with Clusters and Secrets, for ever.
+    /// Keeps the clients in step with Clusters and Secrets until the future is dropped.
     pub async fn run(self: Arc<Self>) {
         let queue: Arc<WorkQueue<Key>> = Arc::default();
         let changed = Arc::clone(&queue);
@@ -107,7 +107,7 @@ impl MemberClients {
             let clients = Arc::clone(&self);
             async move { clients.refresh(&key).await }
         };
-        // What is wrong is in the Cluster's Ready condition; there is nobody else to tell.
+        // The Ready condition of the Cluster shows the errors.
         controller::run(queue, WORKERS, reconcile, |_, _| {}).await;
     }
 
@@ -135,7 +135,7 @@ impl MemberClients {
     }
 }
 
-/// What the Secret of a Push member holds; the inner error is for the Cluster's condition, the outer one means that
+/// Reads the Secret of a Push member. The inner error is for the condition of the Cluster. The outer one means that
 /// the control plane did not answer, which says nothing about the member.
 async fn credentials(hub: &Client, cluster: &Cluster) -> Result<Result<Credentials, String>, Error> {
     let name = cluster.name_any();
@@ -158,19 +158,19 @@ async fn credentials(hub: &Client, cluster: &Cluster) -> Result<Result<Credentia
     Ok(Ok(Credentials { token: token.to_owned(), ca_bundle }))
 }
 
-/// What it takes to reach a Push member.
+/// Access to a Push member.
 pub struct MemberAccess {
-    /// A client that may only read, or why there is none.
+    /// Client that may only read, or the reason why there is none.
     pub client: Result<Client, String>,
-    /// The authorities that its certificate is checked against, PEM; empty without a check.
+    /// Authorities that its certificate is verified against, PEM; empty without verification.
     pub ca_bundle: Vec<u8>,
 }
 
-/// Makes the client of a Push member as [`MemberClients`] does, once.
+/// Creates the client of a Push member as [`MemberClients`] does, once.
 ///
 /// # Errors
 ///
-/// When the control plane does not let its Secret be read.
+/// If the control plane does not let its Secret be read.
 pub async fn member_access(hub: &Client, cluster: &Cluster) -> Result<MemberAccess, Error> {
     let source = Source::of(hub, cluster).await?;
     let ca_bundle = source.secret.as_ref().map(|secret| secret.ca_bundle.clone()).unwrap_or_default();
@@ -208,7 +208,7 @@ impl Source {
     }
 }
 
-/// The certificates of a PEM bundle.
+/// Parses the certificates of a PEM bundle.
 fn certificates(bundle: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
     let found = found.map_err(|error| format!("caBundle of the Secret is not PEM: {error}"))?;

@@ -1,7 +1,7 @@
-//! Numbers about what goes on, with the names that Karmada gives them, and those that the proposal "Optimize Cluster
-//! Failover" gives them where Karmada has none.
+//! Prometheus metrics. Their names are Karmada's, or those of the proposal "Optimize Cluster Failover" if Karmada has
+//! none.
 //!
-//! Nothing is decided from a metric. [`Metrics::text`] is what a scrape gets.
+//! No decision depends on a metric. [`Metrics::text`] returns the body of a scrape.
 
 use std::borrow::Borrow;
 use std::sync::atomic::AtomicU64;
@@ -22,7 +22,7 @@ use crate::controller::Error;
 use crate::evaluate::Unanswered;
 use crate::scheduler::SchedulerMetrics;
 
-/// A queue: Karmada has one for each kind of binding.
+/// Label of a queue: Karmada has one for each kind of binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct QueueLabels {
     pub(crate) name: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct OutcomeLabels {
     pub(crate) result: &'static str,
 }
 
-/// Karmada's words for a cluster and a kind of binding.
+/// Karmada's labels for a cluster and a kind of binding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct MemberKindLabels {
     pub(crate) member_cluster: String,
@@ -51,13 +51,13 @@ pub(crate) struct MemberLabels {
     pub(crate) member_cluster: String,
 }
 
-/// The proposal's word for a cluster.
+/// The proposal's label for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ClusterLabels {
     pub(crate) cluster_name: String,
 }
 
-/// The proposal's words for a cluster and a kind of resource, which is its API version and kind.
+/// The proposal's labels for a cluster and a kind of resource, which consists of API version and kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ClusterKindLabels {
     pub(crate) cluster_name: String,
@@ -66,19 +66,19 @@ pub(crate) struct ClusterKindLabels {
 
 type Float = Gauge<f64, AtomicU64>;
 
-/// How an attempt came to an end.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It was written.
     Written,
-    /// It was decided and not sent: this process only reports.
+    /// It was decided but not sent, because this process only reports.
     Withheld,
     /// It failed.
     Failed,
 }
 
 impl Ending {
-    /// The outcome of a write.
+    /// Returns the outcome of a write.
     pub(crate) fn of<T, E: Borrow<Error>>(result: &Result<T, E>) -> Self {
         match result {
             Ok(_) => Self::Written,
@@ -104,7 +104,7 @@ pub struct Metrics {
     pub(crate) evict_success_rate: Family<ClusterLabels, Float>,
     pub(crate) cluster_fault_num: Gauge,
     pub(crate) cluster_fault_rate: Float,
-    /// Ours.
+    /// Bulkhead's own metrics.
     pub(crate) brake: Family<MemberLabels, Gauge>,
     /// Difference between the wall clock and the time that decisions use.
     pub(crate) clock_offset: Float,
@@ -118,12 +118,12 @@ pub struct Metrics {
     pub(crate) scheduler: SchedulerMetrics,
 }
 
-/// From a millisecond to 16 s, as Karmada has them.
+/// Creates a histogram from a millisecond to 16 s, with Karmada's buckets.
 pub(crate) fn short() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 15))
 }
 
-/// From a second to nine hours: how long an eviction waits for its turn.
+/// Creates a histogram from a second to nine hours, for the time that an eviction waits.
 fn long() -> Histogram {
     Histogram::new(exponential_buckets(1.0, 2.0, 16))
 }
@@ -158,7 +158,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// The help texts end without a full stop, because the encoder adds one.
+    /// Registers all metrics. Help texts end without a full stop, because the encoder adds one.
     fn register(&mut self) {
         let registry = &mut self.registry;
         let mut gauge =
@@ -199,7 +199,7 @@ impl Metrics {
         self.scheduler.register(registry);
     }
 
-    /// Everything, in the text format that Prometheus scrapes.
+    /// Returns all metrics in the text format that Prometheus scrapes.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -207,7 +207,7 @@ impl Metrics {
         text
     }
 
-    /// Forgets a cluster that is gone, so that its last numbers do not look current.
+    /// Removes the metrics of a deleted cluster, so that its last values do not look current.
     pub(crate) fn forget_cluster(&self, name: &str) {
         let labels = MemberLabels { member_cluster: name.to_owned() };
         self.cluster_ready.remove(&labels);
@@ -221,7 +221,7 @@ impl Metrics {
         self.evict_success_rate.remove(&labels);
     }
 
-    /// A cluster answered, with these nodes if they could be counted.
+    /// Sets the numbers of nodes of a cluster, if they could be counted.
     pub(crate) fn nodes(&self, cluster: &str, nodes: Option<&NodeSummary>) {
         let labels = MemberLabels { member_cluster: cluster.to_owned() };
         if let Some(nodes) = nodes {
@@ -230,13 +230,13 @@ impl Metrics {
         }
     }
 
-    /// A cluster is ready, or is not.
+    /// Sets the readiness of a cluster.
     pub(crate) fn ready(&self, cluster: &str, is_ready: bool) {
         let labels = MemberLabels { member_cluster: cluster.to_owned() };
         self.cluster_ready.get_or_create(&labels).set(is_ready.into());
     }
 
-    /// The brake lets evictions from a cluster go, slows or stops them.
+    /// Sets the state of the eviction brake of a cluster.
     pub(crate) fn brake(&self, cluster: &str, state: BrakeState) {
         let labels = MemberLabels { member_cluster: cluster.to_owned() };
         self.brake.get_or_create(&labels).set(match state {
@@ -246,7 +246,7 @@ impl Metrics {
         });
     }
 
-    /// Counts a decision that asked plugins, and why it got no answer.
+    /// Counts a decision that called plugins, by its result.
     pub(crate) fn evaluated(&self, unanswered: Option<Unanswered>) {
         let result = match unanswered {
             None => "answered",
@@ -256,25 +256,25 @@ impl Metrics {
         self.plugin_decisions.get_or_create(&OutcomeLabels { result }).inc();
     }
 
-    /// So many clusters are not ready, which is that share of all.
+    /// Sets the number of clusters that are not ready, and their share of all.
     pub(crate) fn faults(&self, failed: usize, share: f64) {
         self.cluster_fault_num.set(i64::try_from(failed).unwrap_or(i64::MAX));
         self.cluster_fault_rate.set(share);
     }
 
-    /// The wall clock and the time that decisions use differ.
+    /// Sets the offset of the wall clock from the time that decisions use, and the number of its steps.
     pub fn clock(&self, state: ClockState) {
         let offset_s = Duration::from_millis(state.offset_ms.unsigned_abs()).as_secs_f64();
         self.clock_offset.set(if state.offset_ms < 0 { -offset_s } else { offset_s });
         self.clock_steps.inc_by(state.steps.saturating_sub(self.clock_steps.get()));
     }
 
-    /// So many evictions of a queue could be looked at now.
+    /// Sets the number of evictions of a queue that are due.
     pub(crate) fn depth(&self, queue: &'static str, ready: i64) {
         self.queue_depth.get_or_create(&QueueLabels { name: queue }).set(ready);
     }
 
-    /// Notes that an eviction was attempted.
+    /// Records an attempted eviction.
     pub(crate) fn processed(&self, queue: &'static str, took: Duration, ending: Ending) {
         let result = match ending {
             Ending::Written => "success",

@@ -1,8 +1,8 @@
-//! What the scheduler has seen of bindings, where nobody waits to hear it.
+//! Scheduler status fields that are not written yet.
 //!
-//! That a generation needs nothing, or that the same place was found again, is true as soon as the scheduler knows. In
-//! the status it goes along with whatever else changes there, and is written by itself only after seconds: in an
-//! eviction that is one write in place of four. Controllers of this process need not wait for it, see
+//! If a generation needs no scheduling, or gets the same placement again, only bookkeeping fields of the status
+//! change. They are written along with the next other change of the status, or alone after a delay. An eviction then
+//! takes one write instead of four. Controllers of this process see the fields at once, see
 //! [`Binding::observed`](crate::binding_kind::Binding::observed).
 
 use std::collections::BTreeMap;
@@ -16,17 +16,17 @@ use tokio::time::Instant;
 use crate::handlers::Handlers;
 use crate::store::Key;
 
-/// What is to be written about one binding.
+/// Pending status fields of one binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Observation {
-    /// The generation that was seen through.
+    /// Generation that the scheduler has processed.
     pub(crate) generation: i64,
-    /// When it was scheduled, if it was.
+    /// Time of the scheduling, if there was one.
     pub(crate) scheduled: Option<Time>,
 }
 
 impl Observation {
-    /// Puts it into a status, unless that knows better. Returns whether anything changed.
+    /// Merges the fields into a status; the later value of each wins. Returns true if anything changed.
     pub(crate) fn put_into(&self, status: &mut BindingStatus) -> bool {
         let generation = self.generation.max(status.scheduler_observed_generation);
         let scheduled = self.scheduled.max(status.last_scheduled_time);
@@ -35,8 +35,8 @@ impl Observation {
         changed
     }
 
-    /// What turns one status into the other, if that is all there is between them and the first one was scheduled
-    /// before: who is new waits for the first time.
+    /// Returns the fields that turn one status into the other. Returns `None` if other fields differ too, or if the
+    /// binding was not scheduled before: its first scheduling must not be delayed.
     pub(crate) fn between(before: &BindingStatus, after: &BindingStatus) -> Option<Self> {
         before.last_scheduled_time?;
         let observation =
@@ -47,7 +47,7 @@ impl Observation {
     }
 }
 
-/// What is still to be written, by binding; those without a namespace are cluster-scoped.
+/// Pending status fields by binding. Keys without a namespace belong to cluster-scoped bindings.
 #[derive(Default)]
 pub struct Observations {
     unwritten: Mutex<BTreeMap<Key, Unwritten>>,
@@ -66,14 +66,14 @@ impl Observations {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `handler` with the binding whenever something is noted, until what is returned is dropped.
+    /// Calls `handler` with the key of a binding whenever fields are added, until the returned handle is dropped.
     pub(crate) fn subscribe(&self, handler: impl Fn(&Key) + Send + Sync + 'static) -> Arc<Handler> {
         let handler: Arc<Handler> = Arc::new(handler);
         self.handlers.add(&handler);
         handler
     }
 
-    /// Adds to what is to be written.
+    /// Adds fields to the pending ones of a binding.
     pub(crate) fn note(&self, key: &Key, news: Observation) {
         {
             let mut observations = self.lock();
@@ -87,22 +87,22 @@ impl Observations {
         self.handlers.call(|handler| handler(key));
     }
 
-    /// Forgets a binding that is gone: another one of its name begins anew.
+    /// Forgets a deleted binding, so that a new one of the same name starts without pending fields.
     pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
 
-    /// What is to be written about a binding.
+    /// Returns the pending fields of a binding.
     pub(crate) fn get(&self, key: &Key) -> Option<Observation> {
         self.lock().get(key).map(|unwritten| unwritten.observation)
     }
 
-    /// For how long something has been waiting to be written about a binding.
+    /// Returns how long a binding has had pending fields.
     pub(crate) fn age(&self, key: &Key) -> Option<Duration> {
         self.lock().get(key).map(|unwritten| unwritten.since.elapsed())
     }
 
-    /// Notes that this was written, or that there is nothing to write it to; what came meanwhile stays.
+    /// Removes fields that were written, or whose binding is gone. Fields that were added meanwhile stay.
     pub(crate) fn done(&self, key: &Key, written: Observation) {
         let mut observations = self.lock();
         if observations.get(key).is_some_and(|unwritten| unwritten.observation == written) {

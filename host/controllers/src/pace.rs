@@ -1,4 +1,4 @@
-//! When the details of a status are written: all but that a copy became healthy, which evictions wait for.
+//! Batching of status changes. Only the report that a copy became healthy is never delayed: evictions wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,31 +8,32 @@ use tokio::time::Instant;
 
 use crate::store::Key;
 
-/// How long a detail waits for others. A rollout changes counters many times in a second, and nothing is decided from
-/// most of them.
+/// Time for which a change waits for others. A rollout changes counters many times per second, and most of them
+/// affect no decision.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// How long progress waits that goes on and on; the pause doubles from one write to the next.
+/// Longest wait during continuous progress. The wait doubles from one write to the next.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
-/// How long details wait while a Work is about to be deleted, which says it all anew.
+/// Wait while a Work is about to be deleted; its deletion updates the status anyway.
 const PAUSE_OF_LEAVING: Duration = Duration::from_secs(30);
-/// After how long details that wait are those of an object that is gone.
+/// Age after which waiting changes are taken to belong to a deleted object.
 const FORGOTTEN: Duration = Duration::from_mins(5);
-/// After how long without details the next one is the first again.
+/// Time without changes after which the wait starts at its minimum again.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// What changed about an object, the weightiest last.
+/// Kind of a status change, the most important last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
-    /// That a copy that is not wanted any more is still there.
+    /// A copy that is no longer wanted still exists.
     Leaving,
-    /// Counters, messages, times.
+    /// Counters, messages, timestamps.
     Progress,
-    /// A copy is not healthy any more. During a rollout it often is again a moment later.
+    /// A copy is no longer healthy. During a rollout it often recovers a moment later.
     Loss,
 }
 
 impl Detail {
-    /// What it is that copies were healthy, and are; none when one became healthy, which is no detail.
+    /// Classifies a change from the health of each copy before and after. Returns `None` if a copy became healthy,
+    /// which must not wait.
     pub(crate) fn of(copies: impl IntoIterator<Item = (bool, bool)>) -> Option<Self> {
         copies.into_iter().try_fold(Self::Progress, |detail, copy| match copy {
             (false, true) => None,
@@ -42,7 +43,7 @@ impl Detail {
     }
 }
 
-/// Objects with details. What others decide from is not a detail, and takes the details along.
+/// Objects with waiting status changes. A change that must not wait is written together with them.
 #[derive(Default)]
 pub(crate) struct Pace(Mutex<Objects>);
 
@@ -53,14 +54,14 @@ struct Objects {
 }
 
 struct Details {
-    /// Since when some are not written.
+    /// Time of the first change that is not written.
     unwritten: Option<Instant>,
     written: Instant,
     pause: Duration,
 }
 
 impl Pace {
-    /// How long an object whose details changed has to wait; none if they are to be written now.
+    /// Returns how long the changes of an object still have to wait; `None` if they are due.
     pub(crate) fn wait(&self, key: &Key, detail: Detail) -> Option<Duration> {
         let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -79,7 +80,7 @@ impl Pace {
         pause.checked_sub(now - since).filter(|left| !left.is_zero())
     }
 
-    /// Notes that nothing is left to be written about an object.
+    /// Records that all changes of an object are written.
     pub(crate) fn done(&self, key: &Key) {
         let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(details) = objects.by_key.get_mut(key)
@@ -91,7 +92,7 @@ impl Pace {
 }
 
 impl Objects {
-    /// Forgets what has been quiet for so long that it makes no difference.
+    /// Forgets objects that have been quiet for so long that their state makes no difference.
     fn tidy(&mut self, now: Instant) {
         if self.tidied.is_none_or(|tidied| now - tidied >= QUIET) {
             self.tidied = Some(now);
@@ -145,7 +146,7 @@ mod tests {
             pass(pause - 500).await;
             assert_eq!(pace.wait(&a, Detail::Progress), None);
             pace.done(&a);
-            // Nothing was waiting, so this is no write of details.
+            // Nothing was waiting, so this is no write of changes.
             pace.done(&a);
         }
         pass(30_000).await;

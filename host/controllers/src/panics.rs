@@ -1,4 +1,4 @@
-//! Tasks that must not end unnoticed.
+//! Detection of panics in background tasks.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use futures::FutureExt;
 use tokio::sync::watch;
 
-/// The first task that panicked, of those that are watched.
+/// First panic among the watched tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Panics(Arc<watch::Sender<Option<String>>>);
 
 impl Default for Panics {
-    /// Nobody did.
+    /// Starts without a panic.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
 }
 
 impl Panics {
-    /// The task, watched under a name. Its panic ends here.
+    /// Wraps a task under a name. A panic of the task is recorded and does not propagate.
     pub(crate) fn watch<T>(&self, name: String, task: T) -> impl Future<Output = ()> + use<T>
     where
         T: Future<Output = ()>,
     {
         let told = Arc::clone(&self.0);
         async move {
-            // What it shared with others is behind locks, and nobody goes on with it for long.
+            // Shared state is behind locks, and is not used for long after a panic.
             if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
                 let why = format!("{name} panicked: {}", text(&*panic));
                 told.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
@@ -34,7 +34,7 @@ impl Panics {
         }
     }
 
-    /// Waits until a task panics, and says which one and why.
+    /// Waits until a task panics, and returns its name with the reason.
     pub(crate) async fn first(&self) -> String {
         let mut told = self.0.subscribe();
         let Ok(first) = told.wait_for(Option::is_some).await else { return std::future::pending().await };

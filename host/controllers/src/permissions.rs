@@ -1,70 +1,70 @@
-//! What each mode and each controller may do on the control plane, as data.
+//! Permissions of each mode and each controller on the control plane, as data.
 //!
-//! The manifests in `host/deploy/chart/rbac` are made from it; `tests/tidy` fails when they differ, and when a
-//! controller or a kind is missing here. A request that a controller begins to make needs a line in this file.
+//! The manifests in `host/deploy/chart/rbac` are generated from this file. `tests/tidy` fails if they differ, or if a
+//! controller or a kind is missing here. Each new request of a controller needs a line in this file.
 //!
-//! Left out on purpose: what controllers do in member clusters, which goes by the account that `bulkhead join` makes
-//! there, and discovery, which Kubernetes allows to everybody who is authenticated.
+//! Omitted on purpose: access to member clusters, which depends on the account that `bulkhead join` creates there,
+//! and discovery, which Kubernetes grants to every authenticated user.
 //!
 //! Start reading at [`Mode::duties`].
 
-/// A set of rights on one kind of object.
+/// Set of rights on one kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// API group; empty for Kubernetes' core, `*` for all.
+    /// API group; empty for the core group, `*` for all.
     pub group: &'static str,
-    /// Plural, with `/status` for the subresource; `*` for all.
+    /// Plural name, with `/status` for the subresource; `*` for all.
     pub resource: &'static str,
-    /// Verbs as RBAC has them. The `update` of a status goes with a `get` of the object, after a conflict.
+    /// RBAC verbs. The `update` of a status needs a `get` of the object too, for the retry after a conflict.
     pub verbs: &'static [&'static str],
-    /// Where it holds.
+    /// Scope.
     pub place: Place,
-    /// The one object that it is about, if it is about one.
+    /// Name of the only object that the rule applies to, if there is just one.
     pub object: Option<&'static str>,
-    /// What it is needed for.
+    /// Purpose.
     pub why: &'static str,
 }
 
-/// Where a rule holds.
+/// Scope of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In all namespaces, or for objects without one.
+    /// All namespaces, or objects without a namespace.
     Everywhere,
-    /// In the namespace of the Lease, `--leader-elect-resource-namespace`.
+    /// Namespace of the Lease, `--leader-elect-resource-namespace`.
     LeaseNamespace,
-    /// In one namespace.
+    /// One namespace.
     Namespace(&'static str),
 }
 
-/// The rights that one controller, or one part of the program, needs.
+/// Rights that one controller, or one part of the program, needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duty {
-    /// The controller's name in `--controllers`, or what the part is called in messages.
+    /// Name of the controller in `--controllers`, or name of the part in messages.
     pub name: &'static str,
-    /// Its rights.
+    /// Rules that grant the rights.
     pub rules: &'static [Rule],
 }
 
-/// How much of the work is Bulkhead's.
+/// Responsibilities that Bulkhead takes over from Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// Everything.
     All,
     /// Taints, evictions and their end.
     Evict,
-    /// Only when evictions end.
+    /// Only the end of evictions.
     Finish,
-    /// Nothing: it decides and writes nothing.
+    /// None: decisions are reported and not written.
     Report,
-    /// Nothing: it answers Karmada's questions about resources.
+    /// None: it answers Karmada's resource interpreter requests.
     Interpret,
 }
 
 impl Mode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 5] = [Self::All, Self::Evict, Self::Finish, Self::Report, Self::Interpret];
 
-    /// Its name on the command line and in file names.
+    /// Returns the name on the command line and in file names.
     pub const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -75,7 +75,7 @@ impl Mode {
         }
     }
 
-    /// What the process may do in this mode. Two modes together need what each of them needs.
+    /// Returns the permissions of the process in this mode. Two modes together need the permissions of both.
     pub const fn duties(self) -> &'static [Duty] {
         match self {
             Self::All => &[

@@ -1,7 +1,7 @@
-//! Plugins as objects: the newest of them are in force, and each one's status tells what became of it.
+//! Plugins defined by objects: loading of the newest ones, and their status.
 //!
-//! Every process loads them, a standby too, before it decides anything: a plugin that holds evictions must not be
-//! missing for the first of them. Only the one that leads writes what became of them, by a controller of its own.
+//! Every process, a standby too, loads them before it decides anything: a plugin that holds evictions must not be
+//! missing for the first of them. Only the leader writes their status, with a separate controller.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,20 +26,20 @@ use crate::store::Key;
 use crate::write::Writer;
 
 const NAME: &str = "plugin-status-controller";
-/// How often a status is brought up to date: breakers tell nobody.
+/// Interval of status updates: circuit breakers send no notifications.
 const REFRESH: Duration = Duration::from_secs(5);
-/// How often changes are looked for that no watch reports: loads that end, and pauses that are over.
+/// Interval of checks for changes that no watch reports: finished loads and pauses that are over.
 const LOOK: Duration = Duration::from_secs(1);
-/// When to look again whether a plugin is loaded.
+/// Delay of the next check whether a plugin is loaded.
 const LOADING: Duration = Duration::from_millis(200);
-/// How often to ask whether there is such a kind, while no list of it arrives.
+/// Interval of checks whether the kind exists, while no list of it arrives.
 const LISTING: Duration = Duration::from_secs(2);
-/// The condition that says whether the newest version is in force.
+/// Type of the condition that tells if the newest version is in force.
 const LOADED: &str = "Loaded";
-/// The condition that says whether a version is asked and its answers are taken.
+/// Type of the condition that tells if a version is called and its answers are used.
 const ANSWERING: &str = "Answering";
 
-/// The plugins in force, and the objects that are among them.
+/// Plugins in force, and the objects among them.
 pub struct PluginObjects {
     plugins: Arc<Plugins>,
     objects: Arc<Objects>,
@@ -48,7 +48,7 @@ pub struct PluginObjects {
 }
 
 impl PluginObjects {
-    /// `objects` is part of the catalog of `plugins`; `changed` is called after objects were loaded.
+    /// Creates the set. `objects` is part of the catalog of `plugins`; `changed` is called after objects were loaded.
     pub fn new(
         plugins: Arc<Plugins>,
         objects: Arc<Objects>,
@@ -57,25 +57,25 @@ impl PluginObjects {
         Self { plugins, objects, changed: Box::new(changed), known: SetOnce::new() }
     }
 
-    /// What became of every listed plugin.
+    /// Returns the status of every listed plugin.
     pub fn status(&self) -> Vec<Fate> {
         self.plugins.status()
     }
 
-    /// Whether the objects that were there at the beginning are loaded, or refused.
+    /// True if the objects that existed at the start are loaded or refused.
     pub fn is_known(&self) -> bool {
         self.known.initialized()
     }
 
-    /// Waits until they are.
+    /// Waits until the objects that existed at the start are loaded or refused.
     pub async fn known(&self) {
         self.known.wait().await;
     }
 
-    /// Keeps the objects of the store in force, for ever.
+    /// Keeps the objects of the store in force until the future is dropped.
     pub(crate) async fn keep(self: Arc<Self>, context: Context) {
         let store = &context.stores.plugins;
-        // Files are loaded whether or not the control plane answers.
+        // Files are loaded even if the control plane does not respond.
         self.refresh().await;
         tokio::select! {
             () = store.listed() => {}
@@ -94,7 +94,7 @@ impl PluginObjects {
         });
         loop {
             queue.next().await;
-            // The code in them may be large.
+            // Objects may contain large code, so they are converted only after a change.
             if is_stale.swap(false, Ordering::AcqRel) {
                 self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
             }
@@ -105,19 +105,19 @@ impl PluginObjects {
                 let _ = self.known.set(());
             }
             queue.done(&(), false);
-            // What was loaded since is told then, and what ran out of time is tried again.
+            // Finished loads are then reported, and loads that ran out of time are tried again.
             queue.add_after((), LOOK);
         }
     }
 
-    /// Begins to load what changed.
+    /// Starts to load changed plugins.
     fn look(&self) {
         if self.plugins.look() == Refresh::Changed {
             (self.changed)(&self.plugins);
         }
     }
 
-    /// Loads what changed, for as long as a start waits.
+    /// Loads changed plugins, and waits for them as long as at a start.
     async fn refresh(self: &Arc<Self>) {
         let this = Arc::clone(self);
         let loaded = tokio::task::spawn_blocking(move || {
@@ -132,7 +132,7 @@ impl PluginObjects {
     }
 }
 
-/// Waits until the control plane says that it has no such kind, so that there are no such objects.
+/// Waits until the control plane answers that it does not serve the kind, so that no such objects exist.
 async fn unserved(context: &Context) {
     let api = Api::<Plugin>::all(context.hub.clone());
     loop {
@@ -144,14 +144,14 @@ async fn unserved(context: &Context) {
     }
 }
 
-/// Runs the controller that writes the status, for ever.
+/// Runs the controller that writes the status, until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let Some(objects) = context.plugins.clone() else { return std::future::pending().await };
     objects.known().await;
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
     let _plugins = context.stores.plugins.subscribe(move |change| {
-        // Whoever else writes a status gets no answer.
+        // Writes of the status by others are ignored.
         if change.is_generation_change() {
             plugins.add(Key::of(change.object()));
         }
@@ -164,8 +164,8 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;
 }
 
-/// What this process said of each plugin. Where two lead, as modes of their own, breakers and files may differ, and each
-/// says once what it sees instead of contradicting the other for ever.
+/// Last status that this process reported for each plugin. Two leaders in different modes may differ in breakers and
+/// files. Each one reports a state once, so that they do not contradict each other forever.
 type Told = Mutex<BTreeMap<Key, (Option<String>, PluginStatus)>>;
 
 async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told>, key: Key) -> Result<Action, Error> {
@@ -177,7 +177,7 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told
     let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
     let is_decided = |fate: &Fate| !fate.is_loading && fate.generation == plugin.metadata.generation;
     let Some(fate) = fate.filter(is_decided) else {
-        // It is being loaded.
+        // Still loading.
         return Ok(Action::After(LOADING));
     };
     let seen = (plugin.uid(), status(&Plugin::default(), fate.clone(), Time::from_millis(0)));
@@ -201,7 +201,7 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told
     Ok(Action::After(REFRESH))
 }
 
-/// The conditions that are worth an event: a plugin that answers from the beginning is not.
+/// Returns the conditions that are worth an event. A plugin that answers from the start is not.
 fn news(before: &[Condition], after: &[Condition]) -> Vec<Condition> {
     let said = |condition: &Condition| (condition.reason.clone(), condition.message.clone());
     let is_news = |condition: &&Condition| match Condition::find(before, &condition.type_) {
@@ -211,7 +211,7 @@ fn news(before: &[Condition], after: &[Condition]) -> Vec<Condition> {
     after.iter().filter(is_news).cloned().collect()
 }
 
-/// What an event about a condition is called.
+/// Returns the reason of the event for a condition.
 fn reason(condition: &Condition) -> &'static str {
     match (condition.type_.as_str(), condition.status) {
         (LOADED, ConditionStatus::True) => "PluginLoaded",
@@ -245,7 +245,7 @@ fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
     }
 }
 
-/// A plugin whose calls are faults because no version of it could be loaded.
+/// Returns the condition of a plugin whose calls are faults because no version of it could be loaded.
 fn holding(held: &[CallKind], now: Time) -> Condition {
     let kinds: Vec<_> = held.iter().map(|kind| kind.as_str()).collect();
     let message = format!(

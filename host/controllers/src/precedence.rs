@@ -1,8 +1,8 @@
-//! Which of many writes goes first.
+//! Priorities of writes.
 //!
-//! An API server in a storm answers as fast as it can, and no faster for being asked by everybody at once. So a client has
-//! a bounded number of writes under way, and of those that wait the weightiest goes next: where something runs before
-//! what became of it, and events last. An API server that asks for a pause gets it.
+//! More concurrent requests do not make an overloaded API server faster. So a client bounds its writes in flight, and
+//! the waiting write with the highest priority goes next: placements first, then their results, events last. A client
+//! pauses when the API server asks for it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -17,36 +17,36 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
-/// Writes that one client has under way.
+/// Maximum number of writes in flight per client.
 const UNDER_WAY_MAX: usize = 16;
-/// The longest pause that an API server gets.
+/// Longest pause that an API server gets.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Whether requests of a method change nothing.
+/// True if requests of a method change nothing.
 pub fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// What a write is about, the weightiest first.
+/// Priority of a write, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     /// Bindings and clusters: evictions, placements, releases, taints, readiness.
     Place,
-    /// Works, health, everything else.
+    /// Works, health and everything else.
     Follows,
     /// Events.
     Remark,
 }
 
 impl Weight {
-    /// The weight of a request; reads have none, and never wait.
+    /// Returns the priority of a request. Reads have none and do not need a permit.
     fn of(method: &Method, path: &str) -> Option<Self> {
         if is_read(method) {
             return None;
         }
         let segments: Vec<_> = path.split('/').collect();
         let (about, is_status) = match segments.as_slice() {
-            // A new object: POST on the collection.
+            // A POST on the collection creates an object.
             [.., "events"] | [.., "events", _] => return Some(Self::Remark),
             [.., resource, _, "status"] => (*resource, true),
             [.., resource, _] => (*resource, false),
@@ -60,20 +60,20 @@ impl Weight {
     }
 }
 
-/// Writes under way and those that wait.
+/// Writes in flight and waiting writes.
 #[derive(Debug)]
 struct Gate(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// When the API server wants to be asked again.
+    /// End of the pause that the API server asked for.
     opens: Option<Instant>,
     waiting: BTreeMap<(Weight, u64), oneshot::Sender<Pass>>,
     arrivals: u64,
 }
 
-/// One write under way. Whoever waits gets it next when it is dropped.
+/// Permit for one write in flight. When it is dropped, the next waiting write gets it.
 #[derive(Debug)]
 struct Pass(Option<Arc<Gate>>);
 
@@ -86,7 +86,7 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets nobody in for so long. Whoever is in is not held up.
+    /// Starts no request during a pause of at most [`PAUSE_MAX`]. Requests in flight are not affected.
     fn close_for(&self, pause: Duration) {
         let mut state = self.state();
         state.opens = state.opens.max(Some(Instant::now() + pause.min(PAUSE_MAX)));
@@ -108,14 +108,14 @@ impl Gate {
         };
         let pass = match turn {
             None => Pass(Some(Arc::clone(&self))),
-            // Nobody drops a sender without an answer while the gate stands, and this holds the gate.
+            // While the gate exists, no sender is dropped without an answer, and `self` keeps the gate.
             Some(turn) => turn.await.unwrap_or(Pass(None)),
         };
         self.opened().await;
         pass
     }
 
-    /// Waits until the API server wants to be asked again.
+    /// Waits for the end of the pause that the API server asked for.
     async fn opened(&self) {
         loop {
             let opens = self.state().opens.filter(|opens| *opens > Instant::now());
@@ -126,7 +126,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// The gate, which is not told that the write ended.
+    /// Returns the gate without releasing the permit.
     fn into_gate(mut self) -> Option<Arc<Gate>> {
         self.0.take()
     }
@@ -143,7 +143,7 @@ impl Drop for Pass {
                 next
             };
             let Some((_, waiting)) = next else { return };
-            // Whoever does not wait any more gives it back, and the next one gets it.
+            // A waiter that has given up returns the permit, and the next one gets it.
             let Err(refused) = waiting.send(Self(Some(gate))) else { return };
             let Some(back) = refused.into_gate() else { return };
             gate = back;
@@ -151,17 +151,18 @@ impl Drop for Pass {
     }
 }
 
-/// Lets the weightiest writes of a client go first. What is inside must do nothing before its future is polled.
+/// Layer that lets the writes with the highest priority go first. The inner service must do nothing before its future
+/// is polled.
 pub(crate) struct Precedence(Arc<Gate>);
 
 impl Precedence {
-    /// For one client.
+    /// Creates the layer for one client.
     pub(crate) fn new() -> Self {
         Self(Gate::new(UNDER_WAY_MAX))
     }
 }
 
-/// A service whose writes wait for their turn.
+/// Service whose writes wait for a permit.
 pub(crate) struct PrecedenceService<S> {
     inner: S,
     gate: Arc<Gate>,
@@ -175,12 +176,13 @@ impl<S> Layer<S> for Precedence {
     }
 }
 
-/// Whether a request may be kept waiting. Leases and probes tell who is alive, and are worth nothing late.
+/// True if a request may be delayed. Leases and probes must not: they show that a process is alive, and are useless
+/// late.
 fn waits(path: &str) -> bool {
     path.starts_with("/api") && !path.starts_with("/apis/coordination.k8s.io/")
 }
 
-/// How long an API server that has too much to do wants to be left alone.
+/// Returns the pause that an overloaded API server asks for.
 fn told_to_pause<B>(answer: &Response<B>) -> Option<Duration> {
     if !matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;

@@ -1,9 +1,9 @@
 //! The priority of a binding, from the PriorityClass that its policy names
 //! (Karmada: `pkg/detector/detector.go:BuildResourceBinding`, `pkg/util/helper/priorityclass.go`).
 //!
-//! It orders the scheduler's queue, and of what waits for eviction the more important goes first. The class is looked
-//! up when the binding is written, as in Karmada: a value that changes later counts from the next change of the
-//! template or the policy on. Bindings of cluster-scoped templates have no priority.
+//! It orders the scheduler's queue and the evictions that wait. The class is looked up when the binding is written,
+//! as in Karmada: a later change of its value takes effect with the next change of the template or the policy.
+//! Bindings of cluster-scoped templates have no priority.
 
 use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::model::BindingSpec;
@@ -17,8 +17,8 @@ use crate::kinds::ObjectKind;
 
 const FIELD: &str = "schedulePriority";
 
-/// Writes the priority into the spec of a namespaced binding, or takes away the one that the policy no longer asks for.
-/// An error if there is no such class: without it nobody knows what comes first.
+/// Writes the priority into the spec of a namespaced binding, or removes one that the policy no longer requests.
+/// Fails if the PriorityClass does not exist, because the order would be unknown.
 pub(crate) async fn describe(context: &Context, policy: &PropagationSpec, spec: &mut BindingSpec) -> Result<(), Error> {
     if !context.flags.gate(FeatureGate::PriorityBasedScheduling) {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Named sets of options: which document's failover the controllers show.
+//! Named sets of options, each of which reproduces the failover of a version of Karmada or of a proposal for it.
 //!
-//! A profile is nothing but flags. Whatever is given beside it overrides it, flag by flag.
+//! A profile consists of flags only. Flags that are given in addition override it one by one.
 
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use crate::flags::{FeatureGate, Flags, GoDuration};
 
-/// A named set of options.
+/// Named set of options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// Current Karmada with its defaults, and the old copy kept while nothing replaces it.
+    /// Current Karmada with its defaults, except that an old copy is kept while nothing replaces it.
     #[default]
     Modern,
-    /// Karmada before 1.14: lost clusters are tainted and left by themselves, and a grace period always ends.
+    /// Karmada before 1.14: lost clusters are tainted and evicted automatically, and a grace period always ends.
     Classic,
     /// The proposal "Configurable cluster failover".
     Configurable,
@@ -24,22 +24,22 @@ pub enum Profile {
     Optimized,
 }
 
-/// A flag that a profile sets to something else than the default.
+/// Flag that a profile sets to a value other than the default.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
-    /// The flag.
+    /// Name of the flag.
     pub flag: String,
-    /// What the profile sets.
+    /// Value in the profile.
     pub value: Value,
-    /// What it is otherwise.
+    /// Default value.
     pub default: Value,
 }
 
 impl Profile {
-    /// Every profile.
+    /// All profiles.
     pub const ALL: [Self; 4] = [Self::Modern, Self::Classic, Self::Configurable, Self::Optimized];
 
-    /// The name in scenarios.
+    /// Returns the name used in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Self::Modern => "modern",
@@ -49,7 +49,7 @@ impl Profile {
         }
     }
 
-    /// A sentence on what it is for.
+    /// Returns a one-sentence description.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Modern => "current Karmada with its defaults; an old copy stays while nothing replaces it",
@@ -59,7 +59,7 @@ impl Profile {
         }
     }
 
-    /// All flags as the profile sets them.
+    /// Returns all flags as the profile sets them.
     pub fn flags(self) -> Flags {
         let modern = Flags::default();
         match self {
@@ -68,7 +68,7 @@ impl Profile {
                 feature_gates: [(FeatureGate::Failover, true)].into(),
                 enable_no_execute_taint_eviction: true,
                 failover_eviction_timeout: GoDuration::from_secs(300),
-                // What came with the proposals is not there yet.
+                // The features of the proposals did not exist yet.
                 eviction_pre_check: PreCheck::None,
                 default_not_ready_toleration_seconds: Some(300),
                 default_unreachable_toleration_seconds: Some(300),
@@ -90,7 +90,8 @@ impl Profile {
         }
     }
 
-    /// The flags with others laid over them. `given` is an object of flags; gates are laid over one by one.
+    /// Returns the flags of the profile, overridden by `given`, an object of flags. Feature gates are overridden one
+    /// by one.
     pub fn with(self, given: &Value) -> Result<Flags, serde_json::Error> {
         let mut flags = members(&self.flags());
         for (flag, value) in given.as_object().into_iter().flatten() {
@@ -102,7 +103,7 @@ impl Profile {
         serde_json::from_value(Value::Object(flags))
     }
 
-    /// The flags that differ from the default, in order of name.
+    /// Returns the flags that differ from the default, in order of name.
     pub fn settings(self) -> Vec<Setting> {
         let defaults = members(&Flags::default());
         let own = members(&self.flags());

@@ -1,6 +1,6 @@
-//! A work queue: each key once, never twice at the same time, with delays and back-off.
+//! Work queue: each key once, never processed twice at the same time, with delays and back-off.
 //!
-//! kube-runtime's own controller polls its objects in the order of a randomly seeded hash map. Here the order is
+//! The controller of kube-runtime polls its objects in the order of a randomly seeded hash map. Here the order is
 //! first in, first out, because the same inputs and seed must give the same decisions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// First retry of a failing key; doubles from there (Karmada: `--rate-limiter-base-delay`).
+/// Delay of the first retry of a failing key; doubles with each failure (Karmada: `--rate-limiter-base-delay`).
 const BACKOFF_BASE: Duration = Duration::from_millis(5);
-/// Longest wait between retries (Karmada: `--rate-limiter-max-delay`).
+/// Longest delay of a retry (Karmada: `--rate-limiter-max-delay`).
 const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
-/// A queue of keys.
+/// Queue of keys.
 pub struct WorkQueue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
@@ -24,13 +24,13 @@ pub struct WorkQueue<K> {
 
 struct State<K> {
     ready: VecDeque<K>,
-    /// Keys that wait in `ready`, or will when they are no longer being processed.
+    /// Keys that wait in `ready`, or will when their processing ends.
     dirty: BTreeSet<K>,
     processing: BTreeSet<K>,
     delayed: BTreeMap<(Instant, u64), K>,
     due: BTreeMap<K, (Instant, u64)>,
     failures: BTreeMap<K, u32>,
-    /// Races that were lost in a row.
+    /// Number of conflicts in a row.
     conflicts: BTreeMap<K, u32>,
     sequence: u64,
 }
@@ -42,7 +42,7 @@ impl<K: Ord + Clone> Default for WorkQueue<K> {
 }
 
 impl<K: Ord + Clone> WorkQueue<K> {
-    /// An empty queue whose failing keys are first retried after `base`, then after twice that, up to `max`.
+    /// Creates an empty queue. A failing key is first retried after `base`, then after twice that, up to `max`.
     pub fn with_backoff(base: Duration, max: Duration) -> Self {
         let state = State {
             ready: VecDeque::new(),
@@ -61,7 +61,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a key now. A key that waits for a delay or a retry comes forward.
+    /// Adds a key. A key that waits for a delay or a retry becomes ready at once.
     pub fn add(&self, key: K) {
         let mut state = self.state();
         if let Some(due) = state.due.remove(&key) {
@@ -72,7 +72,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Adds a key after a delay. Of several delays for one key the earliest counts.
+    /// Adds a key after a delay. Of several delays for one key the one that ends first counts.
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -95,7 +95,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// The next key. It must be given back with [`WorkQueue::done`].
+    /// Waits for the next key. The caller must return it with [`WorkQueue::done`].
     pub async fn next(&self) -> K {
         loop {
             let changed = self.changed.notified();
@@ -126,12 +126,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
-    /// Begins with a key that was taken before: what was added meanwhile needs no turn of its own.
+    /// Starts the processing of a key that was taken before. Additions until now need no processing of their own.
     pub fn begin(&self, key: &K) {
         self.state().dirty.remove(key);
     }
 
-    /// Gives a key back. A failed key is retried after its back-off, another one forgets its failures.
+    /// Returns a key to the queue. A failed key is retried after its back-off; success resets its failures.
     pub fn done(&self, key: &K, failed: bool) {
         let mut state = self.state();
         state.processing.remove(key);
@@ -155,8 +155,8 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
-    /// Gives a key back whose write lost a race. Unless it changed meanwhile it is retried after the delay for the number
-    /// of races that it lost since it last succeeded.
+    /// Returns a key to the queue after its write had a conflict. Unless it changed meanwhile, it is retried after
+    /// `delay`, which gets the number of conflicts since the last success of the key.
     pub(crate) fn lost_race(&self, key: &K, delay: impl Fn(u32) -> Duration) {
         let mut state = self.state();
         state.processing.remove(key);
@@ -172,7 +172,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
     }
 
-    /// Keys that are ready to be taken.
+    /// Returns the number of keys that are ready.
     pub fn depth(&self) -> usize {
         self.state().ready.len()
     }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(queue.depth(), 0);
         queue.done(&"a", false);
         assert_eq!(queue.next().await, "a");
-        // What came before the work began is done with it.
+        // An addition before the work begins is part of it.
         queue.add("a");
         queue.begin(&"a");
         queue.done(&"a", false);

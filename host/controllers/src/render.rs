@@ -1,4 +1,5 @@
-//! From a resource template to the Work of one member cluster (Karmada: `pkg/controllers/binding/common.go`).
+//! Rendering of a resource template into the Work of one member cluster (Karmada:
+//! `pkg/controllers/binding/common.go`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,21 +13,21 @@ use bulkhead_plugins_builtin::{prune, prune_time_to_live};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
-/// What every Work of a binding has in common.
+/// Data that all Works of a binding share.
 pub(crate) struct Source<'a, B> {
     /// The binding.
     pub(crate) binding: &'a B,
-    /// Its permanent id.
+    /// Permanent ID of the binding.
     pub(crate) permanent_id: &'a str,
     /// The resource template.
     pub(crate) template: &'a Arc<Value>,
-    /// Labels that the manifest carries on from an old copy.
+    /// Labels that the manifest takes over from an old copy.
     pub(crate) preserved_labels: &'a BTreeMap<String, String>,
 }
 
-/// The Work of one target cluster. `manifest` is the template with the cluster's replicas in it; `existing` is the Work
-/// that is there, whose own id the manifest must carry. An error means that the manifest cannot be cleaned of what
-/// belongs to the control plane.
+/// Returns the Work of one target cluster. `manifest` is the template with the cluster's replicas; `existing` is the
+/// current Work, whose own ID the manifest must carry. Fails if the manifest cannot be cleaned of the control plane's
+/// fields.
 pub(crate) fn work<B: AnyBinding>(
     source: &Source<'_, B>,
     mut manifest: Value,
@@ -85,7 +86,7 @@ pub(crate) fn work<B: AnyBinding>(
     Ok(work)
 }
 
-/// The template's word counts if it is one that exists, then the binding's.
+/// Returns the conflict resolution of the template if it is valid, otherwise that of the binding.
 fn conflict_resolution(template: &Value, of_binding: &str) -> &'static str {
     let annotation = template.pointer("/metadata/annotations").and_then(|all| all.get(keys::CONFLICT_RESOLUTION));
     match annotation.and_then(Value::as_str) {
@@ -113,8 +114,8 @@ fn annotate(object: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// Notes which labels and annotations came from here, so that one that is dropped later is dropped in the member
-/// too. The list of annotations contains the two notes themselves.
+/// Records the labels and annotations that were set from here, so that one that is dropped later is dropped in the
+/// member too. The list of annotations contains the two records themselves.
 fn record_managed(manifest: &mut Value) {
     let keys_of = |map: Option<&mut Map<String, Value>>| {
         map.map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! What a controller knows of the API: an ordered copy of the objects of one kind, kept by an informer.
+//! Cache of the objects of one kind, ordered by key and kept current by an informer.
 //!
-//! What a write of this process answered is known at once ([`Store::wrote`]), before the watch tells; and writers of
-//! one object take turns ([`Store::turn`]). Together they keep controllers of one process from losing races with each
-//! other: whoever has the turn starts from the newest version that the process has made or seen.
+//! The response to a write of this process is visible at once ([`Store::wrote`]), before the watch delivers it.
+//! Writers of one object take its lock ([`Store::turn`]). Together they prevent conflicts between controllers of one
+//! process: the holder of the lock starts from the newest version that the process has written or read.
 
 mod informer;
 
@@ -18,7 +18,7 @@ use self::informer::Listing;
 use crate::handlers::Handlers;
 use crate::turn::{Turn, Turns, is_newer};
 
-/// Namespace (empty for cluster scope) and name.
+/// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Namespace; empty for cluster scope.
@@ -28,49 +28,49 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub fn of<K: Resource>(object: &K) -> Self {
         Self::new(object.meta().namespace.clone().unwrap_or_default(), object.name_any())
     }
 }
 
-/// `namespace/name`, or the name alone.
+/// Formats a key as `namespace/name`, or as the name alone.
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
     }
 }
 
-/// What happened to an object in a store.
+/// Change of an object in a store.
 #[derive(Debug)]
 pub enum Change<'a, K> {
-    /// It is new, or was there when the handler was added.
+    /// The object is new, or existed when the handler was added.
     Added(&'a Arc<K>),
-    /// It is another version now.
+    /// The object has a new version.
     Updated {
-        /// Before.
+        /// Previous version.
         old: &'a Arc<K>,
-        /// After.
+        /// New version.
         new: &'a Arc<K>,
     },
-    /// It is gone.
+    /// The object was deleted.
     Deleted(&'a Arc<K>),
 }
 
 impl<K: Resource> Change<'_, K> {
-    /// The newest version there is.
+    /// Returns the newest known version.
     pub fn object(&self) -> &K {
         match self {
             Self::Added(object) | Self::Deleted(object) | Self::Updated { new: object, .. } => object,
         }
     }
 
-    /// Whether the generation changed, or the object came or went. A deletion timestamp bumps the generation.
+    /// True if the generation changed, or the object was added or deleted. A deletion timestamp bumps the generation.
     pub fn is_generation_change(&self) -> bool {
         match self {
             Self::Added(_) | Self::Deleted(_) => true,
@@ -82,14 +82,14 @@ impl<K: Resource> Change<'_, K> {
 type Handler<K> = dyn Fn(&Change<'_, K>) + Send + Sync;
 type IndexBy<K> = fn(&K) -> Vec<String>;
 
-/// Objects of one kind, ordered by namespace and name. Handlers are called synchronously on every change, so
-/// they do no more than put keys into a queue.
+/// Objects of one kind, ordered by namespace and name. Handlers are called synchronously on every change, so they
+/// must do no more than put keys into a queue.
 pub struct Store<K> {
     objects: RwLock<Objects<K>>,
-    /// Held from a change until everybody is told, so that nobody hears of a version after a newer one.
+    /// Held from a change until all handlers have run, so that they see the versions in order.
     order: Mutex<()>,
     listing: Mutex<Option<Listing>>,
-    /// Wakes who waits in the order they came, so that a simulation is the same each time.
+    /// Wakes waiters in FIFO order, so that simulations are reproducible.
     listed: SetOnce<()>,
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
@@ -98,25 +98,25 @@ pub struct Store<K> {
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// For how long a failure counts: a watch that works again says nothing until something happens, and one that does not
-/// fails again within that time.
+/// Time for which a failure is reported. A watch that works again is silent until something happens; one that does
+/// not work fails again within this time.
 const TROUBLE_LASTS: Duration = Duration::from_secs(75);
 
-/// What went wrong with an informer.
+/// Failures of an informer.
 #[derive(Default)]
 struct Trouble {
     errors: u64,
     last: Option<(String, Instant)>,
 }
 
-/// How an informer is doing.
+/// State of an informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InformerState {
-    /// Whether everything that was there when it started is known.
+    /// True if the first list is complete.
     pub listed: bool,
-    /// Why it cannot list or watch at present.
+    /// Reason why it cannot list or watch at present.
     pub trouble: Option<String>,
-    /// How often a list or a watch failed so far.
+    /// Number of failed lists and watches so far.
     pub errors: u64,
 }
 
@@ -125,17 +125,17 @@ struct Objects<K> {
     index: BTreeMap<String, BTreeSet<Key>>,
 }
 
-/// Keeps a handler registered for as long as it lives.
+/// Registration of a handler. Dropping it removes the handler.
 #[must_use = "the handler is removed when this is dropped"]
 pub struct Subscription<K>(#[expect(dead_code, reason = "held for its reference count")] Arc<Handler<K>>);
 
 impl<K: Resource + 'static> Store<K> {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Arc<Self> {
         Self::build(None)
     }
 
-    /// An empty store that can also be read by other values of an object than its key.
+    /// Creates an empty store whose objects can also be found by the values that `index_by` returns.
     pub fn indexed(index_by: IndexBy<K>) -> Arc<Self> {
         Self::build(Some(index_by))
     }
@@ -159,61 +159,61 @@ impl<K: Resource + 'static> Store<K> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether everything that was there when the informer started is known, so that what is not known is not there.
+    /// True if the first list is complete, so that an object that is not in the store does not exist.
     pub fn is_listed(&self) -> bool {
         self.listed.initialized()
     }
 
-    /// How its informer is doing.
+    /// Returns the state of the informer.
     pub fn informer(&self) -> InformerState {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let last = trouble.last.as_ref().filter(|(_, at)| at.elapsed() < TROUBLE_LASTS);
         InformerState { listed: self.is_listed(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
     }
 
-    /// Notes that a list or a watch failed, or with none that one worked.
+    /// Records a failed list or watch; `None` records one that worked.
     fn note(&self, trouble: Option<String>) {
         let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         noted.errors += u64::from(trouble.is_some());
         noted.last = trouble.map(|text| (text, Instant::now()));
     }
 
-    /// Calls `handler` whenever a list or a watch gets no answer, or a watch is cut: the API server may be gone. Only
-    /// who makes the store sets it, once.
+    /// Sets a handler for lists and watches that get no response, and for watches that are cut: the API server may be
+    /// down. The creator of the store sets it, at most once.
     pub(crate) fn on_silence(&self, handler: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_silence.set(Box::new(handler));
     }
 
-    /// Waits until [`Store::is_listed`].
+    /// Waits until the first list is complete ([`Store::is_listed`]).
     pub async fn listed(&self) {
         self.listed.wait().await;
     }
 
-    /// One object.
+    /// Returns an object.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.read().by_key.get(key).cloned()
     }
 
-    /// Every object, in order.
+    /// Returns all objects, in key order.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.read().by_key.values().cloned().collect()
     }
 
-    /// The objects of one namespace, in order.
+    /// Returns the objects of one namespace, in key order.
     pub fn list_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
         let objects = self.read();
         let from = objects.by_key.range(Key::new(namespace, "")..);
         from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    /// The objects that the index lists under a value, in order.
+    /// Returns the objects that the index lists under a value, in key order.
     pub fn by_index(&self, value: &str) -> Vec<Arc<K>> {
         let objects = self.read();
         let keys = objects.index.get(value).into_iter().flatten();
         keys.filter_map(|key| objects.by_key.get(key).cloned()).collect()
     }
 
-    /// Calls `handler` for every object that is there, then on every change, until the subscription is dropped.
+    /// Calls `handler` for every existing object, then on every change, until the subscription is dropped.
     pub fn subscribe(&self, handler: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Subscription<K> {
         let handler: Arc<Handler<K>> = Arc::new(handler);
         let _order = self.order();
@@ -236,18 +236,18 @@ impl<K: Resource + 'static> Store<K> {
         self.handlers.call(|handler| handler(change));
     }
 
-    /// Waits until nobody else of this process writes the object, in the order of asking.
+    /// Waits for the lock that serializes the writes of this process to an object, in FIFO order.
     pub(crate) async fn turn(&self, key: &Key) -> Turn {
         self.turns.take(key).await
     }
 
-    /// The turn to write the object, if nobody of this process has it.
+    /// Takes the lock of an object if it is free.
     pub(crate) fn try_turn(&self, key: &Key) -> Option<Turn> {
         self.turns.try_take(key)
     }
 
-    /// Learns what a write answered. An object that is not known stays unknown: it may be gone again by now, and only
-    /// the watch can tell.
+    /// Stores the response to a write. An unknown object stays unknown: it may have been deleted since, which only
+    /// the watch can show.
     pub(crate) fn wrote(&self, object: &K)
     where
         K: Clone,
@@ -258,8 +258,8 @@ impl<K: Resource + 'static> Store<K> {
         self.insert(object.clone(), |known, new| known.is_some_and(|known| is_newer(known, new)));
     }
 
-    /// Takes a version if `wanted` says so of the known one and it. Who wrote which field is not kept: it is often larger
-    /// than the rest, and an API server that is not told keeps what it knows.
+    /// Stores a version if `wanted` accepts it after the known one. Drops `managedFields`: they are often larger than
+    /// the rest, and an API server keeps its own if a write omits them.
     fn insert(&self, mut object: K, wanted: impl Fn(Option<&K>, &K) -> bool) {
         object.meta_mut().managed_fields = None;
         let (key, new) = (Key::of(&object), Arc::new(object));
@@ -275,7 +275,7 @@ impl<K: Resource + 'static> Store<K> {
         };
         match &old {
             None => self.notify(&Change::Added(&new)),
-            // One of the same name in its place.
+            // Another object of the same name took its place.
             Some(old) if old.meta().uid != new.meta().uid => {
                 self.notify(&Change::Deleted(old));
                 self.notify(&Change::Added(&new));

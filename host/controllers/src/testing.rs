@@ -1,4 +1,4 @@
-//! What tests of several modules need.
+//! Helpers for the tests of several modules.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::members::OneMember;
 use crate::scheduler::WriteBudget;
 use crate::webhook::NoWebhooks;
 
-/// A control plane that knows cluster-scoped bindings and nothing else.
+/// Creates a control plane that serves cluster-scoped bindings and nothing else.
 pub(crate) fn hub_of_cluster_bindings() -> ApiServer {
     let kind = ResourceKind::cluster_scoped(
         "work.karmada.io",
@@ -35,18 +35,18 @@ fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
 }
 
-/// A control plane that knows Works and Kubernetes' own kinds.
+/// Creates a control plane that serves Works and Kubernetes' own kinds.
 pub(crate) fn hub_of_works(seed: u64) -> ApiServer {
     let works = ResourceKind::namespaced("work.karmada.io", "v1alpha1", "Work", "works").with_status();
     server("hub", seed, kinds::kubernetes().into_iter().chain([works]).collect())
 }
 
-/// A member cluster, in which nothing runs.
+/// Creates a member cluster in which nothing runs.
 pub(crate) fn member() -> ApiServer {
     server("m1", 7, kinds::kubernetes())
 }
 
-/// Context of a control plane with one member, `m1`, and no policies. Events are kept, not written.
+/// Creates the context of a control plane with one member, `m1`, and no policies. Events are kept, not written.
 pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) {
     let clock = crate::clock::Clock::new(|| Time::from_millis(0));
     let flags = Flags::default();

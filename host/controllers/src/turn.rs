@@ -1,4 +1,4 @@
-//! Who of this process may write an object, and which of two versions of it is newer.
+//! Locks that serialize the writes of this process to an object, and the order of object versions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use crate::store::Key;
 
 type Locks = Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>;
 
-/// A lock for each object that is being written, or is waited for.
+/// Locks of the objects that are being written or waited for.
 #[derive(Default)]
 pub(crate) struct Turns(Arc<Locks>);
 
-/// Nobody else of this process writes the object while this lives.
+/// Lock of one object. While it exists, no other task of this process writes the object.
 pub(crate) struct Turn {
     locks: Arc<Locks>,
     key: Key,
@@ -24,14 +24,14 @@ pub(crate) struct Turn {
 }
 
 impl Turns {
-    /// Waits for the turn, in the order of asking.
+    /// Waits for the lock of an object, in FIFO order.
     pub(crate) async fn take(&self, key: &Key) -> Turn {
         let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
         let guard = Some(turn.lock_owned().await);
         Turn { locks: Arc::clone(&self.0), key: key.clone(), guard }
     }
 
-    /// The turn, if nobody has it.
+    /// Takes the lock of an object if it is free.
     pub(crate) fn try_take(&self, key: &Key) -> Option<Turn> {
         let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
         let guard = Some(turn.try_lock_owned().ok()?);
@@ -53,18 +53,18 @@ fn unpoisoned(locks: &Locks) -> MutexGuard<'_, BTreeMap<Key, Arc<tokio::sync::Mu
     locks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The order of two versions; none if one of them is no number (Kubernetes promises that they are, from 1.35 on).
+/// Compares two versions. Returns `None` if one of them is not a number (Kubernetes guarantees numbers from 1.35 on).
 fn order(left: &ObjectMeta, right: &ObjectMeta) -> Option<Ordering> {
     let version = |object: &ObjectMeta| object.resource_version.as_ref()?.parse::<u64>().ok();
     Some(version(left)?.cmp(&version(right)?))
 }
 
-/// Whether the second one is a newer version of the same object.
+/// True if `other` is a newer version of the same object.
 pub(crate) fn is_newer<K: Resource>(known: &K, other: &K) -> bool {
     is_newer_version(known.meta(), other.meta())
 }
 
-/// The same of their metadata.
+/// Compares like [`is_newer`], by metadata.
 pub(crate) fn is_newer_version(known: &ObjectMeta, other: &ObjectMeta) -> bool {
     known.uid == other.uid && order(known, other).is_some_and(Ordering::is_lt)
 }

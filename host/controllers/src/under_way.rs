@@ -1,34 +1,34 @@
-//! Writes that were sent and are not answered yet.
+//! Writes in flight: sent and not answered yet.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How many writes are under way.
+/// Number of writes in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct UnderWay(Arc<watch::Sender<usize>>);
 
-/// A write that is under way until this is dropped.
+/// A write that is in flight until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Sent(UnderWay);
 
 impl Default for UnderWay {
-    /// None is.
+    /// Creates a counter of zero.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 }
 
 impl UnderWay {
-    /// One more write.
+    /// Counts one more write.
     pub(crate) fn add(&self) -> Sent {
         self.0.send_modify(|count| *count += 1);
         Sent(self.clone())
     }
 
-    /// Waits until there is none.
+    /// Waits until no write is in flight.
     pub(crate) async fn none(&self) {
-        // The sender lives as long as this does.
+        // The sender cannot be gone: `self` owns it.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Runtime for leases and probes, which plugins and busy controllers cannot delay.
 //!
-//! Connections belong to the runtime that opened them, so the runtime has clients of its own.
+//! Connections belong to the runtime that opened them, so the runtime has its own clients.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use tokio::runtime::Handle;
 
 use crate::context::{Context, Members};
 
-/// The runtime, with clients whose connections live on it.
+/// Runtime with clients whose connections live on it.
 #[derive(Clone)]
 pub struct Vital {
-    /// The runtime.
+    /// Handle of the runtime.
     pub runtime: Handle,
-    /// The control plane.
+    /// Client of the control plane.
     pub hub: Client,
-    /// Member clusters.
+    /// Clients of member clusters.
     pub members: Arc<dyn Members>,
 }
 
 impl Context {
-    /// The runtime of leases and probes, and the context for it. Without one it is the runtime of the caller.
+    /// Returns the runtime of leases and probes with its context; without a separate one, the runtime of the caller.
     pub(crate) fn vital(&self) -> (Handle, Self) {
         match &self.vital {
             None => (Handle::current(), self.clone()),

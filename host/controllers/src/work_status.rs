@@ -1,7 +1,7 @@
 //! Objects in the member → status and health of their Work (Karmada: `work_status_controller.go`).
 //!
-//! When a cluster goes down nothing rewrites its Works: the last health, often Healthy, stays. That is Karmada's
-//! behaviour, and why a lost cluster never looks like a failed application.
+//! When a cluster goes down, its Works are not updated: the last health, often Healthy, stays. As in Karmada, a lost
+//! cluster therefore never looks like a failed application.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +28,12 @@ use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
 const NAME: &str = "work-status-controller";
-/// Objects of one member that are looked at at the same time.
+/// Maximum number of objects of one member that are processed at the same time.
 const WORKERS: usize = 5;
-/// After how long an object is looked at again whose interpreters did not all answer.
+/// Delay of the next check of an object whose interpreters did not all answer.
 const FAULT_RECHECK: Duration = Duration::from_secs(10);
 
-/// Runs the controller, for ever.
+/// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
     if context.scope == Scope::Push {
         context.contacts.expect_reports();
@@ -56,7 +56,7 @@ pub(crate) async fn run(context: Context) {
             works.add(Key::of(change.object()));
         }
     });
-    // What changed while its cluster was not ready, or not known, was left alone.
+    // Changes are ignored while their cluster is not ready or not known.
     let (recovered, its_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
     let _clusters = context.stores.clusters.subscribe(move |change| {
         let became_ready = match change {
@@ -69,7 +69,7 @@ pub(crate) async fn run(context: Context) {
             its_works.list_namespace(&namespace).iter().for_each(|work| recovered.add(Key::of(&**work)));
         }
     });
-    // Another health rule may find another health, so everything is looked at again. Karmada waits for a change.
+    // A new health rule may give another result, so all objects are checked again. Karmada waits for a change.
     let (all, all_works) = (Arc::clone(&queue), Arc::clone(&context.stores.works));
     let look_again = Arc::new(move || {
         for work in all_works.list() {
@@ -132,21 +132,21 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
         changed
     };
     if context.work_writer(&key.namespace).update_status(&work, changed).await?.is_none() {
-        // The Work is gone or was made anew; the present one has no report yet.
+        // The Work is gone or was created anew; the present one has no report yet.
         return Ok(Action::After(FAULT_RECHECK));
     }
     context.contacts.reported(&key, &found.metadata);
     pace.done(&key);
-    // Nothing tells when an interpreter is well again, and until then the health is unknown.
+    // The recovery of an interpreter sends no event, and until then the health is unknown.
     Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
 }
 
-/// What was seen of an object.
+/// Observed status and health of an object.
 struct Looked {
     status: ManifestStatus,
-    /// That its health changed, to be recorded before it is written.
+    /// Record of a health change, to be stored before the change is written.
     news: Option<(Record, Option<Arc<Case>>)>,
-    /// Whether an interpreter failed on the way.
+    /// True if an interpreter failed.
     failed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Writes that are safe against a concurrent writer.
+//! Writes that are safe against concurrent writers.
 
 use std::fmt::Debug;
 
@@ -14,11 +14,11 @@ use crate::controller::{Error, is_conflict, is_not_found};
 use crate::store::{Key, Store};
 use crate::turn::{Turn, is_newer};
 
-/// Attempts at a status write, or at a deletion, before the reconcile is given back to its queue.
+/// Attempts at a status write, or at a deletion, before the reconcile fails.
 const ATTEMPTS_MAX: usize = 5;
 
-/// Where objects of one kind are written: one writer of this process at a time for each object, and the store learns
-/// of what was written before the watch tells.
+/// Writer of objects of one kind. It serializes the writes of this process to each object, and updates the store
+/// before the watch does.
 pub(crate) struct Writer<'a, K> {
     pub(crate) store: &'a Store<K>,
     pub(crate) api: Api<K>,
@@ -28,9 +28,9 @@ impl<K> Writer<'_, K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + 'static,
 {
-    /// Changes the status of an object, starting again from a fresh copy on a conflict. `change` says whether there
-    /// is anything to write. Returns the object as it is now; `None` if it is gone, also when another object has its name
-    /// by now: what was observed of the one says nothing about the other.
+    /// Changes the status of an object, and retries with a fresh copy after a conflict. `change` returns true if
+    /// there is anything to write. Returns the current object, or `None` if it is gone. An object whose name belongs
+    /// to another one by now counts as gone: the observed status does not apply to that one.
     pub(crate) async fn update_status(
         &self,
         known: &K,
@@ -64,17 +64,18 @@ where
         Ok(None)
     }
 
-    /// Merge-patches an object on condition that nobody wrote it since this version was read.
+    /// Merge-patches an object if it was not written since `read`.
     pub(crate) async fn patch_if_unchanged(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
         self.patch(read, patch, |_, _| false).await
     }
 
-    /// The same on condition that nobody changed anything but its status; for decisions that do not rest on that.
+    /// Merge-patches an object if nothing but its status changed since `read`, for decisions that do not depend on
+    /// it.
     pub(crate) async fn patch_despite_status(&self, read: &K, patch: Value) -> Result<K, kube::Error> {
         self.patch(read, patch, same_but_status).await
     }
 
-    /// The same for whoever has the turn already.
+    /// Patches like [`Self::patch_despite_status`], for a caller that holds the lock of the object already.
     pub(crate) async fn patch_in_turn(&self, turn: Turn, read: &K, patch: Value) -> Result<K, kube::Error> {
         let written = self.patch_now(read, patch, same_but_status).await;
         drop(turn);
@@ -97,7 +98,7 @@ where
         self.learn(read, written).await
     }
 
-    /// Replaces an object, but for its status, on condition that nobody changed anything but its status since `read`.
+    /// Replaces an object, except for its status, if nothing but its status changed since `read`.
     pub(crate) async fn replace(&self, read: &K, mut object: K) -> Result<K, kube::Error> {
         let _turn = self.store.turn(&Key::of(read)).await;
         let version = self.version(read, same_but_status)?;
@@ -106,8 +107,8 @@ where
         self.learn(read, written).await
     }
 
-    /// Deletes an object on condition that it is still the one that was read and that nothing but its status changed. An
-    /// object that is gone, or whose name another one has, needs no deletion.
+    /// Deletes an object if it is still the one that was read and nothing but its status changed. An object that is
+    /// gone, or whose name belongs to another one, needs no deletion.
     pub(crate) async fn delete(&self, read: &K) -> Result<(), kube::Error> {
         let _turn = self.store.turn(&Key::of(read)).await;
         let mut version = self.version(read, same_but_status)?;
@@ -134,8 +135,8 @@ where
         Ok(())
     }
 
-    /// Tells the store what came of a write. After a lost race that is what won it: whoever looks again may not have to
-    /// wait for a watch that is behind.
+    /// Updates the store with the result of a write. After a conflict it reads the version that won, so that the
+    /// retry does not have to wait for the watch.
     async fn learn(&self, read: &K, written: Result<K, kube::Error>) -> Result<K, kube::Error> {
         match &written {
             Ok(written) => self.store.wrote(written),
@@ -149,7 +150,8 @@ where
         written
     }
 
-    /// The version to write on top of, if what is known of an object still holds. Whoever asks has the turn.
+    /// Returns the version to write on top of, or a conflict if `holds` rejects the known one. The caller holds the
+    /// lock.
     fn version(&self, read: &K, holds: fn(&K, &K) -> bool) -> Result<Option<String>, kube::Error> {
         let key = Key::of(read);
         let newest = self.store.get(&key).filter(|newest| is_newer(read, &**newest));
@@ -169,7 +171,7 @@ fn same_but_status<K: Resource>(left: &K, right: &K) -> bool {
         && left.finalizers == right.finalizers
 }
 
-/// What the API server would answer, for a race that is known to be lost.
+/// Returns the error that the API server would return, for a conflict that is already certain.
 fn lost_race<K: Resource<DynamicType = ()>>(key: &Key) -> kube::Error {
     let message = format!("{} {key} was changed meanwhile", K::kind(&()));
     kube::Error::Api(Box::new(Status::failure(&message, "Conflict").with_code(409)))
@@ -196,7 +198,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Creates an object, and returns it as it was read before `change` was made to it.
+    /// Creates an object and returns it as it was before `change`.
     async fn read_before(
         api: &Api<ClusterResourceBinding>,
         change: impl AsyncFnOnce(&Api<ClusterResourceBinding>),

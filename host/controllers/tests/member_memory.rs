@@ -1,6 +1,6 @@
 //! Memory that the sums over a large member cluster take.
 //!
-//! A test binary of its own with one test in it, because the memory that it measures is that of the whole process.
+//! A test binary of its own with one test in it, because it measures the memory of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,9 +26,9 @@ const NODES: usize = 400;
 const PODS: usize = 20_000;
 /// Fields of a real pod that the sums do not read: volumes, probes, environment, owners of fields.
 const FILLER_BYTES: usize = 4_000;
-/// Least size of the answer; a member with fewer bytes would show nothing.
+/// Minimum size of the response; a smaller one would show nothing.
 const SERVED_BYTES_MIN: usize = 80 << 20;
-/// Bound on the memory beyond what is in use before.
+/// Limit of the additional memory.
 const PEAK_BYTES_MAX: usize = 4 << 20;
 
 fn node(number: usize) -> Value {
@@ -52,7 +52,7 @@ fn pod(number: usize) -> Value {
     })
 }
 
-/// A list in frames, made as it is read: with `resourceVersion=0` kube-apiserver ignores `limit`.
+/// Returns a list in frames, made as it is read: with `resourceVersion=0` kube-apiserver ignores `limit`.
 fn list(item: fn(usize) -> Value, count: usize, served: Arc<AtomicUsize>) -> impl futures::Stream<Item = Frame<Bytes>> {
     stream::iter((0..=count).map(move |number| {
         let text = match number {

@@ -1,4 +1,4 @@
-//! Attached bindings: those of objects that workloads depend on.
+//! Attached bindings: the bindings of objects that workloads depend on.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::events::EventType;
 use crate::kinds::ObjectKind;
 use crate::store::Key;
 
-/// Makes sure that an object that `independent` needs has a binding with a snapshot of it. Returns whether there was
-/// anything to write.
+/// Ensures that an object has a binding with a snapshot of the `independent` binding that needs it. Returns true if
+/// there was anything to write.
 pub(super) async fn ensure(
     context: &Context,
     independent: &ResourceBinding,
@@ -54,7 +54,8 @@ pub(super) async fn ensure(
     Ok(true)
 }
 
-/// Takes `independent` out of an attached binding. One that nobody needs any more goes, unless somebody else made it.
+/// Removes `independent` from an attached binding. One that is no longer needed is deleted, unless it has another
+/// owner.
 pub(super) async fn remove(
     context: &Context,
     independent: &ResourceBinding,
@@ -77,13 +78,13 @@ pub(super) async fn remove(
     }
 }
 
-/// Whether a binding is there for dependants alone: no policy claims its object, and no other manager made it.
+/// True if a binding exists for dependants only: no policy claims its object, and no other manager made it.
 fn is_ours(binding: &ResourceBinding) -> bool {
     let claims = [keys::PROPAGATION_POLICY_ID, keys::CLUSTER_PROPAGATION_POLICY_ID, keys::BINDING_MANAGED_BY];
     binding.spec.placement.is_none() && !claims.iter().any(|label| binding.labels().contains_key(*label))
 }
 
-/// Whether the binding that is there is one for that very object.
+/// Returns an error unless the existing binding belongs to this very object.
 fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) -> Result<(), Error> {
     let key = Key::of(existing);
     if existing.metadata.deletion_timestamp.is_some() {
@@ -91,7 +92,7 @@ fn usable(existing: &ResourceBinding, kind: &ObjectKind, object: &KeptObject) ->
     }
     match Owner::of(existing, &dynamic::reference(kind, object)) {
         Owner::Same => Ok(()),
-        // Issue 6034: what belongs to an earlier object of that name goes with it, and a new one is made then.
+        // Issue 6034: the binding of an earlier object is deleted with that object, and a new one is created then.
         Owner::Earlier => {
             Err(Error::NotYet(format!("ResourceBinding {key} belongs to an earlier object of the same name")))
         }
@@ -111,7 +112,7 @@ fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
         controller: Some(true),
         block_owner_deletion: Some(true),
     };
-    // An owner in another namespace would count as gone, and its binding with it.
+    // An owner in another namespace would count as gone, and its binding would be deleted.
     let reachable = object.namespace().is_none_or(|namespace| namespace == key.namespace);
     ResourceBinding {
         metadata: ObjectMeta {
@@ -125,8 +126,8 @@ fn fresh(key: &Key, kind: &ObjectKind, object: &KeptObject) -> ResourceBinding {
     }
 }
 
-/// What holds for all dependants, where no policy says it. Returns what they do not agree on. `newer` is one of them that
-/// may be newer than what is known.
+/// Sets the strategies that hold for all dependants, unless a policy sets them. Returns the disagreements. `newer` is
+/// a dependant that may be newer than its cached version.
 fn settle_strategies(context: &Context, attached: &mut ResourceBinding, newer: Option<&ResourceBinding>) -> String {
     if attached.spec.placement.is_some() {
         return String::new();
@@ -164,7 +165,7 @@ async fn write(
     context.settle(&[record], written.map_err(Error::api(format!("writing ResourceBinding {key}")))).map(|_| ())
 }
 
-/// Where the object goes from now on.
+/// Describes the resulting placement of the object.
 fn effect(binding: &ResourceBinding) -> String {
     let clusters = bulkhead_core::decide::dispatch::decide(&binding.spec).kept;
     let clusters: Vec<_> = clusters.iter().map(String::as_str).collect();
@@ -186,7 +187,7 @@ async fn delete(context: &Context, independent: &ResourceBinding, attached: &Res
         effect: format!("ResourceBinding {key} is deleted"),
         inputs: vec![input(independent), input(attached)],
     });
-    // Somebody who begins to need it at this moment writes to it, and then it stays.
+    // A dependant that is added at this moment writes to the binding, which then stays.
     let preconditions = Preconditions { resource_version: attached.resource_version(), uid: attached.uid() };
     let parameters = DeleteParams::background().preconditions(preconditions);
     let api: Api<ResourceBinding> = Api::namespaced(context.hub.clone(), &key.namespace);

@@ -1,15 +1,16 @@
-//! What a workload depends on goes where the workload goes (Karmada: `pkg/dependenciesdistributor`).
+//! Propagation of dependencies to the clusters of their workload (Karmada: `pkg/dependenciesdistributor`).
 //!
-//! The binding of a workload whose policy says `propagateDeps` is independent. The interpreters tell what its template
-//! needs; each of those objects gets an attached binding, which holds where the independent one runs in
-//! `spec.requiredBy`, and a label that leads back. An object may be needed by many, and be claimed by a policy of its own.
+//! The binding of a workload whose policy sets `propagateDeps` is independent. The interpreters return the
+//! dependencies of its template. Each of these objects gets an attached binding, which holds the clusters of the
+//! independent one in `spec.requiredBy`, and a label that leads back. Several workloads may need one object, and it
+//! may be claimed by a policy of its own.
 //!
 //! Start reading at [`reconcile`]; `attach` writes attached bindings, [`decide::depend`](bulkhead_core::decide::depend)
 //! holds the rules.
 //!
-//! Differences from Karmada, all on purpose: a dependency stays beside an old copy that is still kept; an attached binding
-//! that nobody needs any more is deleted if no policy claims it, instead of staying empty; and what a switched-off feature
-//! gate has distributed is cleaned up.
+//! Deliberate differences from Karmada: a dependency stays beside an old copy that is still kept; an attached binding
+//! that is no longer needed is deleted if no policy claims it, instead of staying empty; and if the feature gate is
+//! switched off, its earlier results are cleaned up.
 
 mod attach;
 
@@ -39,10 +40,10 @@ use crate::store::{Change, Key};
 const NAME: &str = "dependencies-distributor";
 const WORKERS: usize = 5;
 
-/// Objects that are needed, by the key of their attached binding and their uid: two objects can derive the same key.
+/// Needed objects, by the key of their attached binding and their UID: two objects can derive the same key.
 type Needed = BTreeMap<(Key, Option<String>), (ObjectKind, Arc<KeptObject>)>;
 
-/// Runs the distributor, for ever.
+/// Runs the distributor until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let changed = Arc::clone(&queue);
@@ -69,7 +70,7 @@ pub(crate) async fn run(context: Context) {
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
-/// What bindings can be found by: what they need, and who needs their object. No cluster has such a name.
+/// Returns the index values of a binding: its dependencies and its dependants. No cluster has such a name.
 pub(crate) fn index(binding: &ResourceBinding) -> impl Iterator<Item = String> {
     let needs = references(binding).into_iter();
     let needs = needs.map(|it| need(&ObjectKind::new(it.api_version, it.kind), &it.namespace));
@@ -81,7 +82,7 @@ fn need(kind: &ObjectKind, namespace: &str) -> String {
     format!("needs {kind} {namespace}")
 }
 
-/// What a binding is recorded to need.
+/// Returns the recorded dependencies of a binding.
 fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
     let text = binding.annotations().get(keys::DEPENDENCIES);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -96,18 +97,18 @@ fn is_marked(binding: &ResourceBinding) -> bool {
     binding.finalizers().iter().any(|finalizer| finalizer == keys::DEPENDENCIES_FINALIZER)
 }
 
-/// Whether a binding distributes dependencies, or did and has to clean up.
+/// True if a binding distributes dependencies, or did and has to clean up.
 fn matters(change: &Change<'_, ResourceBinding>) -> bool {
     let concerns = |binding: &ResourceBinding| binding.spec.propagate_deps || is_marked(binding);
     match change {
         Change::Added(binding) => concerns(binding),
         Change::Updated { old, new } => change.is_generation_change() && (concerns(old) || concerns(new)),
-        // Nothing goes before it has cleaned up.
+        // A binding is deleted only after its cleanup.
         Change::Deleted(_) => false,
     }
 }
 
-/// The versions of an object that somebody may need; what changed in its status alone is none.
+/// Returns the versions of an object that a binding may need; none if only its status changed.
 fn versions<'a>(kind: &'a ObjectKind, change: &'a Change<'_, KeptObject>) -> Vec<(&'a ObjectKind, &'a KeptObject)> {
     let objects: Vec<&KeptObject> = match change {
         Change::Added(object) | Change::Deleted(object) => vec![object],
@@ -142,7 +143,8 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     synced.map(|_| Action::Wait)
 }
 
-/// What the interpreters say that the template needs; none if nobody can tell, or if there is no template.
+/// Returns the dependencies of the template from the interpreters; `None` if no interpreter knows them, or if there
+/// is no template.
 async fn interpreted(
     context: &Context,
     binding: &ResourceBinding,
@@ -163,7 +165,7 @@ async fn interpreted(
     }
 }
 
-/// Writes down what a binding needs, and that it does not go before that is cleaned up. Returns it as it is then.
+/// Records the dependencies of a binding and adds the finalizer for their cleanup. Returns the updated binding.
 async fn record(
     context: &Context,
     binding: &Arc<ResourceBinding>,
@@ -183,8 +185,8 @@ async fn record(
     recorded.map(Arc::new).map_err(Error::api(operation))
 }
 
-/// Attaches everything that is needed, detaches what is not any more. Returns how many bindings were written. One object
-/// does not stop the others; the first error is passed on.
+/// Attaches the needed objects and detaches the others. Returns the number of bindings that were written. An object
+/// that cannot be read or attached does not stop the others; the first error is returned.
 async fn sync(
     context: &Context,
     binding: &ResourceBinding,
@@ -200,10 +202,10 @@ async fn sync(
             Err(failed) => drop(error.get_or_insert(failed)),
         }
     }
-    // A workload does not bring itself along.
+    // A workload is not its own dependency.
     needed.retain(|(key, _), _| *key != Key::of(binding));
     let mut written = 0;
-    // What could not be read may well be needed, so that nothing is taken away as long as something could not.
+    // An object that could not be read may be needed, so nothing is detached after such an error.
     if error.is_none() {
         for attached in attached_to(context, binding) {
             if !is_needed(&needed, &attached) {
@@ -221,7 +223,7 @@ async fn sync(
     error.map_or(Ok(written), Err)
 }
 
-/// True if an attached binding is that of an object that is needed.
+/// True if an attached binding belongs to a needed object.
 fn is_needed(needed: &Needed, attached: &ResourceBinding) -> bool {
     let of_its_name = needed.iter().filter(|((key, _), _)| *key == Key::of(attached));
     of_its_name
@@ -229,7 +231,8 @@ fn is_needed(needed: &Needed, attached: &ResourceBinding) -> bool {
         .any(|(_, (kind, object))| !matches!(Owner::of(attached, &dynamic::reference(kind, object)), Owner::Other(_)))
 }
 
-/// The objects that a reference names or selects. One that is not there is none; it is looked for again when it comes.
+/// Returns the objects that a reference names or selects. A missing one is skipped; its creation triggers another
+/// reconcile.
 async fn objects(
     context: &Context,
     reference: &DependentObjectReference,
@@ -252,13 +255,13 @@ async fn objects(
     Ok(selected.map(|object| (kind.clone(), object)).collect())
 }
 
-/// The bindings of objects that a binding is known to need.
+/// Returns the bindings of objects that a binding is known to need.
 fn attached_to(context: &Context, binding: &ResourceBinding) -> Vec<Arc<ResourceBinding>> {
     let label = names::depended_by_label(&binding.namespace().unwrap_or_default(), &binding.name_any());
     context.stores.bindings.by_index(&label)
 }
 
-/// Takes a binding out of all that it needed, and lets it go.
+/// Detaches a binding from all its dependencies and removes its finalizer.
 async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Action, Error> {
     for attached in attached_to(context, binding) {
         attach::remove(context, binding, &attached).await?;

@@ -1,6 +1,6 @@
 //! Bridge from async controllers to policies.
 //!
-//! A plugin may use its whole wall clock. Decisions that ask plugins therefore run on a [`Pool`] of threads and never
+//! A plugin may use its full time limit. Decisions that call plugins therefore run on a [`Pool`] of threads and never
 //! on the workers of the runtime. A decision that gets no answer in time is made with a host fault in place of every
 //! plugin, so it is fail-static. In a simulation decisions run inline, in the order in which they are made.
 
@@ -20,24 +20,24 @@ pub(crate) use operation::OwnedOperation;
 use pool::is_guest;
 pub use pool::{Lane, Pool, PoolLimits, Unanswered};
 
-/// How long a decision may take, its wait for a thread included. A call takes at most 5 s by default, and a decision
+/// Time limit of a decision, including its wait for a thread. A call takes at most 5 s by default, and a decision
 /// makes a handful of them.
 pub(crate) const DECISION_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long the scripts of all customizations may take to compile.
+/// Time limit for compiling the scripts of all customizations.
 const LOADING_TIME_MAX: Duration = Duration::from_mins(5);
 
-/// Place where decisions that ask plugins run.
+/// Executor of decisions that call plugins.
 #[derive(Clone, Debug)]
 pub struct Evaluator(Option<Arc<Pool>>);
 
 impl Evaluator {
-    /// Runs decisions where they are made, for simulations.
+    /// Creates an evaluator that runs decisions inline, for simulations.
     pub fn inline() -> Self {
         Self(None)
     }
 
-    /// Runs decisions on threads.
+    /// Creates an evaluator that runs decisions on threads.
     pub fn on(pool: Pool) -> Self {
         Self(Some(Arc::new(pool)))
     }
@@ -84,7 +84,7 @@ impl Context {
         }
     }
 
-    /// Runs work that compiles scripts, off the workers of the runtime.
+    /// Runs work that compiles scripts outside of the workers of the runtime.
     pub(crate) async fn off_workers<T: Send + 'static>(
         &self,
         controller: &'static str,
@@ -93,7 +93,8 @@ impl Context {
         self.evaluator.run(Lane::of_work(controller), LOADING_TIME_MAX, work).await
     }
 
-    /// Evaluates a decision that makes calls of these kinds, and records it if the journal keeps cases.
+    /// Evaluates a decision that makes calls of these kinds, and records it with its inputs if the journal keeps
+    /// them.
     pub(crate) async fn decide<T: Send + 'static>(
         &self,
         controller: &'static str,
@@ -122,7 +123,7 @@ impl Context {
         Some((asking, plan))
     }
 
-    /// Evaluates calls that are not recorded by themselves. `asks` selects the policies that can answer.
+    /// Evaluates calls that are not recorded on their own. `asks` selects the policies that can answer.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         controller: &'static str,
@@ -151,7 +152,7 @@ fn answers(policy: &dyn Policy, kinds: &[CallKind]) -> bool {
     policy.capabilities().iter().any(|capability| kinds.contains(&capability.kind))
 }
 
-/// The same policies with a fault in place of the answers of plugins. Plugins in shadow are left out.
+/// Returns the policies with a fault in place of the answers of plugins. Plugins in shadow are switched off.
 fn without_guests(policies: &PolicySet, why: Unanswered) -> PolicySet {
     let fault = Fault::new(FaultKind::HostBusy, why.to_string());
     let member = |member: &Member| match member.mode {
@@ -165,7 +166,7 @@ fn without_guests(policies: &PolicySet, why: Unanswered) -> PolicySet {
     PolicySet::composed(policies.members().iter().map(member).collect(), policies.composition())
 }
 
-/// A plugin that is not asked. Each call ends in a fault of the host.
+/// Plugin that is not called. Each call ends in a fault of the host.
 struct NotAsked {
     inner: Arc<dyn Policy>,
     fault: Fault,

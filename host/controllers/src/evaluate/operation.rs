@@ -36,7 +36,7 @@ impl From<&Operation<'_>> for OwnedOperation {
 }
 
 impl OwnedOperation {
-    /// The operation.
+    /// Returns the operation with borrowed arguments.
     pub(crate) fn borrow(&self) -> Operation<'_> {
         match self {
             Self::Replicas { object } => Operation::Replicas { object },

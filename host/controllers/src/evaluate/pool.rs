@@ -1,7 +1,7 @@
 //! Fixed pool of threads that policies run on, with one queue per lane.
 //!
-//! A lane is one controller together with the plugins that a decision asks. Threads serve lanes in turn, and a lane
-//! occupies only some of them, so a slow plugin delays decisions that ask it and no others.
+//! A lane is one controller together with the plugins that a decision calls. Threads serve lanes in turn, and a lane
+//! occupies only some of them, so a slow plugin delays only the decisions that call it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,12 +13,12 @@ use std::time::Duration;
 use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use tokio::sync::oneshot;
 
-/// How far the scheduling priority of policy threads is lowered (Unix `nice`). Probes and leases go first when the
-/// processor is short.
+/// Amount by which the scheduling priority of policy threads is lowered (Unix `nice`). Probes and leases go first
+/// when processors are scarce.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
-/// One controller and the plugins that a decision of it asks.
+/// A controller and the plugins that one of its decisions calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lane {
     controller: &'static str,
@@ -26,24 +26,24 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The lane of a decision that asks the policies that `asks` selects.
+    /// Returns the lane of a decision that calls the policies that `asks` selects.
     pub fn of(controller: &'static str, policies: &PolicySet, asks: impl Fn(&dyn Policy) -> bool) -> Self {
         let plugins = policies.iter().filter(|policy| is_guest(*policy) && asks(*policy));
         Self { controller, plugins: plugins.map(|policy| policy.id().name.clone()).collect() }
     }
 
-    /// The lane of other work of a controller that may take long.
+    /// Returns the lane of other work of a controller that may take long.
     pub fn of_work(controller: &'static str) -> Self {
         Self { controller, plugins: vec![String::new()] }
     }
 
-    /// True if no plugin is asked. Such a decision takes microseconds.
+    /// True if no plugin is called. Such a decision takes microseconds.
     pub(crate) fn is_host_only(&self) -> bool {
         self.plugins.is_empty()
     }
 }
 
-/// True for policies that run code from outside the program, which may use their whole wall clock.
+/// True for policies that run code from outside the program, which may use their full time limit.
 pub(crate) fn is_guest(policy: &dyn Policy) -> bool {
     matches!(policy.id().engine, EngineKind::Wasm | EngineKind::Lua)
 }
@@ -51,17 +51,18 @@ pub(crate) fn is_guest(policy: &dyn Policy) -> bool {
 /// Bounds of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Threads, started with the pool.
+    /// Number of threads, all started with the pool.
     pub threads: usize,
-    /// Threads that one lane may occupy.
+    /// Maximum number of threads that one lane may occupy.
     pub lane_threads: usize,
-    /// Decisions that may wait for a thread. Further ones are refused.
+    /// Maximum number of decisions that wait for a thread. Further ones are refused.
     pub waiting: usize,
 }
 
 impl PoolLimits {
-    /// Limits for the controllers of one process on a machine with that many processors. Six slow plugins occupy all
-    /// threads of the smallest pool; other lanes then wait for one call, because threads serve lanes in turn.
+    /// Returns the limits for the controllers of one process on a machine with that many processors. Six slow plugins
+    /// occupy all threads of the smallest pool; other lanes then wait for one call, because threads serve lanes in
+    /// turn.
     pub fn for_processors(processors: usize) -> Self {
         let lane_threads = (processors / 2).clamp(2, 8);
         Self { threads: (8 + 2 * processors).clamp(12, 48), lane_threads, waiting: 4_096 }
@@ -71,7 +72,7 @@ impl PoolLimits {
 /// Reason why a job has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// The job did not end in time, counted from when it was handed in.
+    /// The job did not end in time, counted from its submission.
     #[error("plugins did not answer within {} s", .0.as_secs_f64())]
     Deadline(Duration),
     /// The queue is full.
@@ -95,7 +96,7 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 struct State {
     lanes: BTreeMap<Lane, Queue>,
-    /// Lanes with waiting jobs, the next one to be served first.
+    /// Lanes with waiting jobs, in the order in which they are served.
     turns: VecDeque<Lane>,
     waiting: usize,
     is_closed: bool,
@@ -129,8 +130,8 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Runs a job on a thread of the pool. A job that did not begin in time is dropped; one that began goes on, and
-    /// its result is discarded.
+    /// Runs a job on a thread of the pool. A job that did not start in time is dropped. One that started runs to its
+    /// end, and its result is discarded.
     ///
     /// # Errors
     ///
@@ -208,7 +209,7 @@ impl Shared {
 }
 
 impl State {
-    /// The next job of the next lane that has a thread left, with that lane at the end of the turns.
+    /// Takes the next job of the next lane that has a free thread, and moves the lane to the end of the turns.
     fn take(&mut self, lane_threads: usize) -> Option<(Lane, Job)> {
         let has_room = |lane: &Lane| self.lanes.get(lane).is_some_and(|queue| queue.running < lane_threads);
         let turn = self.turns.iter().position(has_room)?;
@@ -233,11 +234,11 @@ impl State {
     }
 }
 
-/// Lowers the priority of the calling thread; on Linux `setpriority` with process 0 means the thread.
+/// Lowers the priority of the calling thread. On Linux `setpriority` with process 0 applies to the thread.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
-        // Without it the threads work all the same.
+        // A failure is harmless: the threads then run at normal priority.
         let _ = rustix::process::setpriority_process(None, NICE);
     }
 }

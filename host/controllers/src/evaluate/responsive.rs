@@ -1,6 +1,6 @@
-//! Plugins that block occupy neither the workers of the runtime nor the runtime of leases and probes.
+//! Tests that plugins that block occupy neither the workers of the runtime nor the runtime of leases and probes.
 //!
-//! The plugins block until the test lets them go, and everything is counted: no outcome depends on how long it took.
+//! The plugins block until the test opens a gate. The tests count events, so that no outcome depends on timing.
 
 use std::sync::{Condvar, Mutex, mpsc};
 
@@ -28,10 +28,10 @@ use crate::{
     permitted,
 };
 
-/// How long anything may take on a machine that is busy.
+/// Timeout of each step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Blocks every call until it is opened.
+/// Gate that blocks every call until it is opened.
 #[derive(Default)]
 struct Gate(Mutex<bool>, Condvar);
 
@@ -72,7 +72,7 @@ impl Policy for Blocks {
     }
 }
 
-/// A member whose probes are counted.
+/// Access to a member that counts its probes.
 struct Probed {
     client: Client,
     probes: mpsc::Sender<()>,
@@ -96,7 +96,7 @@ fn server(name: &str) -> ApiServer {
     ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, 1, clock) })
 }
 
-/// A client that reports writes of leases.
+/// Returns a client that reports writes of leases.
 fn counting(server: &ApiServer, leases: mpsc::Sender<()>) -> Client {
     let service = server.service();
     let counting = service_fn(move |request: Request<Body>| {
@@ -109,7 +109,7 @@ fn counting(server: &ApiServer, leases: mpsc::Sender<()>) -> Client {
     Client::new(permitted(counting, &WritePermit::unlimited()), "default")
 }
 
-/// A process whose plugins block, on a runtime with so many workers.
+/// A process whose plugins block, on a runtime with `workers` workers.
 struct Process {
     runtime: Runtime,
     vital: Runtime,
@@ -185,17 +185,17 @@ impl Process {
         Self { runtime, vital, hub, gate, entered: entries, probes, leases, _manager: manager }
     }
 
-    /// Waits until so many calls block at the same time.
+    /// Waits until `calls` calls block at the same time.
     fn blocked(&self, calls: usize) {
         for _ in 0..calls {
             self.entered.recv_timeout(PATIENCE).expect("a plugin is asked");
         }
-        // What was counted before says nothing about now.
+        // Earlier counts say nothing about the present.
         self.probes.try_iter().for_each(drop);
         self.leases.try_iter().for_each(drop);
     }
 
-    /// Requires a worker of the main runtime that is not occupied.
+    /// Asserts that a worker of the main runtime is free.
     fn has_worker(&self) {
         let (sender, listed) = mpsc::channel();
         let entered = self.runtime.enter();

@@ -11,7 +11,7 @@ use crate::testing::{context, hub_of_works, member};
 
 const NAMESPACE: &str = "karmada-es-m1";
 
-/// The Work of a ConfigMap, as every control plane renders it that calls the member `m1`.
+/// Returns the Work of a ConfigMap, as every control plane renders it that calls the member `m1`.
 fn work(work_id: &str, template_uid: &str, value: &str, resolution: &str) -> Work {
     let labels = json!({keys::MANAGED: "true", keys::WORK_ID: work_id});
     let annotations = json!({
@@ -34,7 +34,7 @@ fn work(work_id: &str, template_uid: &str, value: &str, resolution: &str) -> Wor
     .unwrap()
 }
 
-/// A control plane that has the member.
+/// Control plane that has the member.
 struct Hub {
     execution: Execution,
     works: Api<Work>,
@@ -51,7 +51,7 @@ impl Hub {
         Self { execution, works: Api::namespaced(hub, NAMESPACE), events }
     }
 
-    /// Stores a Work in place of the one before, and applies it.
+    /// Stores a Work in place of the previous one, and applies it.
     async fn apply(&self, work: Work) -> Result<Work, Error> {
         if let Some(before) = self.works.get_opt("settings").await.unwrap() {
             let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -84,7 +84,7 @@ impl Hub {
     }
 }
 
-/// Permanent id of the Work of the object in the member, and what the object says.
+/// Returns the permanent ID of the Work of the object in the member, and the value in the object.
 async fn observed(member: &Client) -> Option<(String, String)> {
     let api: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(member.clone(), "default");
     let object = api.get_opt("settings").await.unwrap()?;
@@ -111,7 +111,7 @@ async fn two_control_planes_with_one_member_leave_each_others_objects_alone() {
     assert_eq!(observed(&member).await, Some(is("id-a", "a")));
     a.remove().await;
     assert_eq!(observed(&member).await, None);
-    // Its name is free now.
+    // The name is free now.
     b.apply(work("id-b", "template-b", "b", "abort")).await.unwrap();
     assert_eq!(observed(&member).await, Some(is("id-b", "b")));
 }
@@ -121,14 +121,14 @@ async fn a_work_that_was_made_anew_takes_over_the_objects_of_its_template() {
     let member = member().client();
     let hub = Hub::new(1, &member);
     hub.apply(work("id-1", "template", "before", "abort")).await.unwrap();
-    // Its cluster left while it was not reachable, and joined again.
+    // The cluster left while it was unreachable, and joined again.
     hub.apply(work("id-2", "template", "after", "abort")).await.unwrap();
     assert_eq!(observed(&member).await, Some(is("id-2", "after")));
     hub.remove().await;
     assert_eq!(observed(&member).await, None);
 }
 
-/// A client of the member through which an object is released, by another process, just before the first deletion.
+/// Returns a client of the member. Just before its first deletion, another process releases the object.
 fn released_before_deletion(member: Client) -> Client {
     let released = Arc::new(AtomicBool::new(false));
     let service = service_fn(move |request: Request<Body>| {

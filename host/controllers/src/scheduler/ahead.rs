@@ -1,7 +1,8 @@
-//! Where a binding goes that is about to leave a cluster, decided before it leaves.
+//! Inline placement: computes the new placement as part of the eviction write.
 //!
-//! Karmada writes that a binding leaves, hears of it, and writes where it goes. Where one process does both, both can
-//! be one write: the API server has half of them to make, and no workload is nowhere in between.
+//! Karmada writes the eviction, receives it from the watch, and then writes the new placement. If one process does
+//! both, one write suffices: the API server has half as many writes to handle, and no workload is without a place in
+//! between.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -18,22 +19,22 @@ use crate::controller::Error;
 use crate::metrics::Ending;
 use crate::store::Key;
 
-/// How long an eviction waits for filter and score plugins. After that it is written without a place, and the scheduler
-/// finds one. Evictions whose write takes a second keep others from starting.
+/// Time for which an eviction waits for filter and score plugins. After that it is written without a placement, and
+/// the scheduler computes one. While the write of an eviction takes more than a second, no new eviction starts.
 const AHEAD_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// The scheduler of this process, while there is one.
+/// Scheduler of this process, while it runs.
 #[derive(Default)]
 pub struct RunningScheduler(Mutex<Weak<Scheduler>>);
 
 impl RunningScheduler {
-    /// Notes that one runs.
+    /// Registers the running scheduler.
     pub(super) fn started(&self, scheduler: &Arc<Scheduler>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(scheduler);
     }
 
-    /// Adds to a patch by which a binding gets another spec where it goes then, and the records of that to those that
-    /// depend on the patch.
+    /// Adds the new placement to a patch that gives a binding another spec. Adds its records to those that depend on
+    /// the patch.
     pub(crate) async fn put_place<B: Binding>(
         &self,
         binding: &B,
@@ -48,8 +49,9 @@ impl RunningScheduler {
         Some(ahead)
     }
 
-    /// Where a binding goes that gets another spec; none if that is not for this process to say, if it goes nowhere else, or
-    /// if others have to be asked or waited for first. Then the scheduler decides when it hears of the new spec.
+    /// Computes the placement of a binding that gets another spec. Returns `None` if this process is not responsible,
+    /// if the placement stays the same, or if estimators or other writes have to be waited for. The scheduler then
+    /// decides when it receives the new spec.
     async fn look_ahead<B: Binding>(&self, binding: &B, spec: &BindingSpec) -> Option<Ahead<B>> {
         let scheduler = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         let (context, started) = (&scheduler.context, Instant::now());
@@ -58,7 +60,7 @@ impl RunningScheduler {
         }
         let mut next = Box::new(binding.clone());
         *next.spec_mut() = spec.clone();
-        // What the API server will make of it.
+        // Generation that the API server will set.
         next.meta_mut().generation = binding.meta().generation.map(|generation| generation + 1);
         if next.meta().deletion_timestamp.is_some() || !triggers::is_responsible(&*next, &context.flags.scheduler_name)
         {
@@ -79,10 +81,10 @@ impl RunningScheduler {
     }
 }
 
-/// A place that is on record and not written yet.
+/// Placement that is recorded and not written yet.
 pub(crate) struct Ahead<B> {
     scheduler: Arc<Scheduler>,
-    /// The binding as it will be, but for its place.
+    /// Binding with its new spec, without the new placement.
     next: Box<B>,
     targets: Vec<TargetCluster>,
     placement: String,
@@ -91,8 +93,8 @@ pub(crate) struct Ahead<B> {
 }
 
 impl<B: Binding> Ahead<B> {
-    /// What follows once it is written, or could not be. That is part of the eviction, whose pace is its own: the
-    /// scheduler's budget of writes is not asked, so that evictions never queue behind schedulings.
+    /// Concludes the placement after its write succeeded or failed. It is part of the eviction, which has a rate of
+    /// its own: the scheduler's write budget does not apply, so that evictions never queue behind schedulings.
     pub(crate) async fn written(self, written: Result<&B, &Error>) {
         let Self { scheduler, next, decided, started, .. } = self;
         let attempts = &scheduler.context.metrics.scheduler;

@@ -1,4 +1,4 @@
-//! What becomes of a decision: record, result, status, events, and when to look again.
+//! Effects of a decision: record, result, status, events, and the time of the next attempt.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::controller::Error;
 use crate::events::{EventType, Events};
 use crate::observed::Observation;
 
-/// Nothing to schedule: the scheduler has seen this generation through.
+/// Records that the scheduler has processed this generation, which needs no scheduling.
 pub(super) fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     let generation = binding.meta().generation.unwrap_or_default();
     if binding.status().scheduler_observed_generation != generation {
@@ -27,7 +27,7 @@ pub(super) fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     }
 }
 
-/// Puts a decision into effect.
+/// Carries out a decision.
 pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decided: &Decided) -> Result<Retry, Error> {
     let Decided { plan, records, .. } = decided;
     let written = match plan.targets() {
@@ -42,8 +42,8 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decide
     conclude(scheduler, binding, decided, written.as_ref(), Some(&scheduler.budget)).await
 }
 
-/// What follows from a decision about `binding` that was written, or refused. What else is written has to find a place
-/// in the budget, if there is one.
+/// Writes status and events after a decision about `binding` was written or rejected. Further writes wait for the
+/// budget, if there is one.
 pub(super) async fn conclude<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
@@ -82,7 +82,7 @@ pub(super) async fn conclude<B: Binding>(
     }
 }
 
-/// Records what is about to happen, unless it has happened before.
+/// Records a decision before it is carried out, unless it was recorded before.
 pub(super) fn record<B: Binding>(
     context: &Context,
     binding: &B,
@@ -125,8 +125,8 @@ pub(super) fn record<B: Binding>(
     std::iter::once(scheduled).chain(displaced).collect()
 }
 
-/// Why the result is what it is, in one line: the trigger, the groups that could not be used, the clusters that fit
-/// into none.
+/// Returns the reasons for the result in one line: the trigger, the groups that could not be used, and the clusters
+/// that were rejected.
 fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> String {
     let mut reasons = vec![trigger.describe().to_owned()];
     let terms = binding.spec().placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref());
@@ -143,7 +143,7 @@ fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> St
     reasons.join("; ")
 }
 
-/// Whether the condition will say something else than before.
+/// True if the reason or the message of the condition will change.
 fn is_news<B: Binding>(binding: &B, conclusion: &Conclusion) -> bool {
     let verdict = &conclusion.verdict;
     Condition::find(&binding.status().conditions, "Scheduled")
@@ -168,7 +168,7 @@ pub(super) fn emit<B: Binding>(events: &Events, binding: &B, event: &ScheduleEve
     }
 }
 
-/// What the API server said no to; absent for what is no refusal: a lost race, or no answer at all.
+/// Returns the rejection of the API server; `None` after a conflict or without a response.
 fn refusal(error: &Error) -> Option<WriteError> {
     let Error::Api { source, .. } = error else { return None };
     match &**source {
@@ -181,8 +181,8 @@ fn refusal(error: &Error) -> Option<WriteError> {
     }
 }
 
-/// Writes result and applied placement together. Unlike Karmada's, the write is refused if the binding was
-/// written since, but for its status: a decision made from an old binding must not undo an eviction.
+/// Writes result and applied placement together. Unlike in Karmada, the write fails if anything but the status of the
+/// binding has changed: a decision made from an old binding must not undo an eviction.
 async fn write_spec<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
@@ -203,19 +203,19 @@ async fn write_spec<B: Binding>(
     patched.map_err(Error::api(operation))
 }
 
-/// A placement as the annotation holds it that says what was applied last.
+/// Returns the placement in the form of the annotation that holds the last applied one.
 pub(super) fn placement_text<B: Binding>(binding: &B) -> Result<String, serde_json::Error> {
     serde_json::to_string(&binding.spec().placement)
 }
 
-/// Puts a result and the placement that it comes from into a merge patch.
+/// Adds a result and the placement that it is based on to a merge patch.
 pub(super) fn put_result(patch: &mut Value, targets: &[TargetCluster], placement: &str) {
     patch["metadata"]["annotations"][keys::APPLIED_PLACEMENT] = json!(placement);
-    // A merge patch leaves a list that is absent as it was, so an empty one is null.
+    // A merge patch does not change an absent list, so an empty one is null.
     patch["spec"]["clusters"] = if targets.is_empty() { json!(null) } else { json!(targets) };
 }
 
-/// Puts the tasks by which copies leave into a merge patch, behind those that are under way.
+/// Adds the tasks for displaced copies to a merge patch, after the existing ones.
 pub(super) fn put_displaced(patch: &mut Value, spec: &BindingSpec, plan: &SchedulePlan) {
     if !plan.displaced.is_empty() {
         let tasks: Vec<_> = spec.graceful_eviction_tasks.iter().chain(&plan.displaced).collect();
@@ -223,7 +223,7 @@ pub(super) fn put_displaced(patch: &mut Value, spec: &BindingSpec, plan: &Schedu
     }
 }
 
-/// `member1:1, member2:2`.
+/// Formats targets as `member1:1, member2:2`.
 fn describe(targets: &[TargetCluster]) -> String {
     if targets.is_empty() {
         return "nowhere".to_owned();

@@ -1,11 +1,11 @@
-//! How many writes per second the scheduler may make (Karmada: `--kube-api-qps`, `--kube-api-burst`).
+//! Rate limit of the scheduler's writes (Karmada: `--kube-api-qps`, `--kube-api-burst`).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A token bucket. Whoever comes first writes first.
+/// Token bucket, first come, first served.
 #[derive(Debug)]
 pub struct WriteBudget {
     per_second: f64,
@@ -15,25 +15,26 @@ pub struct WriteBudget {
 
 #[derive(Debug)]
 struct State {
-    /// Writes that may be made at once; below zero when some wait for their turn.
+    /// Writes that may be made at once; negative when some wait for their turn.
     tokens: f64,
     refilled: Option<Instant>,
     usage: BudgetUsage,
 }
 
-/// What was made of a budget.
+/// Usage of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetUsage {
-    /// Writes so far.
+    /// Number of writes so far.
     pub writes: u64,
-    /// Those of them that had to wait.
+    /// Number of writes that had to wait.
     pub delayed: u64,
-    /// The longest that one had to wait.
+    /// Longest wait of a write.
     pub longest_wait: Duration,
 }
 
 impl WriteBudget {
-    /// At most `burst` writes at once and `per_second` in the long run. Both must be greater than zero.
+    /// Creates a budget of at most `burst` writes at once and `per_second` in the long run. Both must be greater than
+    /// zero.
     pub fn new(per_second: f64, burst: u32) -> Self {
         let burst = f64::from(burst.max(1));
         let state = State { tokens: burst, refilled: None, usage: BudgetUsage::default() };
@@ -57,14 +58,14 @@ impl WriteBudget {
         if state.tokens >= 0.0 {
             return Duration::ZERO;
         }
-        // A rate that is next to nothing must not overflow a duration.
+        // A rate close to zero must not overflow the duration.
         let wait = Duration::from_secs_f64((-state.tokens / self.per_second).min(86_400.0 * 365.0));
         state.usage.delayed += 1;
         state.usage.longest_wait = state.usage.longest_wait.max(wait);
         wait
     }
 
-    /// What was made of it so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> BudgetUsage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).usage
     }
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(at, [0, 0, 0, 100, 200, 300]);
         assert_eq!(budget.usage().writes, 6);
         assert_eq!(budget.usage().delayed, 3);
-        // What is not used is kept, up to the burst.
+        // Unused tokens are kept, up to the burst.
         tokio::time::sleep(Duration::from_mins(1)).await;
         let later = Instant::now();
         for _ in 0..3 {

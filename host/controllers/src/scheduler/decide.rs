@@ -1,4 +1,4 @@
-//! One decision: what it is made from, how it is made, and its record.
+//! One decision: its inputs, its computation and its record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
 use crate::deliberation::{Asking, Basis};
 
-/// Calls that scheduling makes.
+/// Kinds of calls that scheduling makes.
 const KINDS: [CallKind; 2] = [CallKind::Filter, CallKind::Score];
 
-/// A binding that has to be scheduled, and what is known at that moment.
+/// Attempt to schedule a binding, with the inputs at that moment.
 #[derive(Clone)]
 pub(super) struct Matter {
     binding: Arc<model::Binding>,
@@ -34,7 +34,7 @@ pub(super) struct Matter {
     now: Time,
 }
 
-/// Everything that a plan is made from, but for the policies.
+/// Inputs of a plan, except for the policies.
 #[derive(Clone)]
 struct Inputs {
     matter: Matter,
@@ -42,23 +42,23 @@ struct Inputs {
     accurate: Option<AccurateEstimates>,
 }
 
-/// A plan that nobody has heard of yet.
+/// Plan that is not recorded yet.
 pub(super) struct Undisclosed {
     inputs: Arc<Inputs>,
     asking: Asking,
     plan: SchedulePlan,
 }
 
-/// A plan that is on record, and may be put into effect.
+/// Recorded plan, which may be carried out.
 pub(super) struct Decided {
     pub(super) trigger: Trigger,
     pub(super) plan: SchedulePlan,
-    /// What depends on its being put into effect.
+    /// Records that depend on the plan's being carried out.
     pub(super) records: Vec<u64>,
 }
 
 impl Scheduler {
-    /// What there is to decide about a binding; none if nothing calls for it.
+    /// Prepares a decision about a binding. Returns `None` if there is no reason for one.
     pub(super) fn matter(&self, binding: Arc<model::Binding>) -> Option<Matter> {
         let context = &self.context;
         let (now, clusters, options) = (context.clock.now(), self.known.clusters(), inputs::options(&context.flags));
@@ -69,18 +69,18 @@ impl Scheduler {
 }
 
 impl Matter {
-    /// The time that is reasoned with.
+    /// Returns the time of the decision.
     pub(super) fn now(&self) -> Time {
         self.now
     }
 
-    /// What accurate estimators say, if there are any.
+    /// Queries the accurate estimators, if there are any.
     pub(super) async fn ask(&self, pool: Option<&EstimatorPool>) -> Option<AccurateEstimates> {
         let Self { binding, clusters, options, assumed, .. } = self;
         estimators::ask(pool, binding, binding.spec.placement.as_ref()?, clusters, options, assumed).await
     }
 
-    /// Decides.
+    /// Makes the decision.
     pub(super) async fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Undisclosed {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, accurate);
@@ -90,7 +90,7 @@ impl Matter {
         Undisclosed { inputs, asking, plan }
     }
 
-    /// Decides, unless that takes longer than `limit`.
+    /// Makes the decision. Returns `None` if it takes longer than `limit`.
     pub(super) async fn decide_within(self, limit: Duration, scheduler: &Scheduler) -> Option<Undisclosed> {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, None);
@@ -100,7 +100,7 @@ impl Matter {
         Some(Undisclosed { inputs, asking, plan })
     }
 
-    /// The inputs, the policies, and the decision as a function of them.
+    /// Returns the inputs, the policies, and the decision as a function of the policies.
     fn prepare(
         self,
         scheduler: &Scheduler,
@@ -134,15 +134,15 @@ impl Inputs {
 }
 
 impl Undisclosed {
-    /// The plan.
+    /// Returns the plan.
     pub(super) fn plan(&self) -> &SchedulePlan {
         &self.plan
     }
 
-    /// Records the plan, unless all of it was said before, and the faults of plugins on the way to it.
+    /// Records the plan, unless all of it was recorded before, and the plugin faults on the way to it.
     pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Decided {
         let Self { inputs, asking, plan } = self;
-        // A thread that decided may still hold its share for a moment.
+        // A thread that decided may still hold its reference for a moment.
         let Inputs { matter, peers, accurate } = Arc::unwrap_or_clone(inputs);
         let Matter { binding: model, trigger, clusters, assumed, options, now } = matter;
         context.record_remarks(NAME, &subject(binding), None, &plan.remarks);

@@ -1,5 +1,5 @@
-//! Accurate estimators: connections to those of the clusters that there are, and the question before a decision
-//! (Karmada: `pkg/scheduler/scheduler.go:reconcileEstimatorConnection`, `pkg/estimator/client/accurate.go`).
+//! Accurate estimators: connections to those of the existing clusters, and the query before a decision (Karmada:
+//! `pkg/scheduler/scheduler.go:reconcileEstimatorConnection`, `pkg/estimator/client/accurate.go`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,10 +22,11 @@ use crate::queue::WorkQueue;
 use crate::store::Key;
 
 const NAME: &str = "scheduler-estimator";
-/// Connections that may be in the making at the same time: one that hangs takes ten seconds.
+/// Maximum number of connections that are established at the same time. One that hangs takes ten seconds.
 const WORKERS: usize = 8;
 
-/// The pool that flags ask for, with their certificates; absent while estimators are off. The error names the flag.
+/// Creates the pool that the flags describe, with its certificates; `None` while estimators are disabled. The error
+/// names the flag.
 pub fn estimator_pool(flags: &Flags) -> Result<Option<Arc<EstimatorPool>>, String> {
     if !flags.enable_scheduler_estimator {
         return Ok(None);
@@ -47,7 +48,7 @@ pub fn estimator_pool(flags: &Flags) -> Result<Option<Arc<EstimatorPool>>, Strin
     Ok(Some(Arc::new(EstimatorPool::new(security, flags.scheduler_estimator_timeout.0))))
 }
 
-/// Keeps one connection for each cluster; returns at once when there are no estimators.
+/// Keeps one connection to the estimator of each cluster. Returns at once if estimators are disabled.
 pub(super) async fn run(context: Context) {
     let Some(pool) = context.estimators.clone() else { return };
     let queue: Arc<WorkQueue<Key>> = Arc::default();
@@ -104,7 +105,7 @@ fn shape(service: &Service) -> ServiceShape {
     }
 }
 
-/// What the estimators say about a binding; absent when there are none, or room does not matter.
+/// Queries the estimators about a binding. Returns `None` if there are none, or if room does not matter.
 pub(super) async fn ask(
     pool: Option<&EstimatorPool>,
     binding: &Binding,

@@ -1,4 +1,4 @@
-//! What a decision needs besides its binding.
+//! Inputs of a decision besides its binding.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::flags::{FeatureGate, Flags};
 use crate::store::{Change, Key, Subscription};
 
-/// The scheduler's settings.
+/// Returns the scheduler's settings.
 pub(super) fn options(flags: &Flags) -> SchedulerOptions {
     SchedulerOptions {
         multiple_pod_templates: flags.gate(FeatureGate::MultiplePodTemplatesScheduling),
@@ -28,7 +28,7 @@ pub(super) fn options(flags: &Flags) -> SchedulerOptions {
     }
 }
 
-/// The policies in force, without the filters and scores that flags switch off.
+/// Returns the policies in force, without the filters and scores that flags disable.
 pub(super) fn policies(context: &Context) -> PolicySet {
     let policies = context.policies();
     let schedules = |policy: &dyn Policy| {
@@ -42,16 +42,16 @@ pub(super) fn policies(context: &Context) -> PolicySet {
     policies.filtered(|policy| !schedules(policy) || enabled.contains(&policy.id().name))
 }
 
-/// What the scheduler remembers between decisions.
+/// State that the scheduler keeps between decisions.
 #[derive(Default)]
 pub(super) struct Known {
     clusters: Mutex<Clusters>,
-    /// Results that were written and may not have come back by watch yet, with their version.
+    /// Written results that the watch may not have delivered yet, with their version.
     assigning: Mutex<BTreeMap<Key, (u64, Vec<String>)>>,
     assumptions: Mutex<Assumptions>,
 }
 
-/// The clusters as decisions see them: converted once per change, put in columns before the next decision.
+/// Clusters as decisions see them: converted once per change, put in columns before the next decision.
 #[derive(Default)]
 struct Clusters {
     models: BTreeMap<String, Arc<model::Cluster>>,
@@ -64,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Known {
-    /// Follows clusters and bindings for as long as the subscriptions live.
+    /// Follows clusters and bindings until the subscriptions are dropped.
     pub(super) fn subscribe(
         self: &Arc<Self>,
         context: &Context,
@@ -105,7 +105,7 @@ impl Known {
         }
     }
 
-    /// The clusters as they are now.
+    /// Returns the current clusters.
     pub(super) fn clusters(&self) -> Arc<ClusterSnapshot> {
         let mut clusters = lock(&self.clusters);
         if clusters.changed {
@@ -115,7 +115,7 @@ impl Known {
         Arc::clone(&clusters.snapshot)
     }
 
-    /// Other bindings of the same groups of workload affinity; none while the feature gate is off.
+    /// Returns the other bindings of the same workload affinity groups; none while the feature gate is off.
     pub(super) fn peers(&self, context: &Context, binding: &model::Binding) -> Vec<Peer> {
         let (group, anti_group) = (binding.spec.affinity_group(), binding.spec.anti_affinity_group());
         let Some(namespace) = &binding.namespace else { return Vec::new() };
@@ -143,7 +143,7 @@ impl Known {
         context.stores.bindings.list_namespace(namespace).iter().filter_map(peer).collect()
     }
 
-    /// What was placed a moment ago, by cluster.
+    /// Returns recently placed workloads, by cluster.
     pub(super) fn assumed(&self, options: &SchedulerOptions, now: Time) -> BTreeMap<String, Vec<AssumedWorkload>> {
         if !options.overcommit_protection {
             return BTreeMap::new();
@@ -165,7 +165,7 @@ impl Known {
     }
 }
 
-/// Resource versions of one API server's objects of one kind can be compared as numbers.
+/// Returns the resource version as a number. Versions of one kind on one API server can be compared.
 fn version<K: ResourceExt>(object: &K) -> u64 {
     object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

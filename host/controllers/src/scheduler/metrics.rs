@@ -1,5 +1,5 @@
-//! Karmada's metrics of the scheduler, as far as they mean something here: a decision has no steps of its own to time,
-//! and plugins are counted for all kinds alike (`bulkhead_plugin_calls_total`).
+//! Karmada's metrics of the scheduler, as far as they apply here. A decision has no separate steps to time, and
+//! plugin calls of all kinds share one metric (`bulkhead_plugin_calls_total`).
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ struct QueueLabels {
     queue: &'static str,
 }
 
-/// Why a binding comes into the queue, in Karmada's words.
+/// Reason why a binding enters the queue, in Karmada's terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Incoming {
     BindingAdd,
@@ -39,7 +39,7 @@ pub(super) enum Incoming {
     ClusterChanged,
 }
 
-/// Numbers about the scheduler.
+/// Metrics of the scheduler.
 #[derive(Debug)]
 pub(crate) struct SchedulerMetrics {
     attempts: Family<AttemptLabels, Counter>,
@@ -62,7 +62,7 @@ impl Default for SchedulerMetrics {
 }
 
 impl SchedulerMetrics {
-    /// Adds them to those of the process.
+    /// Adds the metrics to those of the process.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("karmada_scheduler");
         registry.register("schedule_attempts", "Attempts to schedule a binding, by result", self.attempts.clone());
@@ -74,7 +74,7 @@ impl SchedulerMetrics {
         registry.register("pending_bindings", "Bindings that wait, by the reason for it", self.pending.clone());
     }
 
-    /// An attempt that took so long came to an end.
+    /// Records an attempt with its outcome and its duration.
     pub(super) fn attempted(&self, trigger: Trigger, ending: Ending, took: Duration) {
         let result = match ending {
             Ending::Written => "scheduled",
@@ -87,12 +87,12 @@ impl SchedulerMetrics {
         self.took.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A decision took so long.
+    /// Records the duration of a decision.
     pub(super) fn decided(&self, took: Duration) {
         self.deciding.observe(took.as_secs_f64());
     }
 
-    /// A binding came into the queue.
+    /// Counts a binding that enters the queue.
     pub(super) fn incoming(&self, event: Incoming) {
         let event = match event {
             Incoming::BindingAdd => "BindingAdd",
@@ -103,7 +103,7 @@ impl SchedulerMetrics {
         self.incoming.get_or_create(&EventLabels { event }).inc();
     }
 
-    /// So many bindings wait.
+    /// Sets the numbers of waiting bindings.
     pub(super) fn pending(&self, pending: PendingBindings) {
         let PendingBindings { active, backoff, unschedulable } = pending;
         for (queue, count) in [("active", active), ("backoff", backoff), ("unschedulable", unschedulable)] {

@@ -1,12 +1,12 @@
 //! Binding → target clusters (Karmada: `pkg/scheduler`).
 //!
-//! Which changes bring which bindings is in [`triggers`], in which order they are taken in [`queue`], what a decision
-//! needs besides its binding in [`inputs`], how it is made in [`decide`], what becomes of it in [`apply`], and how many
-//! writes that may take in [`budget`]. Accurate estimators are asked in [`estimators`]. Where evictions happen in the same
-//! process they ask [`ahead`]. The decision itself is `bulkhead_core::decide::schedule`.
+//! [`triggers`] maps changes to bindings, [`queue`] orders them, [`inputs`] holds the inputs of a decision besides
+//! its binding, [`decide`] makes it, [`apply`] carries it out, and [`budget`] limits the rate of writes.
+//! [`estimators`] queries accurate estimators. [`ahead`] computes placements inline for evictions in the same
+//! process. The decision itself is `bulkhead_core::decide::schedule`.
 //!
-//! Decisions are made one at a time, by workers that take turns; only the writes that follow from them overlap. A
-//! binding stays with its worker until its writes are done, so its decisions follow each other.
+//! Several workers take bindings from the queue, so that the writes of one overlap with the decisions about others. A
+//! binding stays with its worker until its writes are done, so decisions about one binding are sequential.
 
 mod ahead;
 mod apply;
@@ -44,11 +44,11 @@ pub(crate) use metrics::SchedulerMetrics;
 use queue::{Fate, SchedulingQueue};
 
 const NAME: &str = "scheduler";
-/// Bindings whose writes may be under way at the same time. Karmada waits for each write before it decides again;
-/// eight at 5 ms each fill the default budget of 40 writes per second many times over.
+/// Maximum number of bindings with writes in flight. Karmada waits for each write before it decides again; eight
+/// writes of 5 ms each fill the default budget of 40 writes per second many times over.
 const IN_FLIGHT_MAX: usize = 8;
 
-/// Whether decisions rest on what was written before, so that every write has to be waited for.
+/// True if decisions depend on earlier results, so that every write has to be waited for.
 fn is_one_at_a_time(flags: &Flags) -> bool {
     let remembers = [FeatureGate::SchedulingOvercommitProtection, FeatureGate::WorkloadAffinity];
     remembers.into_iter().any(|gate| flags.gate(gate))
@@ -56,22 +56,22 @@ fn is_one_at_a_time(flags: &Flags) -> bool {
 
 type Queue = Arc<SchedulingQueue<Key>>;
 
-/// How long the scheduler's bookkeeping waits for another change of the status that it can go along with.
+/// Time for which the scheduler's bookkeeping waits for another change of the status to be written with.
 const BOOKKEEPING_DELAY: Duration = Duration::from_secs(10);
-/// The same while an eviction is under way, which changes the status by itself as it goes on.
+/// Time for which it waits during an eviction, which changes the status as it proceeds.
 const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_mins(1);
-/// Bindings whose bookkeeping is written at the same time.
+/// Maximum number of bindings whose bookkeeping is written at the same time.
 const BOOKKEEPERS: usize = 2;
 
 struct Scheduler {
     context: Context,
     known: Arc<Known>,
     budget: Arc<WriteBudget>,
-    /// Bindings that nothing may have happened to that bookkeeping could go along with.
+    /// Bindings whose bookkeeping may need a write of its own.
     unwritten: Arc<WorkQueue<Key>>,
 }
 
-/// Runs the scheduler, for ever. Dropping the future stops it.
+/// Runs the scheduler until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let queue: Queue = Arc::new(SchedulingQueue::new());
     let known = Arc::new(Known::default());
@@ -99,7 +99,7 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     for _ in 0..workers {
         tasks.spawn(Arc::clone(&scheduler).take_turns(Arc::clone(&queue)));
     }
-    // A worker ends only by panicking: a bug that must not go unnoticed.
+    // A worker ends only by a panic: a bug that must not go unnoticed.
     while let Some(ended) = tasks.join_next().await {
         let Err(error) = ended;
         if error.is_panic() {
@@ -117,11 +117,11 @@ async fn keep_books(scheduler: Arc<Scheduler>) {
     controller::run(queue, BOOKKEEPERS, reconcile, failed).await;
 }
 
-/// Writes what nothing else took along.
+/// Writes bookkeeping that no other change of the status took along.
 impl Reconcile for Scheduler {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let observations = &self.context.observations;
-        // What the timer was set for may have gone along with another change, and this be newer.
+        // The bookkeeping that the timer was set for may be written already, and this be newer.
         let Some(age) = observations.age(&key) else { return Ok(Action::Wait) };
         if let Some(binding) = B::store(&self.context.stores).get(&key) {
             let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
@@ -172,14 +172,14 @@ fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[mo
 }
 
 impl Scheduler {
-    /// Leaves bookkeeping to whoever writes the status next.
+    /// Leaves bookkeeping to the next write of the status.
     fn note<B: Binding>(&self, binding: &B, observation: Observation) {
         let key = Key::of(binding);
         self.context.observations.note(&key, observation);
         self.unwritten.add_after(key, BOOKKEEPING_DELAY);
     }
 
-    /// Takes one binding after the other.
+    /// Runs a worker that schedules one binding after the other.
     async fn take_turns(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
         loop {
             let item = queue.next().await;
@@ -188,7 +188,7 @@ impl Scheduler {
                 self.context.failures.count(NAME, error);
             }
             match outcome {
-                // After a lost race the newer version may still have to arrive.
+                // After a conflict the newer version may not have arrived yet.
                 Err(error) if error.is_conflict() => {
                     let retry = Fate::After(after_conflict(item.attempts()));
                     self.give_back(&queue, item, retry);
@@ -240,7 +240,7 @@ impl Scheduler {
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
         Ok(match (retry, &decided.plan.outcome, block_ends) {
-            // Nothing else would bring the binding back when a cluster that it left is open to it again.
+            // No event requeues the binding when a cluster that it left is open to it again.
             (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => {
                 Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
             }

@@ -1,13 +1,14 @@
-//! Which binding is scheduled next (Karmada: `pkg/scheduler/internal/queue`).
+//! Order in which bindings are scheduled (Karmada: `pkg/scheduler/internal/queue`).
 //!
-//! [`Lanes`] is the rule, without a clock: what is ready goes by priority and then by age, what failed backs off, what
-//! found no room is set aside until something changes or five minutes have passed. [`SchedulingQueue`] lets workers
-//! wait for it. A binding that is being worked on is never handed out a second time, so however many writes are in
-//! flight, the decisions about one binding follow each other.
+//! [`Lanes`] holds the active, backoff and unschedulable queues and does not read a clock. Active bindings are
+//! ordered by priority and then by age. Failed bindings back off. Bindings that found no room are unschedulable until
+//! something changes or five minutes have passed. [`SchedulingQueue`] lets workers wait for bindings. A binding in
+//! progress is never handed out a second time, so decisions about one binding are sequential, however many writes are
+//! in flight.
 //!
-//! As in Karmada, and not what one might expect: a binding that is ready already keeps the priority that it came in
-//! with; a back-off counts from when the binding became ready, not from its failure; and what waits is looked at once a
-//! second, what is set aside every thirty seconds.
+//! Three rules may surprise; they are Karmada's. An active binding keeps the priority that it arrived with. A
+//! back-off counts from when the binding became active, not from its failure. The backoff queue is flushed once a
+//! second, the unschedulable queue every thirty seconds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,27 +19,27 @@ use bulkhead_core::decide::schedule::backoff;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How often bindings that back off are looked at.
+/// Interval between flushes of the backoff queue.
 const BACKOFF_TICK: Duration = Duration::from_secs(1);
-/// How often bindings that are set aside are looked at.
+/// Interval between flushes of the unschedulable queue.
 const UNSCHEDULABLE_TICK: Duration = Duration::from_secs(30);
-/// How long a binding is set aside when nothing changes.
+/// Time that a binding stays unschedulable when nothing changes.
 const UNSCHEDULABLE_MAX: Duration = Duration::from_mins(5);
 
-/// A binding on its way through the queue.
+/// A binding in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item<K> {
-    /// Which binding.
+    /// Key of the binding.
     pub(super) key: K,
     priority: i32,
-    /// How often it was taken since it came in.
+    /// Number of times that it was taken since it arrived.
     attempts: u32,
-    /// When it became ready last.
+    /// Time when it last became active.
     ready_since: Instant,
 }
 
 impl<K> Item<K> {
-    /// How often it was taken since it came in.
+    /// Returns the number of times that it was taken since it arrived.
     pub(super) fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -48,33 +49,33 @@ impl<K> Item<K> {
     }
 }
 
-/// Higher priority, earlier, first come.
+/// Order of active bindings: higher priority, earlier, first come.
 type Rank = (Reverse<i32>, Instant, u64);
 
-/// The queue without a clock.
+/// Active, backoff and unschedulable queues. The caller passes the time.
 #[derive(Debug)]
 pub(super) struct Lanes<K> {
     start: Instant,
     ready: BTreeMap<Rank, Item<K>>,
-    /// Keys in `ready`, or to be put there when they are no longer worked on.
+    /// Keys in `ready`, or to be put there when they are no longer in progress.
     dirty: BTreeSet<K>,
     processing: BTreeSet<K>,
     backing_off: BTreeMap<K, Item<K>>,
     set_aside: BTreeMap<K, Item<K>>,
-    /// What is to be looked at again at a certain time.
+    /// Bindings to be retried at a certain time.
     delayed: BTreeMap<K, (Instant, Item<K>)>,
     flushed_until: Instant,
     arrivals: u64,
 }
 
-/// How many bindings wait, by the reason for it.
+/// Numbers of waiting bindings, by queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PendingBindings {
     /// Ready to be scheduled.
     pub(super) active: usize,
-    /// Failed, and to be tried again soon.
+    /// Failed, with a retry soon.
     pub(super) backoff: usize,
-    /// Found no room.
+    /// Without room.
     pub(super) unschedulable: usize,
 }
 
@@ -93,7 +94,7 @@ impl<K: Ord + Clone> Lanes<K> {
         }
     }
 
-    /// A binding has changed. One that is ready already keeps its place and its priority.
+    /// Adds a changed binding. An active one keeps its place and its priority.
     pub(super) fn push(&mut self, key: K, priority: i32, now: Instant) {
         self.make_ready(Item { key, priority, attempts: 0, ready_since: now }, now);
     }
@@ -113,7 +114,7 @@ impl<K: Ord + Clone> Lanes<K> {
         self.ready.insert((Reverse(item.priority), item.ready_since, self.arrivals), item);
     }
 
-    /// The next binding. It must be given back with [`Lanes::done`].
+    /// Takes the next binding. It must be returned with [`Lanes::done`].
     pub(super) fn pop(&mut self, now: Instant) -> Option<Item<K>> {
         self.flush(now);
         let (_, mut item) = self.ready.pop_first()?;
@@ -123,28 +124,29 @@ impl<K: Ord + Clone> Lanes<K> {
         Some(item)
     }
 
-    /// Tries a binding again after its back-off, unless it changed meanwhile. Called before [`Lanes::done`].
+    /// Retries a binding after its back-off, unless it changed meanwhile. Called before [`Lanes::done`].
     pub(super) fn back_off(&mut self, item: Item<K>) {
         if !self.set_aside.contains_key(&item.key) && !self.dirty.contains(&item.key) {
             self.backing_off.insert(item.key.clone(), item);
         }
     }
 
-    /// Tries a binding again when it changes, or after five minutes. Called before [`Lanes::done`].
+    /// Retries a binding when it changes, or after five minutes. Called before [`Lanes::done`].
     pub(super) fn set_aside(&mut self, item: Item<K>) {
         if !self.backing_off.contains_key(&item.key) && !self.dirty.contains(&item.key) {
             self.set_aside.insert(item.key.clone(), item);
         }
     }
 
-    /// Tries a binding again at a certain time, or when it changes. Called before [`Lanes::done`].
+    /// Retries a binding at a certain time, or when it changes. Called before [`Lanes::done`].
     pub(super) fn delay(&mut self, item: Item<K>, until: Instant) {
         if !self.dirty.contains(&item.key) {
             self.delayed.insert(item.key.clone(), (until, item));
         }
     }
 
-    /// Gives a binding back. If it changed meanwhile it is ready again, with its old priority and attempts.
+    /// Returns a binding to the queue. If it changed meanwhile it is active again, with its old priority and
+    /// attempts.
     pub(super) fn done(&mut self, mut item: Item<K>, now: Instant) {
         self.processing.remove(&item.key);
         if self.dirty.contains(&item.key) {
@@ -153,7 +155,7 @@ impl<K: Ord + Clone> Lanes<K> {
         }
     }
 
-    /// Lets in what was due at the ticks since the last time.
+    /// Activates the bindings that became due since the last flush.
     fn flush(&mut self, now: Instant) {
         let (before, since) = (self.flushed_until - self.start, now - self.start);
         self.flushed_until = now;
@@ -179,9 +181,9 @@ impl<K: Ord + Clone> Lanes<K> {
         }
     }
 
-    /// When something that waits will be ready next.
+    /// Returns the time when the next waiting binding becomes active.
     pub(super) fn next_flush(&self) -> Option<Instant> {
-        // A tick that is behind us let in what was due then; what came later waits for the next one.
+        // A past tick activated the bindings that were due then; later ones wait for the next tick.
         let tick_from = |at: Instant, every: Duration| {
             let ahead = at.max(self.flushed_until + Duration::from_nanos(1));
             let ticks = (ahead - self.start).as_nanos().div_ceil(every.as_nanos());
@@ -201,7 +203,7 @@ impl<K: Ord + Clone> Lanes<K> {
     }
 }
 
-/// The last tick that is after `before` and not after `now`.
+/// Returns the last tick that is after `before` and not after `now`.
 fn last_tick(before: Duration, now: Duration, every: Duration) -> Option<Duration> {
     let ticks = |at: Duration| u32::try_from(at.as_nanos() / every.as_nanos()).unwrap_or(u32::MAX);
     (ticks(now) > ticks(before)).then(|| every * ticks(now))
@@ -212,22 +214,22 @@ fn take<K: Ord + Clone>(items: &mut BTreeMap<K, Item<K>>, is_due: impl Fn(&Item<
     keys.iter().filter_map(|key| items.remove(key)).collect()
 }
 
-/// The queue that workers wait for.
+/// Queue that workers wait for.
 pub(super) struct SchedulingQueue<K> {
     lanes: Mutex<Lanes<K>>,
     changed: Notify,
 }
 
-/// What becomes of a binding that was worked on.
+/// Next state of a processed binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nothing to do before it changes.
+    /// It waits for a change.
     Forget,
-    /// It failed.
+    /// It failed and backs off.
     BackOff,
-    /// There is no room for it.
+    /// It is unschedulable: there is no room for it.
     SetAside,
-    /// Something that nobody tells about changes after that time.
+    /// It is retried after this time, because the change to come sends no event.
     After(Duration),
 }
 
@@ -240,18 +242,18 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A binding has changed.
+    /// Adds a changed binding.
     pub(super) fn push(&self, key: K, priority: i32) {
         self.lanes().push(key, priority, Instant::now());
         self.changed.notify_one();
     }
 
-    /// How many bindings wait.
+    /// Returns the numbers of waiting bindings.
     pub(super) fn pending(&self) -> PendingBindings {
         self.lanes().pending()
     }
 
-    /// The next binding, as soon as there is one. It must be given back with [`SchedulingQueue::done`].
+    /// Waits for the next binding. It must be returned with [`SchedulingQueue::done`].
     pub(super) async fn next(&self) -> Item<K> {
         loop {
             let changed = self.changed.notified();
@@ -274,7 +276,7 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
         }
     }
 
-    /// Gives a binding back.
+    /// Returns a binding to the queue with its next state.
     pub(super) fn done(&self, item: Item<K>, fate: Fate) {
         let mut lanes = self.lanes();
         match fate {
@@ -293,7 +295,7 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
 mod tests {
     use super::*;
 
-    /// A queue and a clock that starts with it, in milliseconds.
+    /// Queue with a clock that starts with it, in milliseconds.
     struct Test {
         lanes: Lanes<&'static str>,
         start: Instant,
@@ -324,7 +326,7 @@ mod tests {
             self.lanes.done(item, now);
         }
 
-        /// Takes everything that is ready.
+        /// Takes all active bindings.
         fn drain(&mut self, ms: u64) -> Vec<&'static str> {
             let mut keys = Vec::new();
             while let Some(item) = self.pop(ms) {
@@ -378,16 +380,16 @@ mod tests {
         let mut test = Test::new();
         test.push("a", 0, 300);
         test.fail(900);
-        // One second after 0.3 s is 1.3 s, which is looked at in the second after.
+        // One second after 0.3 s is 1.3 s; the flush at 2 s finds it.
         assert_eq!(test.lanes.next_flush(), Some(test.at(2_000)));
         assert_eq!(test.pop(1_999), None);
-        // It is ready again from 2.0 s on; two, four, eight and ten seconds follow.
+        // It is active again from 2.0 s on; back-offs of two, four, eight and ten seconds follow.
         for (ready, next) in [(2_000, 4_000), (4_000, 8_000), (8_000, 16_000), (16_000, 26_000), (26_000, 36_000)] {
             test.fail(ready);
             assert_eq!(test.lanes.next_flush(), Some(test.at(next)), "after {ready}");
             assert_eq!(test.pop(next - 1), None);
         }
-        // A change starts from the beginning.
+        // A change resets the back-off.
         test.push("a", 0, 30_000);
         test.fail(30_000);
         assert_eq!(test.lanes.next_flush(), Some(test.at(31_000)));

@@ -1,11 +1,11 @@
-//! Which changes bring which bindings to the scheduler (Karmada: `pkg/scheduler/event_handler.go`).
+//! Changes that trigger scheduling, and the bindings that they affect (Karmada: `pkg/scheduler/event_handler.go`).
 //!
-//! | change | brings |
+//! | change | scheduled bindings |
 //! | --- | --- |
-//! | a binding appears, or becomes this scheduler's, for example because it is no longer suspended | that binding |
+//! | a binding is added, or becomes this scheduler's, for example because it is no longer suspended | that binding |
 //! | the spec of a binding changes | that binding |
-//! | labels or spec (taints among it) of a cluster change, or it is being deleted | bindings that may be there |
-//! | anything else, status of clusters among it | none |
+//! | labels or spec (including taints) of a cluster change, or it is being deleted | bindings that may be there |
+//! | anything else, including the status of clusters | none |
 
 use bulkhead_api::{AnyBinding, Cluster};
 use bulkhead_core::decide::affinity;
@@ -15,7 +15,7 @@ use kube::ResourceExt;
 
 use crate::store::Change;
 
-/// Whether a change of a binding brings it to the scheduler of that name.
+/// True if a change of a binding triggers the scheduler of that name.
 pub(super) fn brings_binding<B: AnyBinding>(change: &Change<'_, B>, scheduler_name: &str) -> bool {
     if !is_responsible(change.object(), scheduler_name) {
         return false;
@@ -26,7 +26,7 @@ pub(super) fn brings_binding<B: AnyBinding>(change: &Change<'_, B>, scheduler_na
     }
 }
 
-/// Whether a binding is this scheduler's, not suspended, and managed by a policy or another manager.
+/// True if a binding belongs to this scheduler, is not suspended, and is managed by a policy or another manager.
 pub(super) fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -> bool {
     let spec = binding.spec();
     let named = if spec.scheduler_name.is_empty() { "default-scheduler" } else { &spec.scheduler_name };
@@ -36,8 +36,8 @@ pub(super) fn is_responsible<B: AnyBinding>(binding: &B, scheduler_name: &str) -
     named == scheduler_name && !spec.scheduling_suspended() && managed
 }
 
-/// The cluster as it was and as it is, if the change matters to bindings. More room, a new API or readiness wake
-/// nobody, as in Karmada.
+/// Returns the cluster before and after a change that may affect bindings. More room, a new API or readiness do not,
+/// as in Karmada.
 pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cluster; 2]> {
     let Change::Updated { old, new } = change else { return None };
     let terminating = old.metadata.deletion_timestamp.is_none() && new.metadata.deletion_timestamp.is_some();
@@ -45,14 +45,14 @@ pub(super) fn changed_cluster(change: &Change<'_, Cluster>) -> Option<[model::Cl
     matters.then(|| [old.to_model(), new.to_model()])
 }
 
-/// Whether a binding may be on a cluster. Of several groups only the observed one counts, and of that only the part
-/// without overflow (Karmada: `enqueueAffectedBindings`).
+/// True if a binding may be on a cluster. Of several affinity groups only the observed one counts, and of that only
+/// the part without overflow (Karmada: `enqueueAffectedBindings`).
 pub(super) fn is_affected<B: AnyBinding>(binding: &B, cluster: &model::Cluster) -> bool {
     let Some(placement) = &binding.spec().placement else { return false };
     let status = binding.status();
     if let Some(terms) = &placement.cluster_affinities {
         let observed = terms.iter().find(|term| term.affinity_name == status.scheduler_observed_affinity_name);
-        // In Karmada an empty list of groups brings the scheduler down here.
+        // In Karmada an empty list of groups crashes the scheduler here.
         let Some(term) = observed.or(terms.first()) else { return false };
         return Some(status.scheduler_observed_generation) != binding.meta().generation
             || affinity::matches(&term.affinity, cluster);
@@ -96,7 +96,7 @@ mod tests {
         let plain = ours(1, json!({}));
         check(&plain, &ours(2, json!({"replicas": 2})), true);
         check(&plain, &binding(1, json!({}), json!({"schedulerObservedGeneration": 1}), managed()), false);
-        // Not ours: another scheduler's, suspended, or managed by nobody.
+        // Not this scheduler's: named for another one, suspended, or unmanaged.
         let named = ours(2, json!({"schedulerName": "other"}));
         let suspended = ours(2, json!({"suspension": {"scheduling": true}}));
         let unmanaged = binding(2, json!({}), json!({}), json!({}));

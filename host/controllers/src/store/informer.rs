@@ -1,4 +1,4 @@
-//! What keeps a store in step with the API: list, watch, and what goes wrong with them.
+//! Informer of a store: list, watch, and the handling of their errors.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -14,12 +14,12 @@ use super::{Key, Store};
 use crate::causes::causes;
 use crate::turn::is_newer;
 
-/// A list that is on its way.
+/// List in progress.
 #[derive(Default)]
 pub(super) struct Listing {
-    /// What is on it.
+    /// Objects on the list.
     found: BTreeSet<Key>,
-    /// What this process wrote since it began: the list may be older than that.
+    /// Objects that this process wrote since the list began. The list may have older versions of them.
     pub(super) written: BTreeSet<Key>,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Listing {
 const RETRY_BASE: Duration = Duration::from_millis(800);
 /// Longest pause between attempts to list or watch.
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// What a failed list or watch is told as; none where that is how it goes: a watch that is too old begins anew.
+/// Describes a failed list or watch. Returns `None` for the expected case of a watch that is too old and starts
+/// again.
 fn told(error: &watcher::Error) -> Option<String> {
     let of = |error: &kube::Error| match error {
         kube::Error::Api(status) if status.code == 404 => {
@@ -46,13 +47,13 @@ fn told(error: &watcher::Error) -> Option<String> {
     }
 }
 
-/// Whether a watch cannot go on from where it was because that is forgotten. The watcher lists again only if it is told so
-/// in the middle of a watch; told so as one starts, it would ask for the same again, for ever.
+/// True if a watch cannot resume because its version has expired. The watcher lists again only if it learns this in
+/// the middle of a watch. At the start of a watch it would retry the same version forever.
 fn is_outdated(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
 
-/// Whether it was not the API server that said so.
+/// True if the error is not a response of the API server.
 fn is_silence(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -66,8 +67,8 @@ impl<K> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    /// Keeps the store in step with the API, for ever. Objects that vanished while the watch was down are
-    /// deleted once the new list is complete. What goes wrong is tried again, and is in [`Store::informer`].
+    /// Keeps the store current until the future is dropped. Objects that vanished while the watch was down are
+    /// deleted once the new list is complete. Failures are retried, and shown by [`Store::informer`].
     pub async fn run_informer(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
         let mut pause = RETRY_BASE;
         loop {
@@ -103,8 +104,8 @@ where
         match event {
             watcher::Event::Init => *self.listing() = Some(Listing::default()),
             watcher::Event::InitApply(object) => {
-                // A list is right even when it is older, after the control plane was restored from a backup. But it may
-                // say nothing yet of what was written since it was asked for.
+                // A list is authoritative even if it is older, for example after the control plane was restored from
+                // a backup. But it may lack writes made since it was requested.
                 let is_written = {
                     let (key, mut listing) = (Key::of(&object), self.listing());
                     let listing = listing.get_or_insert_default();
@@ -119,7 +120,7 @@ where
                 for key in keys.iter().filter(|key| !found.contains(*key)) {
                     self.delete(key);
                 }
-                // A list that is read again changes nothing about that.
+                // Later lists do not change this.
                 let _ = self.listed.set(());
             }
             watcher::Event::Apply(object) => {
@@ -168,7 +169,7 @@ mod tests {
         store.wrote(&binding("u", "7"));
         list(&["6"]);
         assert_eq!(version().as_deref(), Some("7"));
-        // What was written before it was asked for is in it, unless the control plane went back.
+        // Writes made before the list was requested are part of it, unless the control plane was restored.
         store.handle(watcher::Event::Init);
         list(&["3"]);
         assert_eq!(version().as_deref(), Some("3"));

@@ -1,4 +1,4 @@
-//! What the taint manager knows of all clusters: their models, the brake, the rates of drains.
+//! Clusters as the taint manager sees them: their models, the brake, the rates of drains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use crate::store::Change;
 
-/// Kept in step with the stores, so that a decision reads it without parsing anything.
+/// Clusters, kept in step with the stores, so that a decision reads them without parsing anything.
 pub(super) struct Clusters {
     settings: BrakeSettings,
     rate_per_cluster: Option<f64>,
@@ -21,7 +21,7 @@ pub(super) struct Clusters {
 struct Known {
     clusters: BTreeMap<String, Arc<model::Cluster>>,
     brake: Brake,
-    /// Rates of drains by name of drain: cluster and evictions per second.
+    /// Rates of drains by name of the drain: cluster and evictions per second.
     drains: BTreeMap<String, (String, f64)>,
 }
 
@@ -71,7 +71,7 @@ impl Clusters {
         self.read(|known| known.brake.failed_share())
     }
 
-    /// What the brake does to evictions from a cluster, and why; none if the cluster is gone.
+    /// Returns the effect of the brake on evictions from a cluster, and the reason; `None` if the cluster is gone.
     pub(super) fn brake(&self, name: &str) -> Option<(BrakeState, String)> {
         self.read(|known| {
             let group = known.brake.group_of(known.clusters.get(name)?);
@@ -79,7 +79,7 @@ impl Clusters {
         })
     }
 
-    /// The rates that an eviction from a cluster has to keep. One that is gone has nothing to evict from.
+    /// Returns the rates that an eviction from a cluster must respect. A deleted cluster has nothing to evict from.
     pub(super) fn limit(&self, name: &str) -> Limit {
         self.read(|known| {
             let group = known.clusters.get(name).map(|cluster| known.brake.group_of(cluster)).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Clusters {
 }
 
 impl Clusters {
-    /// The same rates and what the brake says about them, for the journal.
+    /// Returns the rates with the description of the brake, for the journal.
     pub(super) fn limits(&self, name: &str) -> Limits {
         let Limit { global, group, cluster } = self.limit(name);
         Limits {

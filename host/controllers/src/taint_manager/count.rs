@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::metrics::{ClusterKindLabels, ClusterLabels, MemberKindLabels, Metrics};
 
-/// Over how long a rate is taken.
+/// Window over which a rate is measured.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
 
-/// What happened to evictions so far.
+/// Counts of evictions, by cluster.
 #[derive(Debug, Default)]
 pub(super) struct Counts(BTreeMap<String, Count>);
 
@@ -16,9 +16,9 @@ pub(super) struct Counts(BTreeMap<String, Count>);
 struct Count {
     attempts: u64,
     successes: u64,
-    /// When the successes of the last minute were.
+    /// Times of the successes within the window.
     recent: VecDeque<Duration>,
-    /// Kinds of resource that have a gauge, which must go back to 0.
+    /// Kinds of resource that have a gauge, which must return to 0.
     resources: BTreeSet<String>,
 }
 
@@ -40,7 +40,8 @@ fn labels(cluster: &str) -> ClusterLabels {
 }
 
 impl Counts {
-    /// An eviction was written, after it had waited for so long, or it failed.
+    /// Records an eviction attempt. `waited` is the time that a written eviction had waited; `None` means that it
+    /// failed.
     pub(super) fn attempted(&mut self, metrics: &Metrics, cluster: &str, waited: Option<Duration>, now: Duration) {
         let count = self.0.entry(cluster.to_owned()).or_default();
         count.attempts += 1;
@@ -55,7 +56,8 @@ impl Counts {
         metrics.evict_success_rate.get_or_create(&labels(cluster)).set(share);
     }
 
-    /// So many evictions wait: by kind of binding (with the name of its queue), and by kind of resource.
+    /// Sets the numbers of waiting evictions, by kind of binding (with the name of its queue) and by kind of
+    /// resource.
     pub(super) fn waiting(
         &mut self,
         metrics: &Metrics,

@@ -1,4 +1,4 @@
-//! One eviction: is it still needed, may it happen, and the write that makes it happen.
+//! One eviction: the check that it is still needed and allowed, and its write.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,41 +25,41 @@ use crate::turn::Turn;
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// What is to be done about an item of the queue.
+/// Verdict on an item of the queue.
 pub(super) enum Judged {
-    /// Nothing, for good: the binding or the taint is gone, or the taint is tolerated now.
+    /// Not needed any more: the binding or the taint is gone, or the taint is tolerated now.
     Unneeded,
-    /// Nothing yet: it is tolerated for a time.
+    /// Not due yet; to be checked after this time, for example because the taint is tolerated until then.
     Later(Duration),
-    /// It should leave and may not, or cannot.
+    /// Needed, but not allowed or not possible.
     Wait {
-        /// Why.
+        /// Reason.
         because: Because,
-        /// When to look again.
+        /// Time until the next check.
         after: Duration,
-        /// What it was decided from.
+        /// Inputs of the decision, if the journal keeps them.
         case: Option<Arc<Case>>,
     },
-    /// It cannot be decided.
+    /// The decision could not be made.
     Undecided(Error),
-    /// It leaves, once this is written.
+    /// Needed and allowed; this future writes it.
     Evict(Write),
 }
 
-/// What is to be written.
+/// Changes to be written.
 pub(super) struct Planned {
     pub(super) spec: BindingSpec,
     pub(super) because: Because,
-    /// What follows, for people.
+    /// Effect as text for people.
     pub(super) effect: String,
-    /// Where the workload is to come back to one day; absent where nothing ever does.
+    /// Home to which the workload is to return; absent if it never returns.
     pub(super) home: Option<Home>,
-    /// What it was decided from.
+    /// Inputs of the decision, if the journal keeps them.
     pub(super) case: Option<Arc<Case>>,
 }
 
 impl TaintManager {
-    /// Decides from what is known now, not from what was known when the item was put into the queue.
+    /// Decides from current data, not from the data of the moment when the item was queued.
     pub(super) fn judge<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let context = &self.context;
         let Some(binding) = B::store(&context.stores).get(&eviction.binding) else { return Judged::Unneeded };
@@ -100,13 +100,14 @@ impl TaintManager {
                 Judged::Wait { because: because.clone(), after, case: case() }
             }
             Ok(Judgement::Evict { spec, task, because }) => {
-                // Its slot is now. Behind a write that hangs it would go when the slots are others'.
+                // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of
+                // others.
                 let Some(turn) = B::store(&context.stores).try_turn(&eviction.binding) else {
                     return Judged::Later(AFTER_CONFLICT);
                 };
                 let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
                 let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
-                // A cluster that a person empties is left for good.
+                // Workloads do not return to a drained cluster.
                 let returns = self.failback.is_on() && because.reason.code == REASON_TAINT_UNTOLERATED;
                 let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
                 let (spec, because) = (BindingSpec::clone(spec), because.clone());
@@ -118,8 +119,9 @@ impl TaintManager {
         }
     }
 
-    /// Writes both lists at once, and where it goes if this process says so, on condition that nobody wrote them since
-    /// the binding was read: a lost update would bring a copy back, or lose a task (Karmada issues 7290 and 7302).
+    /// Writes targets and eviction tasks in one patch, with the new placement if this process computes it. The write
+    /// fails if anything but the status changed since the binding was read: a lost update would bring a copy back, or
+    /// lose a task (Karmada issues 7290 and 7302).
     pub(super) async fn write<B: Binding>(
         &self,
         turn: Turn,
@@ -140,7 +142,7 @@ impl TaintManager {
         };
         let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
         let record = if unrecorded { 0 } else { context.record_decided(record, case.as_ref(), None) };
-        // A merge patch leaves a list that is absent as it was, so an empty one is null.
+        // A merge patch does not change an absent list, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
         let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});
         if spec.reschedule_triggered_at != binding.spec().reschedule_triggered_at {

@@ -1,7 +1,7 @@
-//! Homes that are well again → evictions from the clusters that stand in for them.
+//! Home clusters that have recovered → evictions from the clusters that stand in for them.
 //!
-//! Off unless `enable-failback` says otherwise. What sets out goes through the one queue of evictions and keeps all its
-//! rates, and no more workloads are on their way at a time than the flag allows.
+//! Off unless `enable-failback` is set. Returns go through the common queue of evictions and respect all its rates.
+//! The flag `failback-concurrency` limits the workloads that return at the same time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,10 +28,10 @@ use crate::deliberation::Basis;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
-/// What the flags say, and what is on its way.
+/// Settings, and returns in progress.
 pub(super) struct Failback {
     settings: Option<Settings>,
-    /// Bindings whose return was decided, with the generation from which on the store tells how it goes.
+    /// Bindings whose return was decided, with the generation from which on the store shows its progress.
     setting_out: Mutex<BTreeMap<Key, i64>>,
 }
 
@@ -41,7 +41,7 @@ struct Settings {
     concurrency: usize,
 }
 
-/// What decisions about all bindings are made from.
+/// Inputs of the decisions about all bindings.
 struct View {
     clusters: BTreeMap<String, Arc<model::Cluster>>,
     stable: BTreeMap<String, Stability>,
@@ -50,7 +50,7 @@ struct View {
 }
 
 impl Failback {
-    /// Without evictions because of taints there is nothing to bring back, and without the gate nothing moves.
+    /// Creates the state from the flags. Failback is off unless taints evict, because nothing else is returned.
     pub(super) fn new(context: &Context, evicts: bool) -> Self {
         let flags = &context.flags;
         let settings = Settings {
@@ -60,12 +60,12 @@ impl Failback {
         Self { settings: (evicts && flags.enable_failback).then_some(settings), setting_out: Mutex::default() }
     }
 
-    /// Whether homes are to be remembered.
+    /// True if home clusters have to be remembered.
     pub(super) fn is_on(&self) -> bool {
         self.settings.is_some()
     }
 
-    /// What was decided did not come to pass.
+    /// Forgets a return whose write failed.
     pub(super) fn did_not_set_out(&self, binding: &Key) {
         self.setting_out.lock().unwrap_or_else(PoisonError::into_inner).remove(binding);
     }
@@ -80,7 +80,8 @@ fn remembered(cluster: &Cluster) -> Option<Stability> {
 }
 
 impl TaintManager {
-    /// Keeps the clocks of clusters, and lets workloads set out, for ever. Ends at once where failback is off.
+    /// Tracks the stability of clusters and queues returns until the future is dropped. Returns at once if failback
+    /// is off.
     pub(super) async fn bring_home(self: &Arc<Self>) {
         let Some(settings) = self.failback.settings else { return };
         let stores = &self.context.stores;
@@ -138,7 +139,7 @@ impl TaintManager {
         }
     }
 
-    /// Puts into the queue what may set out, the most important first, and no more than may be on the way.
+    /// Queues the returns that may start, the most important first, up to the allowed number.
     async fn scan_homes(&self, settings: Settings) {
         let view = self.view();
         let order = Ordering::new(&self.context);
@@ -161,7 +162,8 @@ impl TaintManager {
         self.changed.notify_one();
     }
 
-    /// What may set out, with its priority. What is remembered for nothing is forgotten on the way.
+    /// Returns the workloads that may return, with their priorities. Removes remembered homes that are of no use any
+    /// more.
     async fn scan_kind<B: Binding>(
         &self,
         view: &View,
@@ -181,7 +183,7 @@ impl TaintManager {
             match plan_of(&*binding, view, settings) {
                 FailbackPlan::Rest => {}
                 FailbackPlan::Forget(_) => self.forget(&*binding).await,
-                // That a home is not well, or a move not over, is on record already.
+                // A home that is not healthy, or a move in progress, is recorded already.
                 FailbackPlan::Wait { because, .. } => {
                     let says_more = ["Stabilizing", "EvictionPaused", "SeveralStandIns"];
                     let away = binding.spec().clusters.first();
@@ -211,7 +213,7 @@ impl TaintManager {
         }
     }
 
-    /// How many workloads are on their way home, or are about to be. `queued` are those in the queue.
+    /// Returns the number of workloads that are returning or about to. `queued` are those in the queue.
     fn on_their_way(&self, queued: &BTreeSet<Key>) -> usize {
         let stores = &self.context.stores;
         let mut keys = queued.clone();
@@ -232,8 +234,8 @@ impl TaintManager {
         keys.len()
     }
 
-    /// Decides from what is known now whether a workload sets out. One that may not leaves the queue; the next look
-    /// puts it back when it may.
+    /// Decides from current data if a workload returns. One that may not leaves the queue; the next scan queues it
+    /// again when it may.
     pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let Some(settings) = self.failback.settings else { return Judged::Unneeded };
         let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };

@@ -1,12 +1,12 @@
 //! Taints that evict → evictions (Karmada: `pkg/controllers/cluster/taint_manager.go`, `eviction_worker.go`).
 //!
-//! Three things differ on purpose. There is one queue and one pace for the whole process: Karmada paces each of six
+//! There are three deliberate differences. One queue and one rate serve the whole process: Karmada limits each of six
 //! workers, so that a configured 0.5 per second is 3 per second in the worst case. Only real evictions are charged.
-//! And rate 0 stops, instead of letting one item per worker through every half hour.
+//! And rate 0 stops evictions, instead of letting one item per worker through every half hour.
 //!
-//! [`scan`](TaintManager::scan) puts what is due into the queue, [`pump`](TaintManager::pump) takes it out when its
-//! slot opens, and looks again before it acts: the cluster may have recovered, or the binding moved, meanwhile.
-//! What goes back home takes the same way ([`failback`]).
+//! [`scan`](TaintManager::scan) queues due evictions. [`pump`](TaintManager::pump) takes each one out when its slot
+//! opens, and checks again before it acts: the cluster may have recovered, or the binding moved, meanwhile. Returns
+//! to the home cluster take the same way ([`failback`]).
 
 mod clusters;
 mod count;
@@ -44,35 +44,36 @@ use crate::queue::WorkQueue;
 use crate::store::Key;
 
 const NAME: &str = "taint-manager";
-/// Evictions that are being written at the same time. How many changes how long a storm takes, not its rate. Two of the
-/// writes that a client may have under way are left to what follows from them, so that no one waits for the last.
+/// Maximum number of eviction writes in flight. It determines how long a mass eviction takes, not its rate. Two of
+/// the writes that a client may have in flight are left for follow-up writes, so that these do not wait for the last
+/// eviction.
 const WRITES_MAX: usize = 14;
-/// From how long a write on it is not known when it takes effect, so that no other may set out meanwhile: all of them
-/// would take effect together.
+/// While a write takes longer than this, no new eviction starts: it is unknown when the write takes effect, and all
+/// of them would take effect together.
 const SLOW: Duration = Duration::from_secs(1);
-/// How often a tainted cluster is looked at again (Karmada: `ClusterTaintEvictionRetryFrequency`).
+/// Interval at which a tainted cluster is scanned again (Karmada: `ClusterTaintEvictionRetryFrequency`).
 const RESCAN: Duration = Duration::from_secs(10);
 
-/// One binding on one cluster.
+/// Eviction of one binding from one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Eviction {
     cluster: String,
-    /// Without a namespace it is a ClusterResourceBinding.
+    /// Key of the binding; without a namespace it is a ClusterResourceBinding.
     binding: Key,
     cause: Cause,
 }
 
-/// Why a binding is to leave a cluster.
+/// Reason why a binding has to leave a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     /// A taint that it does not tolerate.
     Taint,
-    /// The cluster only stands in, and its home is well again.
+    /// The cluster is only a stand-in, and the home cluster has recovered.
     Failback,
 }
 
 impl Eviction {
-    /// Karmada's name of the queue that it would be in.
+    /// Returns the name of the queue that it would be in in Karmada.
     fn queue_name(&self) -> &'static str {
         if self.binding.namespace.is_empty() { "cluster-binding-eviction" } else { "binding-eviction" }
     }
@@ -88,16 +89,16 @@ struct TaintManager {
     clusters: Clusters,
     queue: Mutex<EvictionQueue<Eviction>>,
     changed: Notify,
-    /// Why evictions wait, so that the journal says so once and not at every look.
+    /// Reasons why evictions wait, so that the journal gets each one once and not at every check.
     waits: Mutex<BTreeMap<Eviction, String>>,
-    /// The same for clusters whose evictions the brake holds up.
+    /// States of the brake by cluster, so that the journal gets each change once.
     braked: Mutex<BTreeMap<String, BrakeState>>,
     counts: Mutex<Counts>,
     failback: Failback,
     start: Instant,
 }
 
-/// Runs the taint manager, for ever.
+/// Runs the taint manager until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let aging = context.flags.eviction_aging.0;
     let options = context.flags.evict_options();
@@ -148,7 +149,7 @@ pub(crate) async fn run(context: Context) {
     };
     let scanning = controller::run(scans, 1, scan, context.failed(NAME));
     let pumping = async {
-        // What people stopped, or slowed down, is not to leave before that is known.
+        // No eviction may start before pauses and drain rates are known.
         context.stores.eviction_pauses.listed().await;
         context.stores.cluster_drains.listed().await;
         manager.suppose_last_evictions();
@@ -158,7 +159,7 @@ pub(crate) async fn run(context: Context) {
 }
 
 impl TaintManager {
-    /// Time that only moves forward, which rates go by.
+    /// Returns the monotonic time that rates are based on.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -167,8 +168,8 @@ impl TaintManager {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins as if something had been evicted just now: the rate holds over a restart and a change of leader too, and the
-    /// task that would tell of the last eviction may have ended meanwhile.
+    /// Charges all rates as if an eviction had happened just now, so that they hold across a restart and a change of
+    /// leader too. The task that would show the last eviction may have ended meanwhile.
     fn suppose_last_evictions(&self) {
         if mutation::on(Mutation::LastEvictionForgotten) {
             return;
@@ -180,8 +181,8 @@ impl TaintManager {
         }
     }
 
-    /// Puts every binding that has to leave the cluster into the queue, with a delay if it tolerates the taint for a
-    /// time, and comes back later. A cluster that need not be left any more has nothing to wait for.
+    /// Queues every binding that has to leave the cluster, with a delay if it tolerates the taint for a time, and
+    /// requests another scan. Drops the queued evictions of a cluster without such taints.
     async fn scan(&self, name: &str) -> Action {
         let cluster = self.clusters.get(name);
         let is_gone = cluster.is_none();
@@ -215,7 +216,7 @@ impl TaintManager {
                 Ok(Due::Never) if mutation::on(Mutation::Karmada7612) => Duration::ZERO,
                 Ok(Due::Never) => continue,
                 Ok(Due::In { remaining_ms }) => millis(remaining_ms),
-                // Whoever takes it out reports what cannot be read, and tries again.
+                // An invalid binding is reported, and retried, when it is taken out of the queue.
                 Ok(Due::Now(_)) | Err(_) => Duration::ZERO,
             };
             let eviction = Eviction { cluster: cluster.name.clone(), binding: Key::of(&*binding), cause: Cause::Taint };
@@ -228,8 +229,8 @@ impl TaintManager {
         }
     }
 
-    /// What plugins say, then a label on the binding, or on its template, or else the value of the priority class that the
-    /// binding carries. A label that is no number counts as none.
+    /// Returns the priority of an eviction: the score of plugins, then a label on the binding or on its template, or
+    /// else the value of the priority class that the binding carries. A label that is not a number is ignored.
     async fn priority<B: Binding>(&self, binding: &B, cluster: &str, order: &Ordering) -> Priority {
         let spec = binding.spec();
         let labelled = |labels: &BTreeMap<String, String>| labels.get(keys::EVICTION_PRIORITY)?.parse().ok();
@@ -242,7 +243,7 @@ impl TaintManager {
         Priority { score: order.score(&self.context, binding, cluster).await, class }
     }
 
-    /// Says once that the brake holds up evictions from a cluster, and once that it let go.
+    /// Records once that the brake slows or stops evictions from a cluster, and once that it no longer does.
     fn note_brake(&self, name: &str) {
         let Some((state, message)) = self.clusters.brake(name) else { return };
         self.context.metrics.brake(name, state);
@@ -268,7 +269,7 @@ impl TaintManager {
         });
     }
 
-    /// Takes evictions out of the queue, for ever, each when its slot opens.
+    /// Takes each eviction out of the queue when its slot opens, until the future is dropped.
     async fn pump(self: &Arc<Self>) {
         let mut writing = Writing::default();
         loop {
@@ -281,7 +282,7 @@ impl TaintManager {
             let wake_at = match next {
                 Next::Take(eviction) => {
                     self.take(eviction, now, &mut writing);
-                    // A long queue must not keep the others from their turn.
+                    // A long queue must not starve other tasks.
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -303,7 +304,7 @@ impl TaintManager {
         }
     }
 
-    /// Decides about an eviction whose slot is open, and starts to write it if it is still needed.
+    /// Decides about an eviction whose slot is open, and starts its write if it is still needed.
     fn take(self: &Arc<Self>, eviction: Eviction, now: Duration, writing: &mut Writing) {
         if mutation::on(Mutation::Karmada7612) {
             self.queue().charge(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
@@ -360,7 +361,7 @@ impl TaintManager {
         let now = self.now();
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
         if now.saturating_sub(since) >= SLOW && !result.as_ref().is_err_and(Error::is_refusal) {
-            // It left now at the latest, and not when its slot opened.
+            // The binding may have left as late as now, and not when its slot opened.
             self.queue().suppose_charged(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
         }
         let finished = match &result {
@@ -370,7 +371,7 @@ impl TaintManager {
                 Finished::Done
             }
             Err(error) => {
-                // Without an answer the binding may have left, and its slot with it.
+                // Without a response the binding may have left, so the slot stays charged.
                 if error.is_refusal() {
                     self.queue().give_back(&slot);
                 }
@@ -378,7 +379,7 @@ impl TaintManager {
                     self.failback.did_not_set_out(&eviction.binding);
                 }
                 self.context.failures.count(NAME, error);
-                // A lost race too: the first retries come within milliseconds, the later ones back off.
+                // Conflicts too: the first retries come within milliseconds, the later ones back off.
                 Finished::Failed
             }
         };
@@ -388,7 +389,7 @@ impl TaintManager {
         }
         let ending = Ending::of(&result);
         self.context.metrics.processed(eviction.queue_name(), now.saturating_sub(since), ending);
-        // What was never tried says nothing about how often it succeeds.
+        // A withheld attempt does not affect the success rate.
         if ending == Ending::Withheld {
             return;
         }
@@ -396,7 +397,7 @@ impl TaintManager {
         counts.attempted(&self.context.metrics, &eviction.cluster, result.is_ok().then_some(waited), now);
     }
 
-    /// Brings the metrics of a cluster's evictions up to date.
+    /// Updates the metrics of a cluster's evictions.
     fn count(&self, name: &str) {
         let waiting: Vec<_> =
             self.queue().items().filter(|(_, from)| *from == name).map(|(eviction, _)| eviction.clone()).collect();
@@ -427,16 +428,16 @@ impl TaintManager {
     }
 }
 
-/// A write that ended.
+/// Write that has ended.
 struct Attempt {
     eviction: Eviction,
     slot: Slot,
-    /// When the slot was taken.
+    /// Time when the slot was taken.
     since: Duration,
     result: Result<(), Error>,
 }
 
-/// Evictions that are being written.
+/// Eviction writes in flight.
 #[derive(Default)]
 struct Writing {
     tasks: JoinSet<Attempt>,
@@ -444,7 +445,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// Whether another one may set out.
+    /// True if another write may start.
     fn has_room(&self, now: Duration) -> bool {
         self.tasks.len() < WRITES_MAX && self.since.values().all(|since| now.saturating_sub(*since) < SLOW)
     }
@@ -453,7 +454,7 @@ impl Writing {
         self.since.insert(self.tasks.spawn(attempt).id(), now);
     }
 
-    /// The next one to end; none if there are none.
+    /// Waits for the next write to end. Returns `None` if none is in flight.
     async fn next(&mut self) -> Option<Attempt> {
         match self.tasks.join_next_with_id().await? {
             Ok((id, attempt)) => {
@@ -462,7 +463,7 @@ impl Writing {
             }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Nobody ends one but by dropping all.
+                // Tasks are cancelled only when all of them are dropped.
                 Err(_) => None,
             },
         }

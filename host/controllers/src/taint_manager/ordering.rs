@@ -1,4 +1,4 @@
-//! Scores that plugins give to evictions, with a bound on how long one scan waits for them.
+//! Scores of plugins for evictions, with a bound on how long one scan waits for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::NAME;
 use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
 
-/// How long one scan waits for scores. An order that arrives later than the slots is worth nothing, and evictions that
-/// are not in the queue do not happen at all.
+/// Time for which one scan waits for scores. An order that arrives later than the slots is useless, and evictions
+/// that are not in the queue do not happen at all.
 const SCORES_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Scores for the evictions of one scan.
@@ -27,7 +27,7 @@ impl Ordering {
         Self { policies: context.registry.eviction_order(), until: Instant::now() + SCORES_TIME_MAX }
     }
 
-    /// The score of a binding that leaves a cluster; 0 without plugins, and once the time of the scan is over.
+    /// Returns the score of a binding that leaves a cluster; 0 without plugins, and after the time of the scan.
     pub(super) async fn score<B: Binding>(&self, context: &Context, binding: &B, cluster: &str) -> i64 {
         if self.policies.members().is_empty() {
             return 0;

@@ -1,4 +1,4 @@
-//! Where hooks are, and where they send whoever asks.
+//! Addresses of webhooks and of their redirects.
 
 use bulkhead_core::policy::{Fault, FaultKind};
 use http::Uri;
@@ -6,24 +6,24 @@ use k8s_openapi::api::core::v1::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How webhook interpreters may be reached.
+/// Transport rules for webhook interpreters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebhookTransport {
-    /// Over HTTPS, at the address that is configured. Anything else is a fault.
+    /// HTTPS, at the configured address. Anything else is a fault.
     #[default]
     Strict,
-    /// As Karmada's client does it: plain HTTP where the address says so, and redirects are followed, ten at most. Who
-    /// is on the way can read the objects and answer in the hook's place.
+    /// As Karmada's client: plain HTTP if the address says so, and up to ten redirects. Anyone on the network path
+    /// can read the objects and answer in the webhook's place.
     Karmada,
 }
 
-/// An address that can be connected to.
+/// Address to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
-    /// What the certificate has to be for; none without TLS.
+    /// Name that the certificate must be valid for; none without TLS.
     pub(super) server_name: Option<String>,
     /// Path and query.
     pub(super) path: String,
@@ -34,7 +34,7 @@ pub(super) fn unreachable(message: impl Into<String>) -> Fault {
 }
 
 impl Address {
-    /// The address of a URL.
+    /// Returns the address of a URL.
     pub(super) fn of_url(url: &str, transport: WebhookTransport) -> Result<Self, Fault> {
         let uri: Uri = url.parse().map_err(|error| unreachable(format!("its url {url:?} is none: {error}")))?;
         let (is_tls, default_port) = match (uri.scheme_str(), transport) {
@@ -49,8 +49,8 @@ impl Address {
         Ok(Self { server_name, host, port: uri.port_u16().unwrap_or(default_port), path })
     }
 
-    /// The address of a service, as Kubernetes resolves it from outside of the cluster's network. What is not there is
-    /// looked for under `dns_name`, for which the certificate has to be in any case.
+    /// Returns the address of a service, as Kubernetes resolves it from outside of the cluster's network. A service
+    /// that does not exist is addressed by `dns_name`. The certificate must be valid for `dns_name` in any case.
     pub(super) fn of_service(service: Option<&Service>, port: i32, dns_name: &str, path: &str) -> Result<Self, Fault> {
         let number = u16::try_from(port).map_err(|_| unreachable(format!("its port {port} is none")))?;
         let host = match service.and_then(|service| service.spec.as_ref()) {
@@ -70,14 +70,14 @@ impl Address {
         Ok(Self { host, port: number, server_name: Some(dns_name.to_owned()), path: path.to_owned() })
     }
 
-    /// The address with one more parameter in its query.
+    /// Returns the address with one more parameter in its query.
     pub(super) fn with_parameter(mut self, parameter: &str) -> Self {
         self.path.push(if self.path.contains('?') { '&' } else { '?' });
         self.path.push_str(parameter);
         self
     }
 
-    /// What a `Location` in an answer from here leads to.
+    /// Returns the address that the `Location` of a response from here leads to.
     pub(super) fn redirected(&self, location: &str, transport: WebhookTransport) -> Result<Self, Fault> {
         if location.contains("://") {
             return Self::of_url(location, transport);
@@ -92,7 +92,7 @@ impl Address {
         Ok(Self { path, ..self.clone() })
     }
 
-    /// What goes into the header `Host`.
+    /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> String {
         let name = self.server_name.as_ref().unwrap_or(&self.host);
         if name.contains(':') { format!("[{name}]:{}", self.port) } else { format!("{name}:{}", self.port) }

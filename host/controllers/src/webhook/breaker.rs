@@ -1,4 +1,4 @@
-//! Hooks that do not answer are left alone for a while, so that those who wait for them are free for others.
+//! Circuit breaker: webhooks that do not respond are not called for a while, so that their callers do not wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use bulkhead_core::policy::{Fault, FaultKind};
 use tokio::time::Instant;
 
-/// How often in a row a hook may not answer before it is left alone.
+/// Number of failures in a row after which a webhook is not called for a while.
 const SILENCES_MAX: u32 = 3;
-/// For how long. The first one to ask after that finds out for all.
+/// Time without calls. The first call after that is a trial for all.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Hooks that did not answer, by where they are.
+/// Webhooks that did not respond, by address.
 #[derive(Default)]
 pub(super) struct Breaker(Mutex<BTreeMap<String, Silent>>);
 
@@ -27,7 +27,7 @@ impl Breaker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a hook may be asked; if not, what it is taken to say.
+    /// Checks that a webhook may be called. The error is the fault that a call would end in.
     pub(super) fn check(&self, hook: &str) -> Result<(), Fault> {
         let mut hooks = self.lock();
         let Some(silent) = hooks.get_mut(hook).filter(|silent| silent.in_a_row >= SILENCES_MAX) else { return Ok(()) };
@@ -40,7 +40,7 @@ impl Breaker {
         Err(Fault::new(silent.last.kind, message))
     }
 
-    /// Notes what came of asking. Whoever says anything at all is there.
+    /// Records the result. Any response counts as reachable.
     pub(super) fn note(&self, hook: String, answer: Result<(), &Fault>) {
         let mut hooks = self.lock();
         match answer {

@@ -1,9 +1,9 @@
-//! Hooks over HTTPS.
+//! Webhooks over HTTPS.
 //!
-//! Every question has a connection of its own: hooks are asked rarely, and a connection that was idle for long fails
-//! more often than it helps. Differences from Karmada on purpose, unless [`WebhookTransport::Karmada`] is asked for:
-//! plain HTTP is refused at run time too, and a redirect is an error, since it would take the object to an address that
-//! nobody configured.
+//! Every request has its own connection: requests are rare, and a connection that was idle for long fails more often
+//! than it helps. Deliberate differences from Karmada, unless [`WebhookTransport::Karmada`] is set: plain HTTP is
+//! refused at run time too, and a redirect is an error, since it would send the object to an address that is not
+//! configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +31,14 @@ use super::Webhooks;
 use super::address::{Address, WebhookTransport, unreachable};
 use super::breaker::Breaker;
 
-/// Longest answer, in bytes. An object in the API is smaller.
+/// Maximum size of a response, in bytes. An object in the API is smaller.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// How often an overloaded hook that says when to come back is asked again.
+/// Maximum number of retries for an overloaded webhook that sets `Retry-After`.
 const RETRIES_MAX: usize = 10;
-/// How many redirects are followed where they are followed at all, as Go's client does.
+/// Maximum number of redirects, if they are followed at all, as in Go's client.
 const REDIRECTS_MAX: usize = 10;
 
-/// Asks hooks over HTTPS, and the control plane where their services are.
+/// Transport over HTTPS. It looks up the services of webhooks in the control plane.
 pub struct HttpsWebhooks {
     hub: Client,
     system_roots: RootCertStore,
@@ -46,13 +46,13 @@ pub struct HttpsWebhooks {
     breaker: Breaker,
 }
 
-/// A request on its way to an address. Without a body it is a GET.
+/// Request to an address. Without a body it is a GET.
 struct Asked {
     address: Address,
     body: Option<Bytes>,
 }
 
-/// What came back.
+/// Response to a request.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -60,8 +60,8 @@ struct Answer {
 }
 
 impl HttpsWebhooks {
-    /// For hooks that the control plane configures; `system_roots` may have signed the certificates of hooks that name
-    /// no others.
+    /// Creates the transport for the webhooks that the control plane configures. `system_roots` verify the
+    /// certificates of webhooks without a `caBundle`.
     pub fn new(hub: Client, system_roots: RootCertStore, transport: WebhookTransport) -> Self {
         Self { hub, system_roots, transport, breaker: Breaker::default() }
     }
@@ -115,7 +115,7 @@ impl HttpsWebhooks {
         }
     }
 
-    /// The answer at the end of all redirects that are followed.
+    /// Returns the response at the end of all redirects that are followed.
     async fn answer(&self, mut asked: Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
         for _ in 0..=REDIRECTS_MAX {
             let answer = ask(&asked, tls).await?;
@@ -141,7 +141,7 @@ impl Webhooks for HttpsWebhooks {
     }
 }
 
-/// Where a hook is, in words.
+/// Returns the address of a webhook as text.
 fn place(config: &ClientConfig) -> String {
     match (&config.url, &config.service) {
         (Some(url), _) => url.clone(),
@@ -153,7 +153,7 @@ fn place(config: &ClientConfig) -> String {
     }
 }
 
-/// The certificates of a `caBundle`.
+/// Parses the certificates of a `caBundle`.
 fn roots(bundle: &str) -> Result<RootCertStore, Fault> {
     let bytes: ByteString = serde_json::from_value(bundle.into())
         .map_err(|error| unreachable(format!("its caBundle is not base64: {error}")))?;
@@ -168,8 +168,8 @@ fn roots(bundle: &str) -> Result<RootCertStore, Fault> {
     Ok(roots)
 }
 
-/// Where an answer sends whoever asks. The statuses 307 and 308 keep method and body; after any other the request is a
-/// GET without a body, as in Go's client.
+/// Returns the request that a redirect leads to, if it is followed. The statuses 307 and 308 keep method and body;
+/// after any other the request is a GET without a body, as in Go's client.
 fn redirect(asked: &Asked, answer: &Answer, transport: WebhookTransport) -> Result<Option<Asked>, Fault> {
     let body = match answer.status.as_u16() {
         307 | 308 => asked.body.clone(),
@@ -181,7 +181,7 @@ fn redirect(asked: &Asked, answer: &Answer, transport: WebhookTransport) -> Resu
     Ok(Some(Asked { address: asked.address.redirected(location, transport)?, body }))
 }
 
-/// One request and its answer, on a connection of their own.
+/// Sends one request on a connection of its own, and returns the response.
 async fn ask(asked: &Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
     let Address { host, port, server_name, path: _ } = &asked.address;
     let connecting = |error| unreachable(format!("connecting to {host}:{port}: {error}"));
@@ -216,7 +216,7 @@ async fn ask_over(
         let body = Limited::new(answer, ANSWER_BYTES_MAX).collect().await.map_err(cut)?.to_bytes();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     };
-    // The connection lives exactly as long as the question.
+    // The connection lives exactly as long as the request.
     tokio::pin!(answered);
     tokio::select! {
         biased;
@@ -225,7 +225,7 @@ async fn ask_over(
     }
 }
 
-/// When an overloaded hook wants to be asked again.
+/// Returns the delay after which an overloaded webhook accepts a retry.
 fn come_back(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let overloaded = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let seconds = headers.get(RETRY_AFTER).filter(|_| overloaded)?.to_str().ok()?.parse().ok()?;

@@ -1,13 +1,12 @@
-//! Webhook interpreters: which one is asked, and how what it says takes part in a decision.
-//! (Karmada: `pkg/resourceinterpreter/customized/webhook`.)
+//! Webhook interpreters: the choice of a webhook, and the effect of its answer on a decision
+//! (Karmada: `pkg/resourceinterpreter/customized/webhook`).
 //!
-//! Policies answer at once and hooks do not, so a hook is asked before the decision is made, by the controller that
-//! makes it, and its answer stands in the set of policies as one more policy that says what it said. What decides stays
-//! synchronous and replays from what is recorded; only controllers wait.
+//! Policies answer synchronously and webhooks do not. So the controller calls a webhook before it makes the decision,
+//! and adds its answer to the set of policies as one more policy. The decision stays synchronous and replays from its
+//! record; only controllers wait.
 //!
-//! A hook is asked only when nobody before it in the order of precedence answers. Whatever goes wrong with it is a
-//! fault: the health of the object is unknown then, any other operation is an error, and nobody below answers in its
-//! place.
+//! A webhook is called only if no policy before it in the order of precedence answers. Each failure is a fault: the
+//! health of the object is then unknown, any other operation is an error, and no policy below answers in its place.
 
 mod address;
 mod breaker;
@@ -31,17 +30,17 @@ use serde_json::Value;
 pub use address::WebhookTransport;
 pub use https::HttpsWebhooks;
 
-/// How long an answer may take where the hook does not say: what Karmada's client allows, not the 10 seconds that its
-/// documentation promises.
+/// Time limit of a webhook that does not set one: 30 seconds as in Karmada's client, not the 10 seconds of its
+/// documentation.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Sends requests to hooks.
+/// Transport of requests to webhooks.
 pub trait Webhooks: Send + Sync {
-    /// Sends a body to a hook and gives back the body of its answer, within that time.
+    /// Sends a body to a webhook and returns the body of its response, within a time limit.
     fn send<'a>(&'a self, hook: &'a Hook, body: Vec<u8>, within: Duration) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
 }
 
-/// For a simulation, whose outcome must not depend on what is outside of it: every hook is out of reach.
+/// Transport for simulations, whose outcome must not depend on anything outside: no webhook is reachable.
 pub struct NoWebhooks;
 
 impl Webhooks for NoWebhooks {
@@ -51,7 +50,7 @@ impl Webhooks for NoWebhooks {
     }
 }
 
-/// The hook that a call is for, if there is one.
+/// Returns the webhook that a call is for, if there is one.
 pub fn hook_for(
     configurations: &[Arc<ResourceInterpreterWebhookConfiguration>],
     call: &Call<'_>,
@@ -66,8 +65,7 @@ pub fn hook_for(
     Some((PolicyId { name, version, engine: EngineKind::Webhook }, hook.clone()))
 }
 
-/// Asks a hook. What it says, or what went wrong, is what the policy that comes back always answers. `uid` tells this
-/// request from all others.
+/// Calls a webhook. Returns a policy that always gives its answer, or its fault. `uid` identifies the request.
 pub async fn ask(webhooks: &dyn Webhooks, (id, hook): (PolicyId, Hook), call: &Call<'_>, uid: &str) -> Arc<dyn Policy> {
     let answer = answer(webhooks, &hook, call, uid).await;
     let answer = answer.map_err(|fault| Fault::new(fault.kind, format!("webhook {}: {fault}", id.name)));

@@ -1,4 +1,4 @@
-//! Hooks behind a TLS server in this process, whose certificate is made for the test.
+//! Webhooks behind a TLS server in this process, with a certificate that is made for the test.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// What the server does with every request; absent is never answering.
+/// Response of the server to every request; `None` never responds.
 type Script = fn(request: &Value) -> Option<(u16, String)>;
 
-/// A server, and a hook that leads to it.
+/// A server, and a webhook that leads to it.
 struct Served {
     hook: Hook,
     _server: tokio::task::JoinSet<()>,
@@ -31,7 +31,7 @@ fn base64(bytes: &[u8]) -> Value {
     serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).unwrap()
 }
 
-/// Starts a server. With `trusted` the hook names its certificate, else that of another server.
+/// Starts a server. If `trusted`, the webhook names its certificate, otherwise that of another server.
 async fn serve(script: Script, trusted: bool) -> Served {
     let certificate = || rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (mine, other) = (certificate(), certificate());
@@ -63,7 +63,7 @@ async fn serve(script: Script, trusted: bool) -> Served {
     Served { hook: serde_json::from_value(hook).unwrap(), _server: server }
 }
 
-/// The body of a request as JSON.
+/// Reads the body of a request as JSON.
 async fn read_request(stream: &mut (impl AsyncReadExt + Unpin)) -> Option<Value> {
     let mut read = Vec::new();
     let mut chunk = [0; 4096];
@@ -93,7 +93,7 @@ fn answer(request: &Value, response: Value) -> Option<(u16, String)> {
     Some((200, json!({"response": response}).to_string()))
 }
 
-/// The health that comes of it, with the kind of fault if there was one.
+/// Returns the resulting health, with the kind of fault if there was one.
 async fn health(hook: Hook) -> (Health, Option<FaultKind>) {
     let object = Arc::new(json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "w"}}));
     let call = HealthCall { object: &object, now: Time::from_millis(0) };
@@ -134,7 +134,7 @@ async fn health_is_unknown_when_the_hook_is_down() {
     assert_eq!(health(hook).await, (Health::Unknown, Some(FaultKind::Unreachable)));
 }
 
-/// The clock is paused, so that it runs ahead to the time-out while the server keeps silent.
+/// The clock is paused, so that it advances to the timeout while the server is silent.
 #[tokio::test(start_paused = true)]
 async fn health_is_unknown_when_the_hook_does_not_answer_in_time() {
     check(|_| None, true, (Health::Unknown, Some(FaultKind::Deadline))).await;

@@ -2,7 +2,7 @@ use std::sync::mpsc;
 
 use super::*;
 
-/// Blocks jobs until it is opened.
+/// Gate that blocks jobs until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -30,7 +30,7 @@ fn lane(name: &'static str) -> Lane {
     Lane { controller: name, plugins: vec!["slow".to_owned()] }
 }
 
-/// A job of a lane that reports its name when it begins, and ends when the gate is open.
+/// Submits a job that reports the name of its lane when it begins, and ends when the gate is open.
 fn spawn(
     pool: &Arc<Pool>,
     name: &'static str,
@@ -91,7 +91,7 @@ async fn a_job_that_did_not_begin_in_time_is_dropped() {
     tokio::task::yield_now().await;
     assert_eq!(begins.recv().unwrap(), "running");
     let late = begun.clone();
-    // The clock moves on by itself once nothing else can happen.
+    // The paused clock advances once nothing else can happen.
     let limit = Duration::from_secs(30);
     let outcome = pool.run(lane("late"), limit, move || late.send("late").unwrap()).await;
     assert_eq!(outcome, Err(Unanswered::Deadline(limit)));
