@@ -1,6 +1,6 @@
-//! What an installation has to be allowed on the control plane, and whether it is.
+//! Permissions that an installation needs on the control plane, and their review.
 //!
-//! What is needed is the table in `bulkhead_controllers::permissions`, which the roles are made from too.
+//! The rules come from the table in `bulkhead_controllers::permissions`, from which the roles are generated too.
 
 use std::collections::BTreeMap;
 
@@ -13,56 +13,56 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::task::JoinSet;
 
-/// Name in the table of the Lease and of the objects that are registered, which arguments may change.
+/// Name in the table of the Lease and of registered objects; arguments may change it.
 const DEFAULT_NAME: &str = "bulkhead";
 
-/// What an installation uses of what its modes may do.
+/// Parts of its modes that an installation uses.
 pub(crate) struct Uses<'a> {
-    /// The modes.
+    /// Modes of the installation.
     pub(crate) modes: &'a [Mode],
-    /// The controllers that run.
+    /// Controllers that run.
     pub(crate) controllers: &'a [&'static str],
-    /// No argument names the modes.
+    /// True if no argument names the modes.
     pub(crate) default_mode: bool,
-    /// Whether there is an election.
+    /// True if leader election is on.
     pub(crate) elects: bool,
     /// Namespace of the Lease.
     pub(crate) lease_namespace: &'a str,
-    /// Name of the Lease, and of what is registered.
+    /// Name of the Lease, and of registered objects.
     pub(crate) lease_name: &'a str,
-    /// Whether the webhook is registered.
+    /// True if the webhook is registered.
     pub(crate) webhook: bool,
-    /// Whether its certificate is kept in a Secret of ours.
+    /// True if Bulkhead keeps the webhook's certificate in its own Secret.
     pub(crate) own_certificate: bool,
-    /// Whether accurate estimators are asked.
+    /// True if accurate estimators are queried.
     pub(crate) estimators: bool,
-    /// Group and plural of the kinds of templates in use, which stand for rules about all kinds; without them those
-    /// rules are left out, because a role may name kinds one by one.
+    /// Group and plural of each template kind in use. Rules about all kinds expand to these; `None` drops such rules,
+    /// because a role may name kinds one by one.
     pub(crate) templates: Option<&'a [(String, String)]>,
 }
 
-/// One verb on one kind of object, and who needs it.
+/// Permission that is needed: one verb on one kind of object, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) verb: &'static str,
     pub(crate) group: String,
     /// Plural, with `/status` for the subresource.
     pub(crate) resource: String,
-    /// Empty for all of them.
+    /// Empty for all namespaces.
     pub(crate) namespace: String,
     pub(crate) object: Option<String>,
-    /// Who needs it, and what for.
+    /// Parts of the program that need it, each with its purpose.
     pub(crate) why: Vec<String>,
 }
 
 impl Need {
-    /// Plural and group.
+    /// Returns plural and group, joined by a dot.
     pub(crate) fn kind(&self) -> String {
         if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
     }
 }
 
-/// Verb and kind, with name and namespace where it is about those.
+/// Writes verb and kind, with object name and namespace if they are set.
 impl std::fmt::Display for Need {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.verb, self.kind())?;
@@ -73,7 +73,7 @@ impl std::fmt::Display for Need {
     }
 }
 
-/// Everything that is needed, each thing once, in the order of the table.
+/// Returns all needed permissions, without duplicates, in the order of the table.
 pub(crate) fn needs(uses: &Uses<'_>) -> Vec<Need> {
     let mut found: Vec<Need> = Vec::new();
     let mut known: BTreeMap<(String, String, String, Option<String>, &str), usize> = BTreeMap::new();
@@ -112,7 +112,7 @@ fn is_about_estimators(rule: &Rule) -> bool {
 }
 
 impl Uses<'_> {
-    /// Whether a part of the program is in use; parts that are no controllers go by what the arguments say.
+    /// Returns true if a part of the program is in use. Parts that are not controllers depend on the arguments.
     fn takes(&self, duty: &str) -> bool {
         match duty {
             "leader election" => self.elects,
@@ -124,7 +124,7 @@ impl Uses<'_> {
         }
     }
 
-    /// Groups and resources that a rule stands for.
+    /// Returns the groups and resources that a rule stands for.
     fn kinds_of(&self, rule: &Rule) -> Vec<(String, String)> {
         if rule.group != "*" {
             return vec![(rule.group.to_owned(), rule.resource.to_owned())];
@@ -135,7 +135,8 @@ impl Uses<'_> {
     }
 }
 
-/// Asks the control plane about each of them, in their order: whether it is allowed, or why that is not known.
+/// Asks the control plane whether each need is allowed. Results keep the order of `needs`; an error says why the
+/// answer is unknown.
 pub(crate) async fn review(client: &Client, needs: &[Need]) -> Vec<Result<bool, String>> {
     let mut asking = JoinSet::new();
     for (index, need) in needs.iter().enumerate() {

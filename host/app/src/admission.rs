@@ -1,4 +1,4 @@
-//! Admission of objects: what surrounds one that is to be stored, and the webhooks without a network in between.
+//! Admission in process: the context of an object that is about to be stored, and Karmada's webhooks.
 
 use bulkhead_api::admission::{self, AdmissionOptions, Surroundings};
 use bulkhead_controlplane as controlplane;
@@ -6,13 +6,13 @@ use bulkhead_core::time::Time;
 use bulkhead_engine_lua::check_portable;
 use serde_json::Value;
 
-/// Where ids, time and neighbours come from; scripts are compiled here.
+/// Context of an admission request: ids, time and stored objects. Scripts are compiled here.
 pub struct Around<'a> {
-    /// Makes up permanent ids.
+    /// Generates permanent ids.
     pub ids: &'a mut dyn FnMut() -> String,
-    /// The time.
+    /// Current time.
     pub now: Time,
-    /// Every stored object of the kind.
+    /// Lists all stored objects of the kind.
     pub others: &'a dyn Fn() -> Vec<Value>,
 }
 
@@ -34,7 +34,7 @@ impl Surroundings for Around<'_> {
     }
 }
 
-/// Karmada's webhooks, in process.
+/// Karmada's admission webhooks, called in process.
 pub struct InProcess(pub AdmissionOptions);
 
 impl controlplane::Admission for InProcess {

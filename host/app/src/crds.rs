@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-/// Print the definitions of the kinds that Bulkhead serves and uses, for `kubectl apply --server-side -f -`.
+/// Print the definitions (CRDs) of the kinds that Bulkhead serves and uses, for `kubectl apply --server-side -f -`.
 ///
-/// Groups, kinds and fields are Karmada's. Where Karmada itself is installed, only those of `--group bulkhead.dev` are
+/// All kinds but those of `bulkhead.dev` are Karmada's. If Karmada is installed, only `--group bulkhead.dev` is
 /// missing.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only the kinds of this API group.
+    /// Print only the kinds of this API group.
     #[arg(long)]
     group: Option<String>,
 }
@@ -37,7 +37,7 @@ fn print(group: Option<&str>) -> anyhow::Result<()> {
     }
     let mut out = anstream::stdout().lock();
     for definition in all.iter().filter(|definition| group.is_none_or(|group| definition.spec.group == group)) {
-        // The type has no place for them.
+        // The Rust type has no fields for apiVersion and kind.
         let mut document = serde_json::json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",

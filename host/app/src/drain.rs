@@ -1,8 +1,8 @@
-//! `bulkhead drain` and `bulkhead undrain`: a person empties a member cluster.
+//! `bulkhead drain` and `bulkhead undrain`: manual draining of a member cluster.
 //!
-//! A drain is an object on the control plane and not a process: it goes on when this program ends, over restarts of
-//! the controllers and a change of leader. The object has the name of its cluster, so the same command again finds it
-//! and goes on from where it is. How evictions happen is in `host/controllers/src/taint_manager`.
+//! A drain is an object on the control plane, not a process. It continues after this program ends, across restarts of
+//! the controllers and changes of the leader. The object has the name of its cluster, so repeating the command finds
+//! it and continues. Evictions are implemented in `host/controllers/src/taint_manager`.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -21,13 +21,14 @@ use serde_json::json;
 use crate::join::finish;
 use crate::run::hub;
 
-/// How often `--wait` looks.
+/// Polling interval of `--wait`.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Empty a member cluster: what runs there moves elsewhere, and each old copy goes when its replacement is healthy.
+/// Drain a member cluster: move its workloads elsewhere, and remove each old copy when its replacement is healthy.
 ///
-/// The drain goes on without this command. Give the command again to change its rate, to look or to wait;
-/// `bulkhead undrain` ends it. Evictions pause where an EvictionPause says so, and keep every rate of the controllers.
+/// The drain continues without this command. Repeat the command to change the rate, to see the state or to wait;
+/// `bulkhead undrain` ends the drain. An EvictionPause holds its evictions too, and all rate limits of the
+/// controllers apply.
 #[derive(Args)]
 pub(crate) struct DrainArguments {
     /// Name of the member cluster.
@@ -36,29 +37,29 @@ pub(crate) struct DrainArguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// Most evictions per second: a number, 0 to let the drain stand still, or `unlimited` for no rate of its own.
-    /// A drain that is there keeps its rate without this.
+    /// Maximum evictions per second: a number, 0 to halt the drain, or `unlimited` for no limit of its own. If
+    /// omitted, an existing drain keeps its rate.
     #[arg(long, value_name = "NUMBER|unlimited", value_parser = parse_rate)]
     evictions_per_second: Option<DrainRate>,
 
-    /// Only say how far the drain is.
+    /// Only print the state of the drain.
     #[arg(long, conflicts_with_all = ["evictions_per_second", "wait"])]
     status: bool,
 
-    /// Stay until nothing is left there. What is interrupted goes on all the same.
+    /// Wait until the cluster is empty. The drain continues if the command is interrupted.
     #[arg(long)]
     wait: bool,
 
-    /// How long `--wait` stays, for example 30m; without it for as long as it takes.
+    /// Maximum time that `--wait` waits, for example 30m; no limit if omitted.
     #[arg(long, value_name = "DURATION", requires = "wait")]
     timeout: Option<GoDuration>,
 
-    /// How to print the state.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// End a drain: the cluster may be scheduled to again. What has left does not come back by this.
+/// End a drain: the cluster can be scheduled to again. Workloads that have left do not move back.
 #[derive(Args)]
 pub(crate) struct UndrainArguments {
     /// Name of the member cluster.
@@ -70,18 +71,18 @@ pub(crate) struct UndrainArguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A sentence.
+    /// One sentence.
     Text,
     /// The ClusterDrain object.
     Json,
 }
 
-/// How fast a drain goes.
+/// Rate of a drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum DrainRate {
-    /// At most so many evictions per second; 0 stands still.
+    /// Maximum evictions per second; 0 halts the drain.
     PerSecond(f64),
-    /// As fast as the rates of the controllers allow.
+    /// Limited only by the rates of the controllers.
     Unlimited,
 }
 
@@ -94,7 +95,7 @@ fn parse_rate(text: &str) -> Result<DrainRate, String> {
 }
 
 impl DrainRate {
-    /// As in the object, where absent is unlimited.
+    /// Returns the rate as in the object, where `None` is unlimited.
     fn per_second(self) -> Option<f64> {
         match self {
             Self::PerSecond(rate) => Some(rate),
@@ -137,7 +138,7 @@ fn say(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
-/// The drains of a control plane.
+/// Drains of a control plane.
 struct Drains {
     clusters: Api<Cluster>,
     drains: Api<ClusterDrain>,
@@ -161,7 +162,7 @@ impl Drains {
         Ok(found)
     }
 
-    /// Makes the drain of a cluster, or changes the rate of the one that is there.
+    /// Creates the drain of a cluster, or changes the rate of an existing one.
     async fn start(&self, cluster: &str, rate: Option<DrainRate>) -> anyhow::Result<ClusterDrain> {
         if let Some(drain) = self.find(cluster).await? {
             let Some(rate) = rate.map(DrainRate::per_second).filter(|rate| *rate != drain.spec.evictions_per_second)
@@ -183,7 +184,7 @@ impl Drains {
         })
     }
 
-    /// Waits until nothing is left on a cluster, and says whenever something changes.
+    /// Waits until a cluster is empty. Calls `say` at each change of the state.
     async fn wait(&self, cluster: &str, timeout: Option<Duration>, say: impl Fn(&str)) -> anyhow::Result<ClusterDrain> {
         let started = tokio::time::Instant::now();
         let mut said = String::new();
@@ -205,7 +206,7 @@ impl Drains {
         }
     }
 
-    /// Ends the drain of a cluster. Drains of other names are other people's.
+    /// Ends the drain of a cluster. Leaves drains with other names alone.
     async fn stop(&self, cluster: &str) -> anyhow::Result<String> {
         let Some(drain) = self.find(cluster).await? else {
             bail!("there is no ClusterDrain {cluster}{}", self.others(cluster).await?);

@@ -1,4 +1,4 @@
-//! The engines that run plugins, as the command line wants them.
+//! Engines that run plugins, configured by the command line.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -13,16 +13,16 @@ use bulkhead_engine_wasm::{CacheOptions, Options, WasmEngine};
 use bulkhead_plugin::Engine;
 use clap::Args;
 
-/// How plugins are run.
+/// Arguments of the plugin engines.
 #[derive(Args, Clone)]
 pub(crate) struct EngineArguments {
-    /// Where compiled components are kept between runs: a folder that only its owner may write to, or `off`. By
-    /// default it is bulkhead in $XDG_CACHE_HOME or in ~/.cache. Only how long loading takes depends on it.
+    /// Cache of compiled components: a folder that only its owner may write to, or `off`. The default is bulkhead in
+    /// $XDG_CACHE_HOME or in ~/.cache. Affects loading time only.
     #[arg(long, value_name = "DIR|off")]
     plugin_cache: Option<PluginCache>,
 }
 
-/// What `--plugin-cache` says.
+/// Value of `--plugin-cache`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PluginCache {
     Off,
@@ -38,16 +38,16 @@ impl FromStr for PluginCache {
 }
 
 impl EngineArguments {
-    /// One engine for each kind of plugin. A cache that was asked for and cannot be used is an error; without the one
-    /// that is there by default components are compiled, as they would be the first time. `detail` is what scripts
-    /// learn of pods.
+    /// Starts one engine for each kind of plugin. A cache that was requested and cannot be used is an error; if the
+    /// default cache cannot be used, components are compiled each time. `detail` is the pod detail that scripts
+    /// receive.
     pub(crate) fn start(&self, detail: Detail) -> anyhow::Result<Vec<Arc<dyn Engine>>> {
         let wasm = self.start_wasm()?;
         let lua = LuaEngine::new(bulkhead_engine_lua::Options { pod_detail: detail, ..Default::default() });
         Ok(vec![Arc::new(lua), Arc::new(wasm)])
     }
 
-    /// The engine for components alone, with the same cache.
+    /// Starts the engine for components only, with the same cache.
     pub(crate) fn start_wasm(&self) -> anyhow::Result<WasmEngine> {
         let folder = match &self.plugin_cache {
             None => default_folder(|name| std::env::var_os(name)),
@@ -64,7 +64,8 @@ impl EngineArguments {
     }
 }
 
-/// Where a user's caches are, by the XDG Base Directory Specification, which ignores paths that are not absolute.
+/// Returns Bulkhead's folder in the user's cache directory (XDG Base Directory Specification; relative paths are
+/// ignored).
 fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;

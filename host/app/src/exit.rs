@@ -1,14 +1,14 @@
-//! How commands end that answer yes or no.
+//! Exit codes of commands that answer yes or no.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The answer is no: something was found wanting.
+/// Exit code of a negative answer: a check failed.
 const NO: u8 = 1;
-/// There is no answer: the input was bad.
+/// Exit code without an answer: the input was bad.
 const BAD: u8 = 2;
 
-/// 0 for yes, 1 for no, 2 after an error, which is printed.
+/// Returns 0 for yes, 1 for no, and 2 for an error, which is printed.
 pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
     match answer {
         Ok(true) => ExitCode::SUCCESS,
@@ -20,7 +20,7 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
     }
 }
 
-/// An error with its causes, each once, in one line.
+/// Formats an error with its causes in one line, without repetitions.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     bulkhead_controllers::causes(error.as_ref())
 }

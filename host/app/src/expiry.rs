@@ -1,4 +1,4 @@
-//! When certificates end.
+//! Expiry of certificates.
 
 use anyhow::{Context as _, bail};
 use bulkhead_core::time::Time;
@@ -6,12 +6,12 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// When the certificate of a chain ends: that of the first one, which is shown; the rest are authorities.
+/// Returns the expiry of the first certificate of a chain, which is the one presented; the rest are authorities.
 pub(crate) fn of_chain(pem: &[u8]) -> anyhow::Result<Time> {
     all(pem)?.first().copied().context("there is no certificate in it")
 }
 
-/// Until when a bundle of authorities has one that is good.
+/// Returns the latest expiry in a bundle of authorities.
 pub(crate) fn of_bundle(pem: &[u8]) -> anyhow::Result<Time> {
     all(pem)?.into_iter().max().context("there is no certificate in it")
 }
@@ -20,7 +20,7 @@ fn all(pem: &[u8]) -> anyhow::Result<Vec<Time>> {
     CertificateDer::pem_slice_iter(pem).map(|der| of_der(&der.context("it is not PEM")?)).collect()
 }
 
-/// When a certificate in DER ends.
+/// Returns the expiry of a certificate in DER.
 pub(crate) fn of_der(der: &[u8]) -> anyhow::Result<Time> {
     let Ok((_, certificate)) = X509Certificate::from_der(der) else { bail!("it is no X.509 certificate") };
     Ok(Time::from_millis(certificate.validity().not_after.timestamp().saturating_mul(1000)))

@@ -1,7 +1,7 @@
-//! Bulkhead's program as a library: scenarios, simulation and their outputs. `main.rs` adds the arguments.
+//! Library crate of the `bulkhead` program: scenarios, simulation and their outputs. `main.rs` adds the command
+//! line.
 //!
-//! Start reading at [`scenario`] (what a person writes), then [`simulation`] (what runs), then [`report`] (what
-//! comes out).
+//! Start reading at [`scenario`] (input format), then [`simulation`] (execution), then [`report`] (results).
 
 pub mod admission;
 pub mod journal;

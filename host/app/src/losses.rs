@@ -21,46 +21,46 @@ use crate::run::hub::{Hub, HubArguments};
 use crate::run::settings::Settings;
 use crate::run::trouble::Trouble;
 
-/// Most workloads that are listed one by one.
+/// Maximum number of workloads listed individually per section.
 const SHOWN_MAX: usize = 50;
 
-/// Say what would happen if member clusters were lost, from exported objects or from a live control plane.
+/// Show what would happen if member clusters were lost, from exported objects or from a live control plane.
 ///
-/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in
-/// virtual time, and writes nothing. A workload counts as placed when it is scheduled. Ends with exit code 0 if
-/// everything that leaves finds a place, with 1 if not, if no ready cluster is left or if the control plane cannot be used,
-/// and with 2 if the export or an argument is bad.
+/// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in virtual
+/// time, and writes nothing. A workload counts as placed when it is scheduled. Exits with code 0 if every evicted
+/// workload is placed, with 1 if not, if no ready cluster is left or if the control plane cannot be used, and with 2
+/// if the export or an argument is invalid.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Directory of exported objects, as `kubectl get clusters,resourcebindings -A -o json` prints them.
-    /// Without it the control plane that the kubeconfig names is asked, and only read from.
+    /// Directory of exported objects, in the format of `kubectl get clusters,resourcebindings -A -o json`. Without
+    /// it, objects are read from the control plane in the kubeconfig; nothing is written.
     #[arg(value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
     export: Option<PathBuf>,
 
     #[command(flatten)]
     hub: HubArguments,
 
-    /// Clusters that are lost, separated by commas; may be given several times.
+    /// Clusters that are lost, separated by commas; may be repeated.
     #[arg(long, required = true, value_delimiter = ',', value_name = "CLUSTER")]
     down: Vec<String>,
 
-    /// For how long they are lost; for good if it is left out.
+    /// Duration of the loss; permanent if omitted.
     #[arg(long = "for", value_name = "DURATION")]
     lasts: Option<GoDuration>,
 
-    /// Evictions per second, in place of resource-eviction-rate.
+    /// Evictions per second, overriding resource-eviction-rate.
     #[arg(long, value_name = "NUMBER")]
     rate: Option<f64>,
 
-    /// How far to look, at most.
+    /// Maximum virtual time to simulate.
     #[arg(long, default_value = "24h", value_name = "DURATION")]
     horizon: GoDuration,
 
-    /// How to print the answer.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 
-    /// Also write a self-contained HTML page with a chart for each cluster that gains or loses.
+    /// Also write a self-contained HTML page with a chart for each cluster that gains or loses replicas.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
@@ -73,13 +73,13 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// Tables for people.
+    /// Human-readable tables.
     Text,
-    /// As data.
+    /// JSON.
     Json,
 }
 
-/// Runs the command: no is something that is left without a place, an error a bad export or argument.
+/// Runs the command. Exits with 1 if a workload is left without a placement, and with 2 on a bad export or argument.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match try_run(arguments) {
         Err(error) if error.is::<Trouble>() => finish(async { Err(error) }),
@@ -115,7 +115,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(answer.nowhere.is_empty() && !answer.no_cluster_left)
 }
 
-/// Reads an export.
+/// Loads an export directory. If it does not exist, the error suggests the likely mistake in the arguments.
 fn exported(directory: &Path, down: &[String]) -> anyhow::Result<Export> {
     if directory.is_dir() {
         return what_if::load(directory);
@@ -127,7 +127,7 @@ fn exported(directory: &Path, down: &[String]) -> anyhow::Result<Export> {
     )
 }
 
-/// Reads a control plane through a connection that lets no write pass.
+/// Reads a live control plane over a connection that permits no writes.
 fn live(hub: &HubArguments) -> anyhow::Result<Export> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
@@ -136,7 +136,7 @@ fn live(hub: &HubArguments) -> anyhow::Result<Export> {
     })
 }
 
-/// What keeps everything where it is, whatever happens.
+/// Returns a note if the settings disable all evictions.
 fn off(flags: &Flags) -> Option<String> {
     let message = "with these settings no taint evicts; --feature-gates Failover=true and \
                    --enable-no-execute-taint-eviction=true switch failover on";

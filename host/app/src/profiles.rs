@@ -7,21 +7,22 @@ use bulkhead_controllers::profile::{Profile, Setting};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-/// Print the profiles: named sets of flags, each the failover of one document.
+/// Print the profiles: named sets of flags, each of which reproduces one documented failover behaviour.
 ///
-/// A scenario chooses one with `profile: classic`; the flags that it gives beside it override it one by one.
+/// A scenario selects one with `profile: classic`; flags set in the scenario override those of the profile one by
+/// one.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// How to print them.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// What differs from the default, for people.
+    /// Differences from the defaults, as a table.
     Table,
-    /// The same as data, with every flag.
+    /// JSON with every flag.
     Json,
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Output::Table => table(),
         Output::Json => data(),
     };
-    // A reader that went away is no failure of ours.
+    // A closed output pipe is not an error.
     let _ = write!(anstream::stdout(), "{text}");
     ExitCode::SUCCESS
 }

@@ -1,44 +1,44 @@
-//! What a simulation came to, as data. Every output is made from this and nothing else.
+//! Results of a simulation, as data. Every output format is rendered from these types alone.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// The outcome of one run of a scenario.
+/// Result of one run of a scenario.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Title of the scenario.
     pub scenario: String,
-    /// What it shows; may be empty.
+    /// Description of the scenario; may be empty.
     pub description: String,
-    /// Seed it ran with.
+    /// Random seed of the run.
     pub seed: u64,
     /// Virtual time that passed, in milliseconds.
     pub duration_ms: i64,
-    /// Member clusters, in order of name, as they were at the end.
+    /// Member clusters, in order of name, with their state at the end.
     pub clusters: Vec<ClusterRow>,
-    /// What happened, in order of time.
+    /// Events of the run, in order of time.
     pub timeline: Vec<TimelineEntry>,
-    /// Where everything is at the end, in order of key.
+    /// Placements at the end, in order of key.
     pub placements: Vec<PlacementRow>,
-    /// The policies in force at the end, in the order in which they are asked.
+    /// Policies in force at the end, in call order.
     pub plugins: Vec<PluginRow>,
-    /// What was expected, in order of the scenario.
+    /// Results of the expectations, in the scenario's order.
     pub expectations: Vec<ExpectationRow>,
-    /// Promises that were broken; only looked for if the scenario says so.
+    /// Violated invariants; checked only if the scenario enables it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
-    /// How much there was to do.
+    /// Counters of the run.
     pub totals: Totals,
-    /// Operations that were repeated, most frequent first.
+    /// Retried operations, most frequent first.
     pub retries: Vec<RetryRow>,
-    /// Writes to the control plane by resource, verb and answer, in that order.
+    /// Writes to the control plane by resource, verb and status code, in that order.
     pub writes: Vec<WriteRow>,
 }
 
 impl Report {
-    /// Whether every expectation and every promise held.
+    /// Returns true if every expectation and every invariant held.
     pub fn held(&self) -> bool {
         self.violations.is_empty() && self.expectations.iter().all(|expectation| expectation.held)
     }
@@ -58,35 +58,37 @@ pub struct ClusterRow {
     pub ready: String,
     /// Taints at the end, as `key:effect`.
     pub taints: Vec<String>,
-    /// When it was not ready, as pairs of milliseconds from the start; an open end is the end of the run.
+    /// Periods in which the cluster was not ready, as (start, end) in milliseconds from the start of the run. A
+    /// period that has not ended extends to the end of the run.
     pub not_ready_ms: Vec<(i64, i64)>,
-    /// Ready replicas of all workloads there over time: (milliseconds from the start, replicas), one entry per change.
+    /// Ready replicas of all workloads on the cluster over time: (milliseconds from the start, replicas), one entry
+    /// per change.
     pub ready_replicas: Vec<(i64, i64)>,
 }
 
-/// Where an entry of the timeline comes from.
+/// Origin of a timeline entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntrySource {
-    /// The scenario made it happen.
+    /// Injected by the scenario.
     Injected,
-    /// A controller decided it.
+    /// Decided by a controller.
     Decided,
-    /// It followed in a member cluster.
+    /// Observed in a member cluster.
     Observed,
 }
 
-/// How an entry is to be read.
+/// Severity of a timeline entry, for highlighting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// Nothing special.
+    /// Neutral information.
     Neutral,
-    /// Things get better.
+    /// Improvement.
     Good,
-    /// Something waits or is held.
+    /// Waiting or held.
     Waiting,
-    /// Something is wrong.
+    /// Problem.
     Bad,
 }
 
@@ -94,53 +96,53 @@ pub enum Tone {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// When, in milliseconds from the start.
+    /// Time, in milliseconds from the start.
     pub at_ms: i64,
-    /// Where it comes from.
+    /// Origin of the entry.
     pub source: EntrySource,
-    /// How it is to be read.
+    /// Severity of the entry.
     pub tone: Tone,
-    /// The member cluster it concerns, if one.
+    /// Member cluster concerned, if any.
     pub cluster: Option<String>,
-    /// The object it is about, as `Kind namespace/name`; absent for several at once.
+    /// Object concerned, as `Kind namespace/name`; absent if the entry covers several.
     pub object: Option<String>,
-    /// What happened, for example `evicted`.
+    /// Event, for example `evicted`.
     pub what: String,
-    /// What follows, for example `1 replicas to be placed elsewhere`; may be empty.
+    /// Consequence, for example `1 replicas to be placed elsewhere`; may be empty.
     pub effect: String,
-    /// Code of the reason, for example `TaintUntolerated`; may be empty.
+    /// Reason code, for example `TaintUntolerated`; may be empty.
     pub reason: String,
-    /// The reason as a sentence; may be empty.
+    /// Reason as a sentence; may be empty.
     pub why: String,
-    /// The plugin or policy that gave the reason, if one.
+    /// Plugin or policy that gave the reason, if any.
     pub plugin: Option<String>,
-    /// The controller that decided, if one.
+    /// Controller that decided, if any.
     pub controller: Option<String>,
-    /// How many decisions this line stands for, at least 1.
+    /// Number of decisions that this entry aggregates, at least 1.
     pub count: usize,
 }
 
-/// One binding at the end.
+/// Placement of one binding at the end.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementRow {
-    /// The binding, as `namespace/name` or `name`.
+    /// Binding, as `namespace/name` or `name`.
     pub binding: String,
-    /// The resource template, as `Kind namespace/name`.
+    /// Resource template, as `Kind namespace/name`.
     pub resource: String,
     /// Desired replicas.
     pub replicas: i32,
     /// Scheduled replicas by cluster.
     pub clusters: BTreeMap<String, i32>,
-    /// Health by cluster, as the member clusters report it.
+    /// Health by cluster, as reported by the member clusters.
     pub health: BTreeMap<String, String>,
-    /// Clusters that old copies are still held on.
+    /// Clusters with a pending graceful eviction task.
     pub evicting_from: Vec<String>,
-    /// Clusters that have a Work which waits for its finalizer.
+    /// Clusters with a Work that waits for its finalizer.
     pub waiting_in: Vec<String>,
 }
 
-/// One policy in force.
+/// Policy in force at the end.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginRow {
@@ -150,41 +152,41 @@ pub struct PluginRow {
     pub version: String,
     /// `builtin`, `wasm` or `lua`.
     pub engine: String,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Calls without an answer.
+    /// Number of calls that ended in a fault.
     pub faults: u64,
 }
 
-/// One expectation.
+/// Result of one expectation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpectationRow {
-    /// Line in the scenario file, from 1.
+    /// Line number in the scenario file, starting at 1.
     pub line: u64,
-    /// When it was looked at, in words: `at 55s`, `at the end`, `from 20s until 2m`.
+    /// Time of the check, in words: `at 55s`, `at the end`, `from 20s until 2m`.
     pub when: String,
-    /// What was expected, in words.
+    /// Expected state, in words.
     pub expected: String,
-    /// Whether it held.
+    /// True if the expectation held.
     pub held: bool,
-    /// What was seen instead; empty if it held.
+    /// Actual state; empty if the expectation held.
     pub seen: String,
 }
 
-/// A promise that was broken.
+/// Violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Violation {
-    /// Which, for example `S1`.
+    /// Identifier of the invariant, for example `S1`.
     pub invariant: &'static str,
-    /// When, in milliseconds from the start.
+    /// Time, in milliseconds from the start.
     pub at_ms: i64,
-    /// What was seen.
+    /// Description of the violation.
     pub seen: String,
 }
 
-/// How much there was to do.
+/// Counters of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
@@ -194,36 +196,36 @@ pub struct Totals {
     pub control_plane_requests: u64,
     /// Requests to the member clusters' API servers.
     pub member_requests: u64,
-    /// Writes of the scheduler, which has a budget for them.
+    /// Rate-limited writes of the scheduler.
     pub scheduler_writes: u64,
-    /// Those of them that had to wait for the budget.
+    /// Scheduler writes that were delayed by the rate limit.
     pub scheduler_writes_delayed: u64,
-    /// The longest that one had to wait.
+    /// Longest delay of a scheduler write, in milliseconds.
     pub scheduler_write_wait_max_ms: u64,
 }
 
-/// One operation that was repeated.
+/// Retries of one controller with one error.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryRow {
-    /// The controller.
+    /// Name of the controller.
     pub controller: String,
-    /// Why it did not get through.
+    /// Error that caused the retries.
     pub error: String,
-    /// How often.
+    /// Number of retries.
     pub count: u64,
 }
 
-/// Writes of one sort with one answer.
+/// Number of writes with the same resource, verb and status code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WriteRow {
-    /// What was written, for example `works.work.karmada.io/status`.
+    /// Resource and subresource, for example `works.work.karmada.io/status`.
     pub resource: String,
-    /// How, for example `patch`.
+    /// Verb, for example `patch`.
     pub verb: String,
-    /// The HTTP status of the answer.
+    /// HTTP status code of the response.
     pub code: u16,
-    /// How often.
+    /// Number of writes.
     pub count: u64,
 }

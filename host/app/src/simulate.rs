@@ -17,40 +17,40 @@ use crate::engines::EngineArguments;
 use crate::exit;
 use crate::trials::{self, TrialArguments};
 
-/// Width of the output where there is no terminal to ask.
+/// Output width, in columns.
 const WIDTH_DEFAULT: usize = 120;
 
 /// Run a scenario: a whole federation in one process on virtual time.
 ///
-/// Ends with exit code 0 if everything that the scenario expects held, 1 if something did not, and 2 if the
-/// scenario itself is bad. The same scenario and seed give the same output, byte for byte.
+/// Exits with code 0 if every expectation of the scenario held, with 1 if one did not, and with 2 if the scenario is
+/// invalid. The same scenario and seed give the same output, byte for byte.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The scenario file.
+    /// Scenario file.
     #[arg(value_name = "SCENARIO", required_unless_present = "random")]
     scenario: Option<PathBuf>,
 
-    /// Seed of everything random, in place of the scenario's own; with --seeds the first of them.
+    /// Random seed, overriding the scenario's; with --seeds, the first seed.
     #[arg(long)]
     seed: Option<u64>,
 
     #[command(flatten)]
     trials: TrialArguments,
 
-    /// How to print the outcome.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 
-    /// Also write a self-contained HTML page with the timeline drawn per cluster.
+    /// Also write a self-contained HTML page with a timeline for each cluster.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Also record every decision in this directory, which must not have a journal yet, for `bulkhead history`,
-    /// `explain`, `replay` and `diff`.
+    /// Also record every decision in this directory, for `bulkhead history`, `explain`, `replay` and `diff`. The
+    /// directory must not contain a journal.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
 
-    /// Also print the chain of reasons behind one binding, for example default/nginx-deployment.
+    /// Also explain the decisions about one binding, for example default/nginx-deployment.
     #[arg(long, value_name = "BINDING")]
     explain: Option<String>,
 
@@ -64,18 +64,19 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A timeline for people.
+    /// Human-readable timeline.
     Text,
-    /// The same as data.
+    /// JSON.
     Json,
 }
 
-/// Runs the command: no is an expectation that did not hold, an error a bad scenario, manifest or plugin.
+/// Runs the command. Exits with 1 if an expectation did not hold, and with 2 on an invalid scenario, manifest or
+/// plugin.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     exit::code(try_run(arguments))
 }
 
-/// Returns whether everything that was expected held.
+/// Returns true if every expectation held.
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     let scenario = arguments.scenario.as_deref().map(scenario::load).transpose()?;
     for warning in scenario.iter().flat_map(|scenario| &scenario.warnings) {
@@ -123,7 +124,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
     })
 }
 
-/// A line that rewrites itself is for a terminal only.
+/// Returns true if progress can be shown: standard error is a terminal and the output format is text.
 fn shows_progress(arguments: &Arguments) -> bool {
     std::io::stderr().is_terminal() && arguments.output == Output::Text
 }

@@ -1,4 +1,4 @@
-//! The policies that every set of controllers starts with, in a simulation and on a real control plane.
+//! Default policies of every set of controllers, in a simulation and on a real control plane.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use bulkhead_core::policy::{EngineKind, Policy};
 use bulkhead_plugin::{Engine, Layer, Registry};
 use bulkhead_plugins_builtin::FailoverEviction;
 
-/// A registry with the built-in policies that the flags ask for, and the interpreters that come with the program.
+/// Returns a registry with the built-in policies that the flags enable and the interpreters shipped with the
+/// program.
 pub fn registry(flags: &Flags, engines: Vec<Arc<dyn Engine>>) -> Registry {
     let library = library(flags, &engines);
     let registry = Registry::new(engines);
@@ -25,7 +26,7 @@ fn builtins(flags: &Flags) -> Vec<Arc<dyn Policy>> {
     policies
 }
 
-/// The interpreters that come with the program, unless they are switched off or there is nothing to run them.
+/// Returns the interpreters shipped with the program; none if they are disabled or there is no Lua engine.
 fn library(flags: &Flags, engines: &[Arc<dyn Engine>]) -> Vec<Arc<dyn Policy>> {
     let lua = engines.iter().find(|engine| engine.kind() == EngineKind::Lua);
     let lua = lua.filter(|_| flags.third_party_interpreters);

@@ -1,4 +1,4 @@
-//! `bulkhead simulate --seeds N`: something else goes wrong each time, and what must hold is looked at.
+//! `bulkhead simulate --seeds N`: runs with randomly injected faults that check the invariants.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -14,30 +14,31 @@ use clap::Args;
 #[derive(Args)]
 #[command(next_help_heading = "Faults")]
 pub(crate) struct TrialArguments {
-    /// Run the scenario so many times, with something else going wrong each time, and check the promises that hold
-    /// whatever goes wrong, in place of what the scenario expects. The first failure is made as small as it goes and
-    /// written to a scenario file beside the scenario.
+    /// Run the scenario this many times, each time with different random faults, and check the invariants instead of
+    /// the scenario's expectations. The first failure is minimized and written to a scenario file beside the
+    /// scenario.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["journal", "report", "explain"])]
     seeds: Option<u64>,
 
-    /// In place of a scenario: a random federation for each seed, with random policies, workloads, settings and
-    /// plugins. A failure is written to this folder.
+    /// Instead of a scenario, generate a federation for each seed, with random policies, workloads, settings and
+    /// plugins. A failing scenario is written to this directory.
     #[arg(long, value_name = "DIR", requires = "seeds", conflicts_with = "scenario")]
     random: Option<PathBuf>,
 
-    /// Write the random federations to the folder, with what goes wrong, and run none.
+    /// Write the generated scenarios and their faults to the directory without running them.
     #[arg(long, requires = "random")]
     write_only: bool,
 
-    /// What may go wrong: `all`, or a list such as cluster-loss,flap,crash-after-write.
+    /// Faults to inject: `all`, or a list such as cluster-loss,flap,crash-after-write.
     #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = parse)]
     faults: Faults,
 
-    /// Run the scenario twice for each of its writes, with all controllers dying right before it and right after it.
+    /// Run the scenario twice for each of its writes, with all controllers crashing right before and right after
+    /// that write.
     #[arg(long, conflicts_with_all = ["seeds", "journal", "report", "explain"])]
     crash_at_every_write: bool,
 
-    /// How many runs at a time; the default is one for each processor.
+    /// Number of parallel runs; defaults to the number of processors.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
@@ -49,7 +50,7 @@ fn parse(list: &str) -> Result<Faults, String> {
     Sort::parse(list).map(Faults)
 }
 
-/// Runs that were asked for in place of one.
+/// Kind of trial requested in place of a single run.
 pub(crate) enum Trial {
     Seeds(TrialOptions),
     Files(TrialOptions, PathBuf),
@@ -57,7 +58,7 @@ pub(crate) enum Trial {
 }
 
 impl TrialArguments {
-    /// Which trials to make; none if nobody asked for any. `file` is the scenario.
+    /// Returns the trial that the arguments request, if any. `file` is the scenario.
     pub(crate) fn trial(
         &self,
         file: Option<&Path>,
@@ -87,7 +88,7 @@ impl TrialArguments {
     }
 }
 
-/// Makes the trials and prints what they came to. Returns whether every promise held.
+/// Runs the trial and prints its result. Returns true if every invariant held.
 pub(crate) fn run(trial: &Trial, json: bool) -> anyhow::Result<bool> {
     let mut out = anstream::stdout().lock();
     match trial {
@@ -175,7 +176,7 @@ fn line(violation: &Violation) -> String {
     format!("{} at {}: {}", violation.invariant, render::duration(violation.at_ms.max(0)), violation.seen)
 }
 
-/// The commit of the tree that this is run in, which in development is that of the program.
+/// Returns the commit of the working directory's repository, which during development is the commit of the program.
 fn commit() -> String {
     let output = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
     let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);

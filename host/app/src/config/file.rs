@@ -1,4 +1,4 @@
-//! What a configuration file says, field by field, with the line that each one is on.
+//! Fields of a configuration file, with the line of each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ pub(super) const API_VERSION: &str = "bulkhead.dev/v1alpha1";
 /// Kind of configuration files.
 pub(super) const KIND: &str = "BulkheadConfiguration";
 
-/// A place in a configuration file.
+/// Position in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The file.
+    /// Path of the file.
     pub(super) file: PathBuf,
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub(super) line: u64,
 }
 
@@ -27,18 +27,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// A field of a configuration file.
+/// Field of a configuration file.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    /// Its name, which is that of an argument.
+    /// Name of the field, which is the name of an argument.
     pub(super) name: String,
-    /// Its value.
+    /// Value of the field.
     pub(super) value: Value,
-    /// Where it stands.
+    /// Position of the field.
     pub(super) place: Place,
 }
 
-/// The fields of a document in the order in which they are written.
+/// Fields of a document, in document order.
 struct Document(Vec<(String, Spanned<Value>)>);
 
 impl<'de> Deserialize<'de> for Document {
@@ -63,11 +63,11 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// Reads a file, and looks whether it is for this program.
+/// Reads a file, and checks its API version and kind.
 ///
 /// # Errors
 ///
-/// File and line, and what would be right.
+/// A message with file, line and cause: the file cannot be read or parsed, or is not for this program.
 pub(super) fn read(path: &Path) -> Result<Vec<Field>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(path, &text)
@@ -94,16 +94,16 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Field>, String> {
     Ok(fields)
 }
 
-/// What is wrong with a text that is no such document: file, line and why.
+/// Formats a parse error: file, line and cause.
 fn unreadable(path: &Path, error: &serde_saphyr::Error) -> String {
     let line = error.location().map_or(1, |location| location.line());
     let why = error.without_snippet().to_string();
-    // Who reads this sets no options.
+    // Readers of this message cannot set parser options.
     let why = why.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
     format!("{}:{line}: {}", path.display(), why.trim_start_matches("error: "))
 }
 
-/// The line on which a field of the document begins. A value that is a map begins on the line after it.
+/// Returns the line on which a field begins. The position of a map value would be the line after it.
 fn line_of(text: &str, name: &str) -> Option<u64> {
     let begins = |line: &str| {
         let line = line.trim_start_matches(['"', '\'']);

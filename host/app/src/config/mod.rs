@@ -1,8 +1,8 @@
-//! Configuration files: the arguments of `bulkhead run` or `bulkhead agent`, written down.
+//! Configuration files: the arguments of `bulkhead run` or `bulkhead agent` in a file.
 //!
-//! There is no list of options here. A field of a file is an argument by its name, its value is read by that argument's
-//! own parser, and what the file says is put before what the command line says; so whatever the command accepts, a file
-//! can hold. Start reading at [`parse`].
+//! There is no list of options here. A field is an argument by its name, and that argument's own parser reads the
+//! value. Fields are inserted before the arguments of the command line, so a file can hold everything that the
+//! command accepts. Start reading at [`parse`].
 
 mod file;
 mod print;
@@ -26,16 +26,16 @@ use crate::run;
 use crate::run::misuse::Misuse;
 use crate::run::settings::{LIST, MAP, Settings};
 
-/// Name of the argument that names a file.
+/// Name of the argument that names a configuration file.
 const CONFIG: &str = "config";
-/// Argument by which the commands are known that take those of `bulkhead run`.
+/// Argument that identifies commands with the arguments of `bulkhead run`.
 const OF_RUN: &str = "webhook_url";
-/// Argument by which the commands are known that take the settings of the controllers.
+/// Argument that identifies commands with the settings of the controllers.
 const OF_SETTINGS: &str = "resource-eviction-rate";
-/// From which likeness on, 1 being the same, a name is taken for one that was meant.
+/// Minimum similarity at which a known name is suggested for an unknown one; 1 is identical.
 const LIKENESS_MIN: f64 = 0.85;
 
-/// The path of a configuration file.
+/// Path of a configuration file.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigFile(PathBuf);
 
@@ -47,16 +47,16 @@ impl FromStr for ConfigFile {
     }
 }
 
-/// Arguments as they were given, and in which file.
+/// Parsed arguments, with the positions of those that come from a file.
 pub(crate) struct Given {
-    /// What the command line and the file say together.
+    /// Arguments of the command line and of the file, merged.
     pub(crate) matches: ArgMatches,
-    /// Places of what was taken from the file, by names of arguments.
+    /// Positions of the values that were taken from the file, by argument name.
     places: BTreeMap<String, Place>,
 }
 
 impl Given {
-    /// The arguments of the command that was chosen, however deep.
+    /// Returns the arguments of the innermost subcommand that was chosen.
     fn innermost(&self) -> &ArgMatches {
         innermost(&self.matches).1
     }
@@ -66,16 +66,16 @@ impl Given {
 ///
 /// # Errors
 ///
-/// What clap says about the command line; about a file, its name, the line, the field and what would be right.
+/// Clap's error about the command line. For a file: its name, the line, the field and the expected value.
 pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap::Error> {
-    // Leniently, because what one argument requires may stand in the file.
+    // Errors are ignored here, because the file may hold an argument that another one requires.
     let lenient = command.clone().ignore_errors(true).try_get_matches_from(line);
     let Some((depth, matches, path)) = lenient.as_ref().ok().and_then(with_file) else {
         let given = Given { matches: command.clone().try_get_matches_from(line)?, places: BTreeMap::new() };
         check(command, &given)?;
         return Ok(given);
     };
-    // What is tried out on one machine is not configured.
+    // Arguments of the embedded control plane are for trials on one machine and have no fields.
     let of_file = |argument: &&Arg| argument.get_long().is_some() && argument.get_help_heading() != Some(run::EMBEDDED);
     let chosen = lenient.as_ref().map_or(command, |lenient| chosen(command, lenient));
     let arguments: Vec<_> = chosen.get_arguments().filter(of_file).cloned().collect();
@@ -101,7 +101,7 @@ fn wrong(text: &str) -> clap::Error {
     clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n"))
 }
 
-/// Looks whether arguments go together that are right each by itself.
+/// Checks combinations of arguments that are valid separately.
 fn check(command: &Command, given: &Given) -> Result<(), clap::Error> {
     let (chosen, matches) = (chosen(command, &given.matches), given.innermost());
     let has = |id: &str| chosen.get_arguments().any(|argument| argument.get_id() == id);
@@ -132,14 +132,14 @@ fn innermost(matches: &ArgMatches) -> (usize, &ArgMatches) {
     }
 }
 
-/// The chosen command's depth and arguments, if it takes a configuration file and one is named.
+/// Returns depth and arguments of the chosen command, if it takes a configuration file and one is named.
 fn with_file(matches: &ArgMatches) -> Option<(usize, &ArgMatches, &ConfigFile)> {
     let (depth, inner) = innermost(matches);
     let file = inner.try_get_one::<ConfigFile>(CONFIG).ok().flatten()?;
     Some((depth, inner, file))
 }
 
-/// The command that was chosen, however deep.
+/// Returns the innermost subcommand that was chosen.
 fn chosen<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
     match matches.subcommand() {
         Some((name, inner)) => command.find_subcommand(name).map_or(command, |found| chosen(found, inner)),
@@ -147,7 +147,7 @@ fn chosen<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
     }
 }
 
-/// A field as a word of a command line.
+/// Converts a field to a word of a command line.
 fn word(field: &Field, arguments: &[Arg]) -> Result<String, String> {
     let known = arguments.iter().find(|argument| argument.get_long() == Some(&field.name));
     let known = known.filter(|argument| argument.get_long() != Some(CONFIG) && !argument.is_global_set());
@@ -158,7 +158,7 @@ fn word(field: &Field, arguments: &[Arg]) -> Result<String, String> {
     Ok(word)
 }
 
-/// The argument without what it wants of others.
+/// Copies an argument without its requirements on other arguments.
 fn independent(argument: &Arg) -> Arg {
     let mut alone = Arg::new(argument.get_id().clone())
         .action(argument.get_action().clone())
@@ -184,7 +184,7 @@ fn unknown(name: &str, arguments: &[Arg]) -> String {
     }
 }
 
-/// A value as one would write it on a command line.
+/// Formats a value as on a command line.
 fn text(value: &Value, argument: &Arg) -> Result<String, String> {
     let called = |name: &str| argument.get_value_names().is_some_and(|names| names.iter().any(|known| known == name));
     match value {
@@ -212,7 +212,7 @@ fn scalar(value: &Value) -> Result<String, String> {
     }
 }
 
-/// What a parser says, without what clap wraps around it for a command line.
+/// Returns the message of a value parser, without the text that clap adds for a command line.
 fn reason(error: &clap::Error) -> String {
     if let Some(source) = error.source() {
         return source.to_string();

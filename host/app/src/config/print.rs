@@ -14,46 +14,46 @@ use super::{CONFIG, Given};
 use crate::run;
 use crate::run::settings::{BOOLEAN, Settings};
 
-/// Column at which the origins stand, for values that are short enough.
+/// Column of the origins, for values that are short enough.
 const ORIGIN_COLUMN: usize = 56;
 
-/// Look at configuration.
+/// Inspect the configuration.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Print(Box<PrintArguments>),
 }
 
-/// Print what `bulkhead run` with the same arguments would work with, and where each value comes from.
+/// Print the effective values of `bulkhead run` with the same arguments, and the origin of each.
 ///
-/// The YAML is a configuration file itself.
+/// The YAML output is a configuration file itself.
 #[derive(Args)]
 pub(crate) struct PrintArguments {
     #[command(flatten)]
     run: run::Arguments,
 
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A configuration file, with the origins as comments.
+    /// Configuration file, with the origins as comments.
     Yaml,
-    /// A list of values with their origins.
+    /// List of values with their origins.
     Json,
 }
 
-/// A value that is in force.
+/// Effective value of an argument.
 struct Effective {
     name: String,
     value: Value,
     origin: Origin,
-    /// What it comes to, where that is not in the value.
+    /// Resolved meaning, if the value does not show it.
     note: Option<String>,
 }
 
-/// Where a value comes from.
+/// Origin of a value.
 enum Origin {
     Default,
     File(Place),
@@ -72,12 +72,12 @@ fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
         Output::Yaml => yaml(&effective)?,
         Output::Json => format!("{:#}\n", data(&effective)),
     };
-    // A reader that went away is no failure of ours.
+    // A closed pipe is not an error.
     let _ = write!(anstream::stdout(), "{text}");
     Ok(())
 }
 
-/// What the values come to that say it by name or by default only.
+/// Adds notes to values that do not show what they resolve to.
 fn noted(mut effective: Vec<Effective>, arguments: &PrintArguments) -> anyhow::Result<Vec<Effective>> {
     let checked = arguments.run.check()?;
     for one in &mut effective {
@@ -114,7 +114,7 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
     Ok(found)
 }
 
-/// The value of an argument as it was written, in the type that a file would have it in.
+/// Returns the value of an argument as written, in the type that it has in a file.
 fn raw(argument: &Arg, matches: &ArgMatches) -> Value {
     let Some(values) = matches.get_raw(argument.get_id().as_str()) else { return Value::Null };
     let mut texts: Vec<_> = values.map(|value| value.to_string_lossy().into_owned()).collect();
@@ -145,11 +145,11 @@ fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
     for Effective { name, value, origin, note } in effective {
         let line = match value {
             Value::Null => format!("# {name}: unset"),
-            // A list or a map in one line is the same in JSON.
+            // JSON is valid YAML for a list or a map on one line.
             Value::Array(_) | Value::Object(_) => format!("{name}: {value}"),
             _ => format!("{name}: {}", serde_saphyr::to_string(value)?.trim_end()),
         };
-        // What is a default may not stand beside what is given: a bound of the journal without a journal.
+        // Defaults are comments, because some conflict with given values: a bound of the journal without a journal.
         let is_comment = matches!(origin, Origin::Default) && !value.is_null();
         let line = if is_comment { format!("# {line}") } else { line };
         writeln!(text, "{line:<ORIGIN_COLUMN$} # {origin}")?;

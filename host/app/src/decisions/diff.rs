@@ -10,14 +10,14 @@ use super::Common;
 use crate::engines::EngineArguments;
 use crate::plugin::load;
 
-/// Say what a plugin would have decided over the recorded history.
+/// Show how a plugin would have changed recorded decisions.
 ///
-/// Every recorded decision that the plugin has a say in is made again with it, in place of the plugin of the same name,
-/// or before all others if there was none. Nobody else is asked anything new. Ends with exit code 0 if no verdict
-/// changes, with 1 if one does, and with 2 if the journal or the plugin is bad.
+/// Each recorded decision that the plugin applies to is computed again with it, in place of the plugin of the same
+/// name, or before all others if there was none. All other policies answer as recorded. Exit code: 0 if no verdict
+/// changes, 1 if one does, 2 if the journal or the plugin is bad.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The plugin: a component (.wasm), a script (.lua), or a directory with a plugin.yaml.
+    /// Plugin: a component (.wasm), a script (.lua), or a directory with a plugin.yaml.
     #[arg(long, value_name = "PLUGIN")]
     plugin: PathBuf,
 
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CONFIG")]
     config: Option<String>,
 
-    /// Name of the recorded plugin that it replaces; the default is its own.
+    /// Name of the recorded plugin to replace; the default is the plugin's own name.
     #[arg(long, value_name = "NAME")]
     replaces: Option<String>,
 

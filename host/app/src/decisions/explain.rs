@@ -7,18 +7,17 @@ use clap::Args;
 
 use super::Common;
 
-/// Say why a decision came out as it did: each gate, what it saw, what it was measured by, and what would have changed
-/// it.
+/// Explain a decision: each gate with its inputs and thresholds, and what would have changed the outcome.
 ///
-/// With a binding it explains the decisions that changed where it runs, and those that hold it up. Ends with exit code
-/// 2 if there is no such decision.
+/// For a binding, explains the decisions that changed its placement and those that hold it up. Exit code: 2 if there
+/// is no such decision.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Id of a decision (41, #41 or 3f9a1c2e55-41), or a binding, object or member cluster.
     #[arg(value_name = "ID|BINDING|CLUSTER")]
     about: String,
 
-    /// Explain everything that is recorded about a binding, bookkeeping included.
+    /// Explain all records about a binding, bookkeeping included.
     #[arg(long)]
     all: bool,
 
@@ -35,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// What moves a workload, or keeps it from moving, for now or for ever.
+/// Returns true if a decision moves a workload, or keeps it in place temporarily or permanently.
 fn matters(stored: &Stored) -> bool {
     let decision = stored.record.entry.decision;
     decision.is_about_place() || decision == Decision::Tolerated

@@ -12,7 +12,7 @@ use super::Common;
 
 /// List recorded decisions, oldest first.
 ///
-/// Ends with exit code 0, or with 2 if the journal cannot be read or nothing has that name. What is damaged is said on
+/// Exit code: 0, or 2 if the journal cannot be read or no record matches the name. Damaged parts are reported on
 /// standard error, and the rest is listed.
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', value_parser = select::decision, value_name = "NAMES")]
     decision: Vec<Decision>,
 
-    /// Only the last so many.
+    /// Only the last NUMBER decisions.
     #[arg(long, value_name = "NUMBER")]
     last: Option<usize>,
 
@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
-/// A record as far as it is listed.
+/// Record with its snapshot digest, for the list.
 struct Listed {
     record: Record,
-    /// Digest of the snapshot; absent for a record that is not made again.
+    /// Digest of the snapshot; absent if the record cannot be replayed.
     snapshot: Option<String>,
 }
 

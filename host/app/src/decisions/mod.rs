@@ -1,4 +1,4 @@
-//! The commands that read a journal.
+//! Commands that read a journal.
 
 mod diff;
 mod explain;
@@ -16,35 +16,35 @@ use serde::Serialize;
 
 use crate::exit;
 
-/// Which journal, and how to answer.
+/// Journal to read, and output format.
 #[derive(Args)]
 struct Common {
-    /// The directory of the journal, as `bulkhead run` and `bulkhead simulate` write it.
+    /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes.
     #[arg(long, value_name = "DIR")]
     journal: PathBuf,
 
-    /// How to print the answer.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Text for people.
     Text,
-    /// As data.
+    /// JSON.
     Json,
 }
 
 impl Common {
-    /// Reads the journal; what is wrong with parts of it is said on standard error.
+    /// Reads the journal; reports damaged parts on standard error.
     fn load(&self) -> anyhow::Result<Contents> {
         let contents = bulkhead::journal::load(&self.journal)?;
         warn(&contents.problems)?;
         Ok(contents)
     }
 
-    /// Reads the records that a word names, or all, and keeps what `keep` makes of them.
+    /// Reads the records that a word names, or all, and collects the results of `keep`.
     fn find<T>(
         &self,
         word: Option<&str>,
@@ -73,7 +73,7 @@ fn warn(problems: &[Problem]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A command that reads a journal.
+/// Commands that read a journal.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     History(history::Arguments),
@@ -82,8 +82,8 @@ pub(crate) enum Command {
     Diff(diff::Arguments),
 }
 
-/// Runs the command: no is a replay that differs or a plugin that changes verdicts, an error a bad journal, name or
-/// plugin.
+/// Runs the command. Exit code: 1 for a replay that differs or a plugin that changes verdicts, 2 for a bad journal,
+/// name or plugin.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let done = match command {
         Command::History(arguments) => history::run(arguments),
@@ -92,7 +92,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Diff(arguments) => diff::run(arguments),
     };
     match done {
-        // Whoever reads our output has had enough, as `head` does.
+        // The reader of the output closed the pipe, as `head` does.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         done => exit::code(done),
     }

@@ -17,30 +17,30 @@ use clap::Args;
 use super::Common;
 use crate::engines::EngineArguments;
 
-/// Most differences of one decision that are printed.
+/// Maximum number of differences that are printed per decision.
 const SHOWN_MAX: usize = 10;
 
-/// Make recorded decisions again, offline, and compare the plans byte for byte.
+/// Replay recorded decisions offline, and compare the plans byte for byte.
 ///
-/// Policies that are compiled in are asked again if this program has the version that decided, and plugins if --plugins
-/// has their very code and configuration; all others answer as they are recorded. Ends with exit code 0 if every plan is the same, with 1 and the differences if not, and with 2 if
-/// the journal cannot be read whole.
+/// Compiled-in policies are called again if this program has the version that decided, and plugins if --plugins has
+/// the same code and configuration. All others answer as recorded. Exit code: 0 if every plan is identical, 1 with
+/// the differences if not, 2 if the journal cannot be read in full.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Id of a decision: 41, #41 or 3f9a1c2e55-41.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
 
-    /// Make all of them again.
+    /// Replay all decisions.
     #[arg(long)]
     all: bool,
 
-    /// Believe the record about policies that are compiled in, too: only the decision code runs again.
+    /// Use the recorded answers of compiled-in policies too: only the decision code runs again.
     #[arg(long)]
     recorded_answers: bool,
 
-    /// Plugins to ask again, where code and configuration have the digests of the record: a directory as
-    /// `bulkhead run --plugin-directory` takes it, or the scenario that the journal is of.
+    /// Plugins to call again if their code and configuration have the recorded digests: a directory as for
+    /// `bulkhead run --plugin-directory`, or the scenario of the journal.
     #[arg(long, value_name = "DIR|SCENARIO", conflicts_with = "recorded_answers")]
     plugins: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
-/// The plugins of a directory, or all that a scenario names, whenever it loads them.
+/// Loads the plugins of a directory, or all plugins that a scenario loads at any time.
 fn plugins(path: &Path, engines: &EngineArguments) -> anyhow::Result<Vec<Arc<dyn Policy>>> {
     let found: Vec<FoundPlugin> = if path.is_dir() {
         let listing = Directory::new(path).read().map_err(|error| anyhow::anyhow!("--plugins: {error}"))?;

@@ -1,4 +1,4 @@
-//! What is known of an installation, as data: gathered from real control planes, and written by hand in tests.
+//! Facts about an installation, as data: gathered from real control planes, or written by hand in tests.
 
 use bulkhead_api::policy::PropagationSpec;
 use bulkhead_controllers::flags::Flags;
@@ -6,61 +6,61 @@ use bulkhead_core::model::{Cluster, ClusterTaintPolicySpec, EvictionPauseSpec};
 use bulkhead_core::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// Address of a control plane that no kubeconfig names.
+/// Address of the control plane if no kubeconfig can be read.
 pub(super) const NO_ADDRESS: &str = "kubeconfig";
 
-/// Everything that checks look at.
+/// Input of all checks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Facts {
-    /// When it was looked at.
+    /// Time of the check.
     pub(super) now: Time,
-    /// What `bulkhead run` with the same arguments would be.
+    /// Installation that `bulkhead run` would start with the same arguments.
     pub(super) installation: Installation,
-    /// The control plane.
+    /// Control plane.
     pub(super) control_plane: Server,
-    /// What the account may do, of what the modes need.
+    /// Permissions that the modes need, and whether the account has them.
     #[serde(default)]
     pub(super) permissions: Vec<Permission>,
-    /// What the control plane serves of the groups that are used.
+    /// API versions that the control plane serves, in the groups that are used.
     #[serde(default)]
     pub(super) served: Vec<Served>,
-    /// Leases in the namespace of our own.
+    /// Leases in the namespace of the installation.
     #[serde(default)]
     pub(super) leases: Vec<Lease>,
-    /// Who wrote the fields that the modes own.
+    /// Programs that wrote the fields that the modes own.
     #[serde(default)]
     pub(super) writers: Vec<Writer>,
     /// Certificates that connections depend on.
     #[serde(default)]
     pub(super) certificates: Vec<Certificate>,
-    /// Plugins of the directory.
+    /// Plugins of the directory and of Plugin objects.
     #[serde(default)]
     pub(super) plugins: Vec<Plugin>,
-    /// Why the list of plugins could not be read.
+    /// Error that prevented reading the list of plugins.
     #[serde(default)]
     pub(super) plugin_error: Option<String>,
     /// Kinds that policies select.
     #[serde(default)]
     pub(super) kinds: Vec<KindInUse>,
-    /// Propagation policies, cluster-wide ones too.
+    /// Propagation policies, including cluster-wide ones.
     #[serde(default)]
     pub(super) policies: Vec<Policy>,
-    /// Policies that taint.
+    /// Policies that add taints.
     #[serde(default)]
     pub(super) taint_policies: Vec<TaintPolicy>,
-    /// Pauses.
+    /// Eviction pauses.
     #[serde(default)]
     pub(super) pauses: Vec<Pause>,
     /// Member clusters.
     #[serde(default)]
     pub(super) members: Vec<Member>,
-    /// What could not be looked at, and why.
+    /// Facts that could not be gathered, with the reasons.
     #[serde(default)]
     pub(super) unread: Vec<Unread>,
 }
 
-/// What `bulkhead run` with the same arguments would be.
+/// Installation that `bulkhead run` would start with the same arguments.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Installation {
@@ -68,7 +68,7 @@ pub(super) struct Installation {
     pub(super) modes: Vec<String>,
     /// Controllers that would run.
     pub(super) controllers: Vec<String>,
-    /// Namespace and name of the Lease; absent without an election.
+    /// Namespace and name of the Lease; absent without leader election.
     #[serde(default)]
     pub(super) lease: Option<Name>,
     /// Settings.
@@ -77,18 +77,18 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    /// Whether a mode is among them.
+    /// Returns true if a mode is among them.
     pub(super) fn has(&self, mode: &str) -> bool {
         self.modes.iter().any(|known| known == mode)
     }
 
-    /// Whether a controller would run.
+    /// Returns true if a controller would run.
     pub(super) fn runs(&self, controller: &str) -> bool {
         self.controllers.iter().any(|known| known == controller)
     }
 }
 
-/// Namespace, empty for cluster scope, and name.
+/// Namespace (empty for cluster scope) and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Name {
@@ -103,7 +103,7 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// An API server, and how it answered.
+/// State of an API server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Server {
@@ -113,15 +113,16 @@ pub(super) struct Server {
     /// `gitVersion`.
     #[serde(default)]
     pub(super) version: String,
-    /// How far its clock is ahead of ours, in milliseconds; absent if it did not say.
+    /// Offset of its clock against the local clock, in milliseconds; positive if it is ahead, absent if it sent no
+    /// date.
     #[serde(default)]
     pub(super) clock_ahead_ms: Option<i64>,
-    /// Why it did not answer, and what would help.
+    /// Reason why it cannot be used, with a remedy.
     #[serde(default)]
     pub(super) trouble: Option<Trouble>,
 }
 
-/// Why an API server cannot be used.
+/// Reason why an API server cannot be used, with a remedy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Trouble {
@@ -129,26 +130,26 @@ pub(super) struct Trouble {
     pub(super) remedy: String,
 }
 
-/// One verb on one kind of object.
+/// Permission for one verb on one kind of object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Permission {
-    /// Who needs it, and what for.
+    /// Parts of the program that need it, each with its purpose.
     pub(super) why: Vec<String>,
     pub(super) verb: String,
-    /// Plural with the group after a dot.
+    /// Plural and group, joined by a dot.
     pub(super) resource: String,
-    /// Empty for all of them.
+    /// Empty for all namespaces.
     #[serde(default)]
     pub(super) namespace: String,
-    /// The one object that it is about.
+    /// Name of the object, if the permission is about one object.
     #[serde(default)]
     pub(super) object: Option<String>,
-    /// Absent if the control plane did not say.
+    /// Absent if the control plane gave no answer.
     pub(super) allowed: Option<bool>,
 }
 
-/// A group and version that the control plane serves.
+/// Group and version that the control plane serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Served {
@@ -158,7 +159,7 @@ pub(super) struct Served {
     pub(super) resources: Vec<String>,
 }
 
-/// A Lease.
+/// Lease of a leader election.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Lease {
@@ -170,77 +171,77 @@ pub(super) struct Lease {
     pub(super) renewed: Option<Time>,
     #[serde(default)]
     pub(super) duration_s: i64,
-    /// Modes of the Bulkhead that wrote it; empty for others.
+    /// Modes of the Bulkhead that wrote it; empty for other programs.
     #[serde(default)]
     pub(super) modes: Vec<String>,
 }
 
 impl Lease {
-    /// Whether somebody holds it.
+    /// Returns true if the Lease has a holder and was renewed within its duration.
     pub(super) fn is_held(&self, now: Time) -> bool {
         !self.holder.is_empty()
             && self.renewed.is_some_and(|renewed| now.millis_since(renewed) < self.duration_s.saturating_mul(1000))
     }
 }
 
-/// A program that last changed a field.
+/// Program that last changed a field.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Writer {
-    /// Its name in managedFields.
+    /// Field manager in managedFields.
     pub(super) manager: String,
     pub(super) kind: String,
     pub(super) field: String,
-    /// In how many objects.
+    /// Number of objects that it wrote the field in.
     pub(super) objects: usize,
-    /// The one that it wrote last.
+    /// Object that it wrote last.
     pub(super) example: Name,
     #[serde(default)]
     pub(super) last: Option<Time>,
 }
 
-/// A certificate.
+/// Certificate with its expiry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Certificate {
-    /// What it is.
+    /// Description of the certificate.
     pub(super) what: String,
-    /// Where it is kept.
+    /// Location of the certificate.
     pub(super) place: String,
-    /// What to do about it.
+    /// Remedy if it expires or cannot be read.
     pub(super) remedy: String,
-    /// When it ends; absent if it could not be read.
+    /// Expiry; absent if it could not be read.
     #[serde(default)]
     pub(super) ends: Option<Time>,
-    /// Why it could not be read.
+    /// Error that prevented reading it.
     #[serde(default)]
     pub(super) trouble: Option<String>,
 }
 
-/// A plugin of the directory.
+/// Plugin of the installation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Plugin {
     pub(super) name: String,
-    /// At which stage and why it was refused.
+    /// Stage and reason of the refusal, if it was refused.
     #[serde(default)]
     pub(super) refused: Option<String>,
 }
 
-/// A kind that policies select.
+/// Kind that policies select.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct KindInUse {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Whether the control plane serves it.
+    /// True if the control plane serves it.
     pub(super) served: bool,
-    /// Who tells the health of its objects.
+    /// Name of the interpreter that determines the health of its objects.
     #[serde(default)]
     pub(super) health: Option<String>,
 }
 
-/// A propagation policy.
+/// Propagation policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Policy {
@@ -249,7 +250,7 @@ pub(super) struct Policy {
     pub(super) spec: PropagationSpec,
 }
 
-/// A policy that taints.
+/// Policy that adds taints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TaintPolicy {
@@ -257,7 +258,7 @@ pub(super) struct TaintPolicy {
     pub(super) spec: ClusterTaintPolicySpec,
 }
 
-/// A pause.
+/// Eviction pause.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Pause {
@@ -265,30 +266,30 @@ pub(super) struct Pause {
     pub(super) spec: EvictionPauseSpec,
 }
 
-/// A member cluster.
+/// Member cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Member {
     pub(super) cluster: Cluster,
-    /// Why no client can be made of its Cluster and its Secret.
+    /// Reason why no client can be created from its Cluster and its Secret.
     #[serde(default)]
     pub(super) no_client: Option<String>,
-    /// How it answered, if it was asked.
+    /// State of its API server, if it was queried.
     #[serde(default)]
     pub(super) server: Option<Server>,
 }
 
-/// Something that could not be looked at.
+/// Fact that could not be gathered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Unread {
-    /// Name of the check that lacks it.
+    /// Name of the check that needs it.
     pub(super) check: String,
-    /// What it is.
+    /// Object or API that could not be read.
     pub(super) what: String,
-    /// Why.
+    /// Cause.
     pub(super) why: String,
-    /// The API server answered; false if it failed (5xx) or gave no answer in time.
+    /// True if the API server answered; false if it failed (5xx) or did not answer in time.
     #[serde(default = "answered")]
     pub(super) answered: bool,
 }

@@ -1,45 +1,45 @@
-//! What a check found.
+//! Findings of checks.
 
 use serde::Serialize;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
-    /// It does not work.
+    /// A part of the installation does not work.
     Error,
-    /// It works and will not, or does less than somebody asked for.
+    /// It works now, but will fail later or does less than requested.
     Warning,
-    /// Worth knowing.
+    /// Information only.
     Note,
 }
 
-/// Something that a person should know.
+/// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub(super) severity: Severity,
-    /// Which object, file, verb or setting.
+    /// Object, file, verb or setting that the finding is about.
     #[serde(rename = "where")]
     pub(super) place: String,
-    /// What is the matter.
+    /// Description of the problem.
     pub(super) what: String,
-    /// What to do; empty where nothing need be done.
+    /// Remedy; empty if no action is needed.
     #[serde(rename = "do", skip_serializing_if = "String::is_empty")]
     pub(super) remedy: String,
 }
 
-/// What one check came to.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Section {
     /// Name of the check.
     pub(super) check: &'static str,
-    /// Whether there was nothing to look at, or nothing to look at it with.
+    /// True if there was nothing to check, or no means to check it.
     #[serde(skip)]
     pub(super) skipped: bool,
-    /// What was looked at, in a few words.
+    /// Short description of the checked objects.
     pub(super) summary: String,
-    /// What was found, in the order of the facts.
+    /// Findings, in the order of the facts.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -71,13 +71,13 @@ impl Section {
         self.findings.push(Finding { severity, place, what, remedy });
     }
 
-    /// The worst that was found.
+    /// Returns the highest severity among the findings.
     pub(super) fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).min()
     }
 }
 
-/// One word, and several of it: `1 verb`, `2 verbs`.
+/// Formats a count with its noun: `1 verb`, `2 verbs`.
 pub(super) fn count(number: usize, word: &str) -> String {
     let ending = match (number, word.strip_suffix('y')) {
         (1, _) => return format!("1 {word}"),

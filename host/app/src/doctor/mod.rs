@@ -1,7 +1,7 @@
-//! `bulkhead doctor`: is this installation sound?
+//! `bulkhead doctor`: checks of an installation.
 //!
-//! [`gather`] asks control plane and members, and writes nothing; [`checks`] makes findings of what came back, and does
-//! nothing else; [`report`] prints them.
+//! [`gather`] queries the control plane and the members, and writes nothing. [`checks`] turns the facts into
+//! findings, without I/O. [`report`] prints them.
 
 mod checks;
 mod facts;
@@ -18,30 +18,29 @@ use clap::{Args, ValueEnum};
 use self::facts::Facts;
 use crate::run;
 
-/// Look whether an installation is sound: what `bulkhead run` with the same arguments would find, and what to do about
-/// it.
+/// Check an installation: find problems that `bulkhead run` would have with the same arguments, and print remedies.
 ///
-/// Writes nothing. Ends with 0 if nothing is broken, with 1 if something is, with 2 if the arguments are wrong.
+/// Writes nothing. Exit code: 0 if nothing is broken, 1 if something is, 2 if the arguments are wrong.
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
     #[command(flatten)]
     run: run::Arguments,
 
-    /// Whose permissions are looked at, if not those of the kubeconfig, for example
-    /// system:serviceaccount:karmada-system:bulkhead. Takes the right to impersonate.
+    /// User whose permissions are checked instead of those of the kubeconfig, for example
+    /// system:serviceaccount:karmada-system:bulkhead. Requires the right to impersonate.
     #[arg(long = "as", value_name = "USER")]
     user: Option<String>,
 
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Text for people.
     Text,
-    /// The same as data.
+    /// JSON.
     Json,
 }
 
@@ -55,19 +54,19 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
     crate::exit::code(looked.map(|facts| print(&facts, arguments.output)))
 }
 
-/// Prints the outcome. Returns whether the installation is sound.
+/// Prints the results. Returns true if the installation is sound.
 fn print(facts: &Facts, output: Output) -> bool {
     let (about, sections) = (about(facts), checks::all(facts));
     let text = match output {
         Output::Text => report::text(&about, &sections),
         Output::Json => format!("{:#}\n", report::data(&about, &sections)),
     };
-    // A reader that went away is no failure of ours.
+    // A closed pipe is not an error.
     let _ = write!(anstream::stdout(), "{text}");
     report::is_sound(&sections)
 }
 
-/// What was looked at, in one line.
+/// Describes the installation in one line.
 fn about(facts: &Facts) -> String {
     format!(
         "bulkhead {} in mode {} on {}",

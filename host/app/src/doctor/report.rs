@@ -1,4 +1,4 @@
-//! The outcome of all checks, for people and for programs.
+//! Output of all checks, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use super::finding::{Section, Severity, count};
 
-/// Width that texts are wrapped at.
+/// Width at which text is wrapped, in characters.
 const WIDTH: usize = 110;
 
-/// How many findings there are of a severity.
+/// Counts the findings of a severity.
 fn number(sections: &[Section], severity: Severity) -> usize {
     sections.iter().flat_map(|section| &section.findings).filter(|finding| finding.severity == severity).count()
 }
 
-/// Whether nothing is broken.
+/// Returns true if no check found an error.
 pub(super) fn is_sound(sections: &[Section]) -> bool {
     number(sections, Severity::Error) == 0
 }
 
-/// The outcome as data.
+/// Returns the results as JSON.
 pub(super) fn data(about: &str, sections: &[Section]) -> Value {
     json!({
         "installation": about,
@@ -32,7 +32,7 @@ pub(super) fn data(about: &str, sections: &[Section]) -> Value {
     })
 }
 
-/// The outcome for a terminal; whoever prints it takes the colours out elsewhere.
+/// Formats the results for a terminal; the output stream strips colours if it is not one.
 pub(super) fn text(about: &str, sections: &[Section]) -> String {
     let mut text = format!("{about}\n\n");
     let width = sections.iter().map(|section| section.check.len()).max().unwrap_or_default();
@@ -83,7 +83,8 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// Writes a paragraph behind a head; further lines are indented. Words are never cut, so that commands can be copied.
+/// Appends a paragraph after a head; continuation lines are indented. Words are not broken, so that commands can be
+/// copied.
 fn wrapped(text: &mut String, head: &str, indent: usize, paragraph: &str) {
     text.push_str(head);
     let mut column = indent;

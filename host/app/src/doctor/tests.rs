@@ -1,5 +1,5 @@
-//! The checks over facts that were written down: each installation in `goldens` is `NAME.facts.yaml`, and what is said
-//! about it `NAME.txt` and `NAME.json`. `UPDATE_GOLDENS=1` writes the latter anew.
+//! Checks of facts that were written by hand. Each installation in `goldens` is `NAME.facts.yaml`; its expected
+//! output is `NAME.txt` and `NAME.json`. `UPDATE_GOLDENS=1` writes the expected output anew.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn read(name: &str) -> Facts {
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Everything that `bulkhead crds` installs, as discovery tells it.
+/// Returns all kinds that `bulkhead crds` installs, as discovery reports them.
 fn everything() -> Vec<Served> {
     let one = |info: &bulkhead_api::KindInfo| {
         let status = info.status_subresource.then(|| format!("{}/status", info.plural));
@@ -30,7 +30,7 @@ fn everything() -> Vec<Served> {
     REGISTERED.iter().map(one).collect()
 }
 
-/// Compares what is said with the golden files. An installation that names no kinds has them all.
+/// Compares the output with the golden files. An installation that lists no served kinds has all of them.
 fn check(name: &str) -> Vec<Section> {
     let mut facts = read(name);
     if facts.served.is_empty() {
@@ -62,7 +62,8 @@ fn a_sound_installation_has_no_findings() {
     assert!(sections.iter().all(|section| section.findings.is_empty()), "{sections:#?}");
 }
 
-/// Half installed: a role with a verb less, a kind that is missing and one of another version, plugins that do not load.
+/// A partial installation: a role lacks a verb, one kind is missing, another has a different version, plugins do not
+/// load.
 #[test]
 fn an_installation_that_is_half_there_is_told_what_it_lacks() {
     let errors = errors(&check("half-installed"));
@@ -76,7 +77,7 @@ fn an_installation_that_is_half_there_is_told_what_it_lacks() {
     }
 }
 
-/// Two programs on the same fields, clocks that differ, certificates at their end, members that cannot be reached.
+/// Two programs write the same fields, clocks differ, certificates expire, and members are unreachable.
 #[test]
 fn an_installation_that_wears_out_is_told_what_ends_and_who_interferes() {
     let errors = errors(&check("worn-out"));
@@ -85,7 +86,7 @@ fn an_installation_that_wears_out_is_told_what_ends_and_who_interferes() {
     }
 }
 
-/// Everything is there, and nothing would ever move: each policy is told its switch.
+/// Everything is installed, but no failover can act: each policy is reported with the switch that is off.
 #[test]
 fn failover_that_can_never_act_is_told_which_switch_is_off() {
     let sections = check("never-acts");
@@ -104,14 +105,14 @@ fn failover_that_can_never_act_is_told_which_switch_is_off() {
     }
 }
 
-/// Without a control plane there is one error about it, and the rest is not guessed at.
+/// An unreachable control plane is one error, and checks that depend on it are skipped.
 #[test]
 fn a_control_plane_that_does_not_answer_is_the_only_error() {
     let sections = check("out-of-reach");
     assert_eq!(errors(&sections), ["https://karmada:5443/"]);
 }
 
-/// A control plane that serves no access reviews says so once.
+/// A control plane that serves no access reviews is one warning.
 #[test]
 fn verbs_of_which_nobody_says_whether_they_are_allowed_are_one_warning() {
     let verb = |number: usize| Permission {
@@ -134,7 +135,7 @@ fn verbs_of_which_nobody_says_whether_they_are_allowed_are_one_warning() {
     assert_eq!(said(2), ["get r0", "get r1"]);
 }
 
-/// Whoever has no kubeconfig is not told of a control plane that does not answer.
+/// Without a kubeconfig, skipped checks name the kubeconfig as the reason, not the control plane.
 #[test]
 fn a_kubeconfig_that_cannot_be_read_is_what_the_rest_waits_for() {
     let mut facts = read("out-of-reach");
@@ -144,7 +145,7 @@ fn a_kubeconfig_that_cannot_be_read_is_what_the_rest_waits_for() {
     assert_eq!(kinds.summary, "not looked at: there is no kubeconfig that can be used");
 }
 
-/// An aggregated API that is down is an error with its name, whatever the rest says.
+/// An aggregated API that is down is an error with its name, regardless of other findings.
 #[test]
 fn an_api_that_does_not_answer_is_an_error_with_its_name() {
     let mut facts = read("sound");

@@ -1,4 +1,4 @@
-//! The commands on an in-process control plane, with a controller that is played by hand.
+//! The commands on an in-process control plane, with the test in the role of the controller.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A control plane with member clusters of these names.
+/// Creates a control plane with the named member clusters.
 async fn control_plane(clusters: &[&str]) -> Drains {
     let kind = |info: &bulkhead_api::KindInfo| {
         ResourceKind::cluster_scoped(info.group, info.version, info.kind, info.plural).with_status()

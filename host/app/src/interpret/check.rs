@@ -1,18 +1,18 @@
-//! Looks for mistakes, those that an API server lets pass included.
+//! Checks interpreters for mistakes, including those that an API server accepts.
 //!
-//! | check | what is wrong |
+//! | check | mistake |
 //! | --- | --- |
-//! | shape | a document of another kind, without a target, or with a field that nobody reads |
-//! | syntax | the script is not Lua; told with line and column of the file |
-//! | functions | the function of the rule is missing or no function, or the script defines that of another rule too |
-//! | results | on a sample object the result is of the wrong type, or there is none, or the script runs out of its budget or asks for what it may not have |
-//! | arguments | on a sample object the script changes what it is only to look at |
-//! | dialect | what Karmada's machine refuses, although ours takes it; a warning for scripts that are no customization |
+//! | shape | a document of another kind, without a target, or with an unknown field |
+//! | syntax | the script is not valid Lua; reported with line and column of the file |
+//! | functions | the function of the rule is missing or not a function, or the script also defines the function of another rule |
+//! | results | on a sample object the result has the wrong type or is missing, or the script exceeds its budget or requests something forbidden |
+//! | arguments | on a sample object the script modifies a read-only argument |
+//! | dialect | code that Karmada's Lua VM rejects although Bulkhead's accepts it; a warning for scripts outside a customization |
 //!
-//! The sample objects have what most workloads have. A script that fails on one of them may be right to do so, and nil
-//! may be what a field holds that the sample does not have: of that there is a warning only.
+//! The sample objects have the fields of most workloads. A script that fails on one of them can be correct, and nil
+//! can be the right result for a field that the sample does not have. Those cases are warnings only.
 //!
-//! What is printed has the form of `karmadactl interpret --check`.
+//! The output has the form of `karmadactl interpret --check`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ use super::input::STDIN;
 use super::interpreter::{Found, Loader, find_in, is_customizations, parse, script_source};
 use super::place::Place;
 
-/// Between what is printed of one document and of the next.
+/// Separator between the output of two documents.
 const RULE: &str = "-----------------------------------";
-/// The functions that interpret objects.
+/// Entry points of interpreters.
 const INTERPRETERS: [EntryPoint; 8] = [
     EntryPoint::Retain,
     EntryPoint::Replicas,
@@ -42,13 +42,14 @@ const INTERPRETERS: [EntryPoint; 8] = [
     EntryPoint::Dependencies,
 ];
 
-/// Wraps a function so that it fails when it changes an argument or returns nothing. `FUNCTION`, `ARGUMENT` and `NEEDED`
-/// stand for its name, the place of the argument (0 for none), and whether it has to return something.
+/// Wraps a function so that it fails when it changes an argument or returns nothing. The placeholders `FUNCTION`,
+/// `ARGUMENT` and `NEEDED` are replaced by its name, the position of the argument to watch (0 for none), and `true`
+/// if it must return a value.
 const WATCH: &str = include_str!("watch.lua");
-/// What its errors say.
+/// Substrings of the wrapper's error messages.
 const WATCHED: [&str; 2] = ["changes what it is given, at ", "returns nothing"];
 
-/// What is wrong, and what may be.
+/// Result of the check of one script.
 #[derive(Default)]
 struct Finding {
     error: Option<String>,
@@ -61,7 +62,7 @@ impl Finding {
     }
 }
 
-/// Prints a line for each rule. Returns whether nothing is wrong.
+/// Checks the files and prints a line for each rule. Returns true if there are no errors.
 pub(super) fn run(loader: &Loader<'_>, files: &[PathBuf]) -> anyhow::Result<bool> {
     if let Some(gone) = files.iter().find(|file| **file != Path::new(STDIN) && !file.exists()) {
         bail!("there is no {}", gone.display());
@@ -105,7 +106,7 @@ fn report_file(loader: &Loader<'_>, file: &Path) -> anyhow::Result<bool> {
     Ok(fine)
 }
 
-/// A customization, rule by rule.
+/// Checks and reports a customization, rule by rule.
 fn report(customization: &Customization, out: &mut impl Write) -> anyhow::Result<bool> {
     let (api_version, kind) = &customization.target;
     writeln!(out, "{RULE}\nSOURCE: {}\nTARGET: {api_version} {kind}\nRULERS:", customization.name)?;
@@ -123,7 +124,7 @@ fn report(customization: &Customization, out: &mut impl Write) -> anyhow::Result
     Ok(fine)
 }
 
-/// A script by itself or a component.
+/// Checks and reports a standalone script or a component.
 fn report_other(loader: &Loader<'_>, found: &Found, out: &mut impl Write) -> anyhow::Result<bool> {
     let (source, finding) = match found {
         Found::Customization(customization) => return report(customization, out),
@@ -175,7 +176,7 @@ fn of_rule(customization: &Customization, script: &Script) -> Finding {
     }
 }
 
-/// A message with the place that it is about: its own, or that of the function.
+/// Prefixes a message with its own location, or with that of the function.
 fn placed(place: &Place, code: &str, point: EntryPoint, message: &str) -> String {
     let message = place.located(message);
     let head = format!("function {}", point.function());
@@ -186,7 +187,7 @@ fn placed(place: &Place, code: &str, point: EntryPoint, message: &str) -> String
     }
 }
 
-/// A script by itself, whose functions say what it is for.
+/// Checks a standalone script; the functions that it defines determine its operations.
 fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
     if let Err(message) = syntax(place, code) {
         return Finding::error(message);
@@ -213,12 +214,12 @@ fn bare(place: &Place, code: &str, dialect: Dialect) -> Finding {
     }
 }
 
-/// What does not compile.
+/// Checks the syntax of a script.
 fn syntax(place: &Place, code: &str) -> Result<(), String> {
     check_syntax(code).map_err(|error| format!("{}: {}", place.at(error.line, error.column), error.message))
 }
 
-/// What Karmada's machine refuses, although ours takes it.
+/// Returns a message for each construct that Karmada's Lua VM rejects although Bulkhead's accepts it.
 fn foreign_to_karmada(place: &Place, code: &str) -> Vec<String> {
     let told =
         |found: Difference| format!("{}: Karmada does not take {}", place.at(found.line, found.column), found.message);
@@ -230,14 +231,14 @@ fn load(module: Module) -> Result<std::sync::Arc<dyn Policy>, String> {
     loaded.map(|loaded| loaded.policy).map_err(|error| error.message)
 }
 
-/// Whether a script has that global function.
+/// Returns true if a script defines the entry point's global function.
 fn defines(code: &str, point: EntryPoint) -> bool {
     let entries = vec![Entry { point, object_kind: None }];
     load(Module { origin: String::new(), code: code.as_bytes().to_vec(), entries }).is_ok()
 }
 
-/// Wrong results of sample objects. Failing on one is not wrong in itself, and nil is only worth a warning for each of
-/// the functions.
+/// Runs the sample objects. Returns the first wrong result as an error. A script that fails on a sample is not
+/// wrong, and nil results in one warning per function.
 fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, String> {
     let wrong = |kind: FaultKind| !matches!(kind, FaultKind::Trap | FaultKind::GuestError | FaultKind::Unsupported);
     let nil = |point: &EntryPoint| format!("{} returned nil", point.function());
@@ -249,8 +250,8 @@ fn results(policy: &dyn Policy, points: &[EntryPoint]) -> Result<Vec<String>, St
     Ok(points.iter().filter_map(warning).collect())
 }
 
-/// Whether a function leaves what it is given as it is, and returns something. Of functions that give back the whole
-/// object, only what they look at beside it counts; no components may be nothing.
+/// Checks that a function does not modify its argument and returns a value. Functions that return the whole object
+/// may modify it; only their other arguments are watched. The components function may return nil.
 fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
     let argument = match point {
         EntryPoint::Revise | EntryPoint::AggregateStatus => "0",
@@ -266,7 +267,7 @@ fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
     found.map_or(Ok(()), Err)
 }
 
-/// The first fault that counts, with the sample that led to it.
+/// Returns the first fault that `counts` selects, with the sample that caused it.
 fn first_fault(policy: &dyn Policy, counts: impl Fn(FaultKind, &str) -> bool) -> Option<String> {
     for capability in policy.capabilities() {
         for (what, question) in plain_questions(capability) {

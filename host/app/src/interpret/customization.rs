@@ -1,4 +1,4 @@
-//! Customizations as people write them, and where an API server would drop what they wrote.
+//! Parses customizations as written, and reports fields that an API server would drop.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::place::Place;
 
-/// What a document says, whether or not it says more than anybody reads.
+/// Content of a document, with unknown fields ignored or rejected depending on the parser.
 struct Raw {
     api_version: Spanned<String>,
     kind: Spanned<String>,
@@ -18,7 +18,7 @@ struct Raw {
     rules: Vec<(EntryPoint, Spanned<String>)>,
 }
 
-/// Two ways to read the same shape: `strict` refuses fields that nobody reads, `lenient` drops them as Karmada does.
+/// Two parsers of the same shape: `strict` rejects unknown fields, `lenient` drops them as Karmada does.
 macro_rules! shapes {
     ($module:ident $(, $unknown:ident)?) => {
         mod $module {
@@ -73,7 +73,7 @@ macro_rules! shapes {
                 lua_script: Spanned<String>,
             }
 
-            /// The documents of a text that are not empty.
+            /// Parses the non-empty documents of a text.
             pub(super) fn documents(text: &str) -> Result<Vec<Raw>, serde_saphyr::Error> {
                 let documents: Vec<Option<Document>> = serde_saphyr::from_multiple(text)?;
                 Ok(documents.into_iter().flatten().map(raw).collect())
@@ -103,55 +103,55 @@ macro_rules! shapes {
 shapes!(strict, deny_unknown_fields);
 shapes!(lenient);
 
-/// A customization with its scripts.
+/// Customization with its scripts.
 pub(super) struct Customization {
     /// `metadata.name`; empty if there is none.
     pub(super) name: String,
     /// `spec.target`: API version and kind.
     pub(super) target: (String, String),
-    /// Its rules, in the API's order; those that are not set are missing.
+    /// Scripts of the rules that are set, in the API's order.
     pub(super) scripts: Vec<Script>,
 }
 
-/// One rule.
+/// Script of one rule.
 pub(super) struct Script {
     pub(super) point: EntryPoint,
-    /// The name of the rule on the wire.
+    /// Field name of the rule in the API.
     pub(super) rule: &'static str,
     pub(super) code: String,
     pub(super) place: Place,
 }
 
 impl Customization {
-    /// The plugin that its scripts make.
+    /// Builds the plugin source of all its scripts.
     pub(super) fn source(&self) -> PluginSource {
         PluginSource::new(self.name.clone(), EngineKind::Lua, self.scripts.iter().map(|s| self.module(s)).collect())
     }
 
-    /// One script as a module.
+    /// Builds a module of one script.
     pub(super) fn module(&self, script: &Script) -> Module {
         let entries = vec![Entry { point: script.point, object_kind: Some(self.target.clone()) }];
         Module { origin: script.place.origin.clone(), code: script.code.as_bytes().to_vec(), entries }
     }
 }
 
-/// What a file holds.
+/// Parsed content of a file.
 pub(super) struct Parsed {
-    /// Its documents in their order.
+    /// Documents in file order.
     pub(super) documents: Vec<Result<Customization, Unfit>>,
-    /// The first field that nobody reads, with line and column.
+    /// Message about the first unknown field, with line and column.
     pub(super) unread: Option<String>,
 }
 
-/// A document that is no customization.
+/// Document that is not a valid customization.
 pub(super) struct Unfit {
-    /// Its name, or that of its file.
+    /// Name of the document, or of its file if it has none.
     pub(super) source: String,
-    /// Why not, with its line.
+    /// Cause, with the line number.
     pub(super) message: String,
 }
 
-/// Reads the documents of a file. An error names line and column.
+/// Parses the documents of a file. An error contains line and column.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Parsed, String> {
     let file = file.display().to_string();
     let told = |error: serde_saphyr::Error| format!("{file}: {error}");
@@ -185,7 +185,7 @@ fn customization(file: &str, text: &str, document: Raw) -> Result<Customization,
     }
     let scripts = document.rules.into_iter().filter_map(|(point, script)| {
         let rule = point.rule()?;
-        // An empty script is a rule that is not set.
+        // An empty script counts as a rule that is not set.
         let is_set = !script.value.is_empty();
         let place = Place::in_yaml(file, rule, text, &script);
         is_set.then_some(Script { point, rule, code: script.value, place })

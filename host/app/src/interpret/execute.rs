@@ -1,4 +1,4 @@
-//! One operation on one object.
+//! Executes one operation on one object.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,10 +14,15 @@ use serde_json::Value;
 use super::Output;
 use super::interpreter::{Interpreter, Loader};
 
-/// Most kinds that a message names.
+/// Maximum number of kinds listed in an error message.
 const TARGETS_SHOWN_MAX: usize = 5;
 
-/// Asks, and prints the answer under the names that cases have in their `output`. Returns whether there was one.
+/// Runs the operation and prints the result under the names that test cases use in their `output`. Returns false if
+/// a script failed.
+///
+/// # Errors
+///
+/// No interpreter has a rule for the operation and the kind, or an interpreter cannot be loaded.
 pub(super) fn run(
     loader: &Loader<'_>,
     files: &[PathBuf],
@@ -48,8 +53,8 @@ pub(super) fn run(
     }
 }
 
-/// A document for each result, as `karmadactl interpret` prints them. What a script says about health beyond yes or no
-/// is a comment, so that whoever reads the documents reads the same.
+/// Formats one YAML document per result, as `karmadactl interpret` does. Details of health beyond true or false are
+/// printed as a comment, so that parsers read the same documents.
 fn documents(told: &Value) -> anyhow::Result<String> {
     let field = |name: &str| told.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(health) = field("health") {
@@ -65,7 +70,8 @@ fn documents(told: &Value) -> anyhow::Result<String> {
     results.iter().enumerate().map(document).collect()
 }
 
-/// The first answer; of dependencies all answers, as one list without repetitions and in Karmada's order.
+/// Returns the first interpreter's reply. For dependencies, merges the replies of all interpreters into one list,
+/// sorted and deduplicated as in Karmada.
 fn answer<'a>(interpreters: &'a [Interpreter], question: &Question) -> Result<Option<Reply>, (&'a Interpreter, Fault)> {
     let mut dependencies: Option<Vec<DependentObjectReference>> = None;
     for interpreter in interpreters {
@@ -82,14 +88,14 @@ fn answer<'a>(interpreters: &'a [Interpreter], question: &Question) -> Result<Op
             (one.api_version.clone(), one.kind.clone(), one.namespace.clone(), one.name.clone())
         };
         list.sort_by_key(key);
-        // References by selector are never the same, as in Karmada.
+        // References by selector are never deduplicated, as in Karmada.
         list.dedup_by(|one, other| one == other && one.label_selector.is_none());
         Reply::Interpret(Some(Interpretation::Dependencies(list)))
     };
     Ok(dependencies.map(in_order))
 }
 
-/// One interpreter's answer, if it has a rule for that.
+/// Calls one interpreter. Returns `None` if it has no rule for the call.
 fn ask(interpreter: &Interpreter, question: &Question) -> Result<Option<Reply>, Fault> {
     let policy = &interpreter.policy;
     question.with_call(|call| {
@@ -104,7 +110,7 @@ fn ask(interpreter: &Interpreter, question: &Question) -> Result<Option<Reply>, 
     })
 }
 
-/// What was asked for, and what there is instead.
+/// Formats the error for a missing rule, with the rules that exist.
 fn no_rule(interpreters: &[Interpreter], question: &Question) -> String {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("?").to_owned();
     let object = question.with_call(|call| {
@@ -119,7 +125,7 @@ fn no_rule(interpreters: &[Interpreter], question: &Question) -> String {
     targets.sort();
     targets.dedup();
     let message = format!("there is no rule for that operation on {object}");
-    // The interpreters of the program have too many to name.
+    // The interpreters shipped with the program have too many kinds to list.
     if (1..=TARGETS_SHOWN_MAX).contains(&targets.len()) {
         return format!("{message}; there are rules for {}", targets.join(", "));
     }

@@ -1,4 +1,4 @@
-//! The objects that an operation is about.
+//! Input objects of an operation.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use serde_json::Value;
 
 use super::OperationName;
 
-/// The name of standard input.
+/// File name that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Files with objects, in YAML or JSON; - is standard input.
+/// Input objects in YAML or JSON; - is standard input.
 #[derive(Args)]
 pub(super) struct Files {
-    /// The object as it is in the control plane.
+    /// Object in the control plane.
     #[arg(long, value_name = "FILE")]
     desired_file: Option<PathBuf>,
 
-    /// The object as a member cluster has it.
+    /// Object in a member cluster.
     #[arg(long, value_name = "FILE")]
     observed_file: Option<PathBuf>,
 
-    /// What member clusters report, for AggregateStatus: status items, each a document of its own.
+    /// Status items reported by member clusters, for AggregateStatus; one YAML document each.
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
 
-    /// The number of replicas to write in, for ReviseReplica.
+    /// New number of replicas, for ReviseReplica.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 0)]
     desired_replica: i32,
 
-    /// The time that scripts are told.
+    /// Current time as seen by scripts.
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
     now: String,
 }
@@ -46,7 +46,7 @@ impl Files {
             .with_context(|| format!("--now {:?} is no RFC 3339 time, such as 2026-01-01T00:00:00Z", self.now))
     }
 
-    /// What is asked.
+    /// Builds the request of an operation from the input files.
     pub(super) fn request(&self, operation: OperationName) -> anyhow::Result<Request> {
         let stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
         if [&self.desired_file, &self.observed_file, &self.status_file].into_iter().filter(|file| stdin(file)).count()
@@ -69,7 +69,7 @@ impl Files {
         })
     }
 
-    /// The object of an operation on one.
+    /// Returns the input object of an operation that takes one object.
     fn only(&self, operation: OperationName) -> anyhow::Result<Arc<Value>> {
         match (&self.desired_file, &self.observed_file) {
             (Some(file), None) | (None, Some(file)) => object(file),
@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-/// The text of a file, or what standard input gives.
+/// Reads a file, or standard input for [`STDIN`].
 pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     if file == Path::new(STDIN) {
         let mut text = String::new();
@@ -103,7 +103,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))
 }
 
-/// The documents of a file that are not empty.
+/// Parses the non-empty documents of a file.
 fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&read(file)?).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;

@@ -1,4 +1,4 @@
-//! What is asked: the interpreters that an argument names, loaded.
+//! Loads the interpreters that the arguments name.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -16,51 +16,51 @@ use super::input::{STDIN, read};
 use super::place::Place;
 use crate::engines::EngineArguments;
 
-/// A file that is asked.
+/// Content of an interpreter file.
 pub(super) enum Found {
-    /// A customization.
+    /// ResourceInterpreterCustomization.
     Customization(Customization),
-    /// A script: its place, and the text as it is in the file.
+    /// Lua script: its place and its unmodified source.
     Script(Place, String),
-    /// A component.
+    /// Wasm component: its path and its bytes.
     Component(PathBuf, Vec<u8>),
 }
 
-/// Something that can be asked, and where its scripts are.
+/// Loaded interpreter with the places of its scripts.
 pub(super) struct Interpreter {
     pub(super) policy: Arc<dyn Policy>,
     places: Vec<Place>,
 }
 
 impl Interpreter {
-    /// An interpreter whose messages have no lines of a file of the user's in them.
+    /// Creates an interpreter whose messages contain no lines of a user's file.
     pub(super) fn built_in(policy: Arc<dyn Policy>) -> Self {
         Self { policy: Arc::new(Bounded::new(policy)), places: Vec::new() }
     }
 
-    /// A message of the engine with lines of the file in place of those of the script.
+    /// Replaces the scripts' line numbers in an engine message with those of the file.
     pub(super) fn located(&self, message: &str) -> String {
         self.places.iter().fold(message.to_owned(), |message, place| place.located(&message))
     }
 }
 
-/// Reads interpreters, and runs them.
+/// Reads and loads interpreters.
 pub(super) struct Loader<'a> {
-    /// The conventions of scripts.
+    /// Conventions that scripts follow.
     pub(super) dialect: Dialect,
-    /// Whether directories are gone through with all that are in them.
+    /// True if directories are searched recursively.
     pub(super) recursive: bool,
     engines: &'a EngineArguments,
     wasm: OnceCell<WasmEngine>,
 }
 
 impl<'a> Loader<'a> {
-    /// An engine for components is started when there is one.
+    /// Creates a loader. The engine for components starts with the first component.
     pub(super) fn new(dialect: Dialect, recursive: bool, engines: &'a EngineArguments) -> Self {
         Self { dialect, recursive, engines, wasm: OnceCell::new() }
     }
 
-    /// Everything that these files and directories hold, in order of name within a directory.
+    /// Reads all interpreters in these files and directories, in order of name within a directory.
     pub(super) fn find(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Found>> {
         let mut found = Vec::new();
         for file in self.listed(files)? {
@@ -69,7 +69,7 @@ impl<'a> Loader<'a> {
         Ok(found)
     }
 
-    /// The files themselves, and those of the directories among them that could be interpreters.
+    /// Returns the files themselves, and the candidate interpreter files in the directories among them.
     pub(super) fn listed(&self, files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut listed = Vec::new();
         for file in files {
@@ -97,8 +97,8 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// The interpreters of these files in the order in which they are asked: customizations by name, as in Karmada, then
-    /// the others as they are listed. Without files, those that come with the program.
+    /// Loads the interpreters of these files in call order: customizations by name, as in Karmada, then the others
+    /// in the order of the listing. Without files, returns the interpreters shipped with the program.
     pub(super) fn load(&self, files: &[PathBuf]) -> anyhow::Result<Vec<Interpreter>> {
         if files.is_empty() {
             return Ok(built_in());
@@ -112,7 +112,7 @@ impl<'a> Loader<'a> {
         found.iter().filter_map(|found| self.load_one(found).transpose()).collect()
     }
 
-    /// One interpreter; none for a customization without rules.
+    /// Loads one interpreter; `None` for a customization without rules.
     fn load_one(&self, found: &Found) -> anyhow::Result<Option<Interpreter>> {
         let (source, places): (_, Vec<Place>) = match found {
             Found::Customization(customization) if customization.scripts.is_empty() => return Ok(None),
@@ -130,7 +130,7 @@ impl<'a> Loader<'a> {
         Ok(Some(Interpreter { policy: Arc::new(Bounded::new(loaded.policy)), places }))
     }
 
-    /// A component.
+    /// Loads a component.
     pub(super) fn load_component(&self, file: &Path, code: &[u8]) -> anyhow::Result<Interpreter> {
         let origin = file.display().to_string();
         let module = Module { origin: origin.clone(), code: code.to_vec(), entries: Vec::new() };
@@ -146,7 +146,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The files of a directory, in order of name.
+/// Returns the entries of a directory, in order of name.
 pub(super) fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let reading = || format!("reading {}", folder.display());
     let entries = std::fs::read_dir(folder).with_context(reading)?;
@@ -156,7 +156,7 @@ pub(super) fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether a file holds cases, by its name.
+/// Returns true if the file name is that of a file with test cases.
 pub(super) fn is_test(file: &Path) -> bool {
     file.file_stem().and_then(OsStr::to_str).is_some_and(|stem| stem.ends_with("_test"))
 }
@@ -180,7 +180,7 @@ fn kind_of(file: &Path) -> Option<FileKind> {
     }
 }
 
-/// The documents of a file with customizations.
+/// Parses a file of customizations. An empty file is an error.
 pub(super) fn parse(file: &Path) -> anyhow::Result<Parsed> {
     let parsed = customization::parse(file, &read(file)?).map_err(anyhow::Error::msg)?;
     if parsed.documents.is_empty() {
@@ -189,7 +189,7 @@ pub(super) fn parse(file: &Path) -> anyhow::Result<Parsed> {
     Ok(parsed)
 }
 
-/// Whether a file holds customizations, by its name.
+/// Returns true if the file name is that of a file with customizations.
 pub(super) fn is_customizations(file: &Path) -> bool {
     matches!(kind_of(file), Some(FileKind::Customizations))
 }
@@ -214,7 +214,7 @@ pub(super) fn find_in(file: &Path) -> anyhow::Result<Vec<Found>> {
     }
 }
 
-/// The library and the native rules.
+/// Returns the customizations shipped with the program, followed by the native rules.
 fn built_in() -> Vec<Interpreter> {
     let lua: Arc<dyn Engine> = Arc::new(LuaEngine::default());
     let native: [Arc<dyn Policy>; 2] = [
@@ -224,7 +224,7 @@ fn built_in() -> Vec<Interpreter> {
     bulkhead_plugins_lua::policies(&lua).into_iter().chain(native).map(Interpreter::built_in).collect()
 }
 
-/// A script that answers whatever functions it defines.
+/// Builds the source of a script that implements every function it defines.
 pub(super) fn script_source(place: &Place, code: &str, dialect: Dialect) -> PluginSource {
     let code = dialect.translate(code.as_bytes().to_vec());
     let module = Module { origin: place.origin.clone(), code, entries: Vec::new() };

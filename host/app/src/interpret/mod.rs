@@ -1,6 +1,6 @@
-//! `bulkhead interpret`: what Karmada's interpreter operations make of objects, without a cluster.
+//! `bulkhead interpret`: runs Karmada's interpreter operations on objects, without a cluster.
 //!
-//! Start reading at [`Arguments`]; there is a file for each thing that can be done, `interpreter` is what is asked.
+//! Start reading at [`Arguments`]; each mode has its own file, and `interpreter` loads the interpreters.
 
 mod check;
 mod customization;
@@ -24,11 +24,11 @@ use crate::exit;
 
 /// Run an interpreter operation on an object, or check and test interpreters. Needs no cluster.
 ///
-/// An interpreter is a ResourceInterpreterCustomization in YAML, a Lua script or a Wasm component. Without --filename the
-/// interpreters that come with the program are asked.
+/// An interpreter is a ResourceInterpreterCustomization in YAML, a Lua script or a Wasm component. Without
+/// --filename, the interpreters shipped with the program are used.
 ///
-/// Ends with exit code 0 if all went well, 1 if a script failed, a check found something or a case did not come out as
-/// expected, and 2 if a file or an argument cannot be used.
+/// Exits with code 0 on success, 1 if a script failed, a check reported an error or a test case failed, and 2 if a
+/// file or an argument cannot be used.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -44,67 +44,67 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<PathBuf>,
 
-    /// Go through the directories of --filename with all that are in them.
+    /// Search the directories of --filename recursively.
     #[arg(short = 'R', long)]
     recursive: bool,
 
-    /// The conventions that scripts are written in.
+    /// Conventions that scripts follow.
     #[arg(long, value_enum, default_value_t = DialectName::Karmada)]
     dialect: DialectName,
 
-    /// Look for mistakes: syntax, names, missing and surplus functions, wrong results, scripts that change what they
-    /// are given.
+    /// Check for mistakes: syntax errors, unknown names, missing or surplus functions, wrong results, and scripts
+    /// that modify their input.
     #[arg(long)]
     check: bool,
 
-    /// The operation to run.
+    /// Operation to run.
     #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION")]
     operation: Option<OperationName>,
 
-    /// Run the cases that lie beside customizations in this directory and those below it: `*_test.yaml`, and the
-    /// directory `testdata` of Karmada's own.
+    /// Run the test cases beside the customizations in this directory and its subdirectories: `*_test.yaml`, and the
+    /// directory `testdata` of Karmada's own customizations.
     #[arg(long, value_name = "DIR")]
     test: Vec<PathBuf>,
 
-    /// Print the customization that comes with the program for a kind, such as apps.kruise.io/v1alpha1/CloneSet; all
-    /// names for `list`.
+    /// Print the customization shipped with the program for a kind, such as apps.kruise.io/v1alpha1/CloneSet; `list`
+    /// prints all names.
     #[arg(long, value_name = "KIND")]
     show: Option<String>,
 
     #[command(flatten)]
     objects: input::Files,
 
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Documents)]
     output: Output,
 
     #[command(flatten)]
     engines: EngineArguments,
 
-    /// Also write the outcome of --test as JUnit XML.
+    /// Also write the results of --test as JUnit XML.
     #[arg(long, value_name = "FILE", requires = "test")]
     junit: Option<PathBuf>,
 }
 
-/// Karmada's names.
+/// Interpreter operation, by Karmada's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum OperationName {
-    /// How is the object?
+    /// Report the health of the object.
     InterpretHealth,
-    /// How many replicas does it want, and what does one need?
+    /// Report the desired replicas and the resource requirements of one replica.
     InterpretReplica,
-    /// The same for an object with several pod templates.
+    /// Report replicas and requirements of each component, for an object with several pod templates.
     InterpretComponent,
-    /// What does it look like with another number of replicas?
+    /// Return the object with a different number of replicas.
     ReviseReplica,
-    /// What does the desired object keep of the observed one?
+    /// Return the desired object with the fields retained from the observed one.
     Retain,
-    /// Which part of its status is worth collecting?
+    /// Return the part of the status that is collected from member clusters.
     InterpretStatus,
-    /// What does it look like with these reports of member clusters?
+    /// Return the object with the status aggregated from member clusters.
     AggregateStatus,
-    /// What does it need beside it?
+    /// Return the objects that the object depends on.
     InterpretDependency,
 }
 
@@ -112,7 +112,7 @@ pub(crate) enum OperationName {
 enum DialectName {
     /// Functions with Karmada's names.
     Karmada,
-    /// A health.lua of Argo CD: global obj, returns status and message.
+    /// health.lua of Argo CD: reads the global obj, returns status and message.
     Argo,
 }
 
@@ -127,21 +127,21 @@ impl From<DialectName> for Dialect {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A YAML document for each result, as `karmadactl interpret` prints them.
+    /// YAML document for each result, as `karmadactl interpret` prints them.
     Documents,
-    /// All results by name.
+    /// YAML mapping of all results by name.
     Yaml,
-    /// The same as JSON.
+    /// JSON object of all results by name.
     Json,
 }
 
-/// Runs the command: no is a script that fails, a finding of the check or a case that comes out otherwise, an error what
-/// cannot be used at all.
+/// Runs the command. Exits with 1 if a script fails, a check reports an error or a test case fails, and with 2 if an
+/// argument or file cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     exit::code(try_run(arguments))
 }
 
-/// Returns whether all went well.
+/// Returns true if the operation, check or tests succeeded.
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     let loader = Loader::new(arguments.dialect.into(), arguments.recursive, &arguments.engines);
     if let Some(kind) = &arguments.show {
@@ -161,7 +161,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     execute::run(&loader, &arguments.filename, &request, arguments.objects.now()?, arguments.output)
 }
 
-/// The scripts of the one customization that a file holds.
+/// Returns the scripts of a file that contains exactly one customization.
 pub(crate) fn customization_source(file: &Path) -> anyhow::Result<PluginSource> {
     let mut found = interpreter::find_in(file)?;
     match (found.pop(), found.is_empty()) {

@@ -1,33 +1,33 @@
-//! Where the lines of a script are in the file that holds it.
+//! Maps lines of a script to lines of the file that contains it.
 
 use serde_saphyr::Spanned;
 
-/// A script in its file.
+/// Position of a script in its file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    /// What messages of the engine begin with; line numbers follow.
+    /// Prefix of the engine's messages, followed by a line number.
     pub(super) origin: String,
     file: String,
-    /// Lines of the file before the script's first.
+    /// Number of lines in the file before the script's first line.
     lines_before: usize,
-    /// Columns before a line of the script.
+    /// Indentation of the script's lines, in columns.
     indent: usize,
-    /// Whether a line of the script is a line of the file.
+    /// True if each line of the script corresponds to one line of the file.
     is_literal: bool,
 }
 
 impl Place {
-    /// A script that is a file of its own.
+    /// Creates the place of a standalone script file.
     pub(super) fn of_file(file: &str) -> Self {
         Self { origin: file.to_owned(), file: file.to_owned(), is_literal: true, ..Self::default() }
     }
 
-    /// A script in a scalar of a YAML file.
+    /// Creates the place of a script in a scalar of a YAML file.
     pub(super) fn in_yaml(file: &str, rule: &str, text: &str, script: &Spanned<String>) -> Self {
         let origin = format!("{file} {rule}");
         let line_of = |number: usize| text.lines().nth(number.saturating_sub(1)).unwrap_or_default();
         let at = usize::try_from(script.referenced.line()).unwrap_or(1).max(1);
-        // The scalar may be said to begin where its indicator stands, or on the line after it.
+        // The parser reports either the line of the block indicator or the line after it as the start of the scalar.
         let head = [at, at.saturating_sub(1)].into_iter().find(|number| is_literal_head(line_of(*number)));
         let Some(head) = head else {
             return Self { origin, file: file.to_owned(), lines_before: at - 1, ..Self::default() };
@@ -37,7 +37,7 @@ impl Place {
         Self { origin, file: file.to_owned(), lines_before: head, indent, is_literal: true }
     }
 
-    /// The place of a line and column of the script: `file:line:column`.
+    /// Returns the location of a line and column of the script, as `file:line:column`.
     pub(super) fn at(&self, line: usize, column: usize) -> String {
         if self.is_literal {
             format!("{}:{}:{}", self.file, self.lines_before + line, self.indent + column)
@@ -46,12 +46,12 @@ impl Place {
         }
     }
 
-    /// Whether a message begins with a place in the file.
+    /// Returns true if a message starts with a location in the file.
     pub(super) fn begins(&self, message: &str) -> bool {
         message.starts_with(&self.file)
     }
 
-    /// A message of the engine, with lines of the file in place of those of the script.
+    /// Replaces the script's line numbers in an engine message with those of the file.
     pub(super) fn located(&self, message: &str) -> String {
         let Some((before, after)) = message.split_once(&format!("{}:", self.origin)) else { return message.to_owned() };
         let digits = after.chars().take_while(char::is_ascii_digit).count();
@@ -68,7 +68,7 @@ fn in_rule(rule: &str) -> String {
     if rule.is_empty() { String::new() } else { format!(" (in{rule})") }
 }
 
-/// Whether a line ends with the indicator of a literal scalar, such as `|` or `|-`.
+/// Returns true if a line ends with the indicator of a literal scalar, such as `|` or `|-`.
 fn is_literal_head(line: &str) -> bool {
     let word = line.split(" #").next().unwrap_or_default().trim_end().rsplit([' ', ':']).next().unwrap_or_default();
     word.starts_with('|') && word.chars().skip(1).all(|c| c.is_ascii_digit() || c == '+' || c == '-')

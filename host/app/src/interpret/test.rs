@@ -1,8 +1,8 @@
-//! Cases that lie beside customizations.
+//! Test cases stored beside customizations.
 //!
-//! | beside | are cases |
+//! | customization file | test cases |
 //! | --- | --- |
-//! | `customization.yaml` or `customizations.yaml` | `*_test.yaml` in that directory, and every file in its directory `testdata`, as Karmada has it |
+//! | `customization.yaml` or `customizations.yaml` | `*_test.yaml` in the same directory, and every file in its `testdata` directory, as in Karmada |
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use bulkhead_plugin::Budget;
 
 use super::interpreter::{Loader, files_of, is_test};
 
-/// Names of the file with the scripts.
+/// File names of customizations.
 const CUSTOMIZATIONS: [&str; 2] = ["customization.yaml", "customizations.yaml"];
 
-/// Runs all cases, and prints what came of each. Returns whether all came out as they should.
+/// Runs all cases and prints their results. Returns true if all passed.
 pub(super) fn run(
     loader: &Loader<'_>,
     folders: &[PathBuf],
@@ -52,7 +52,7 @@ fn walk(loader: &Loader<'_>, folder: &Path, checks: &mut Vec<Check>) -> anyhow::
     Ok(())
 }
 
-/// The cases beside a customization.
+/// Reads the cases beside a customization.
 fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for file in files {
@@ -65,7 +65,7 @@ fn cases(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Puts the cases to the customization. Each check is named for the kind of object that it is about.
+/// Runs the cases against the customization. The name of each check starts with the kind of the tested object.
 fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::Result<Vec<Check>> {
     let interpreters = loader.load(&[customization.to_path_buf()])?;
     let mut checks = Vec::new();

@@ -1,4 +1,4 @@
-//! Service accounts with a token that does not run out.
+//! Service accounts with a token that does not expire.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Who writes these objects.
+/// Field manager of the objects written by `join`.
 pub(super) const MANAGER: &str = "bulkhead-join";
-/// Label of namespaces that were not there before.
+/// Label of namespaces that `join` created.
 pub(super) const MADE_BY: (&str, &str) = ("app.kubernetes.io/managed-by", MANAGER);
-/// How long a cluster may take to make the token.
+/// Maximum time to wait for the token controller to create the token.
 const TOKEN_WAIT: Duration = Duration::from_secs(30);
 
-/// What somebody needs to reach an API server.
+/// Credentials for an API server.
 pub(super) struct Account {
-    /// The token.
+    /// Bearer token.
     pub(super) token: String,
-    /// What its certificate is checked against, in PEM.
+    /// CA bundle that verifies the server's certificate, in PEM.
     pub(super) ca_bundle: Vec<u8>,
 }
 
 impl Account {
-    /// Makes an account of that name, and waits for its token.
+    /// Creates a service account with that name and waits for its token.
     pub(super) async fn make(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Self> {
         make_namespace(client, namespace).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
@@ -55,7 +55,7 @@ impl Account {
     }
 }
 
-/// Makes a namespace unless it is there, which says by a label that it is ours then.
+/// Creates a namespace with the `managed-by` label, unless it exists.
 pub(super) async fn make_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     let namespaces = Api::<Namespace>::all(client.clone());
     if namespaces.get_opt(name).await.with_context(|| format!("reading the Namespace {name}"))?.is_some() {
@@ -65,7 +65,7 @@ pub(super) async fn make_namespace(client: &Client, name: &str) -> anyhow::Resul
     apply(&namespaces, json!({"metadata": {"name": name, "labels": {label: value}}})).await
 }
 
-/// Applies an object on the server side.
+/// Applies an object with server-side apply, forcing conflicts.
 pub(super) async fn apply<K>(api: &Api<K>, mut object: Value) -> anyhow::Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,

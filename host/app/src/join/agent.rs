@@ -1,4 +1,4 @@
-//! What the agent of a Pull member may do on the control plane, and how it gets there.
+//! Permissions and kubeconfig of a Pull member's agent on the control plane.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,22 +18,23 @@ use serde_json::{Value, json};
 use super::account::{Account, apply};
 use crate::run::hub::Hub;
 
-/// Namespace of the agents' accounts and of the Leases of Pull members (as Karmada's).
+/// Namespace of the agents' accounts and of the Leases of Pull members (same as Karmada's).
 const NAMESPACE: &str = "karmada-cluster";
 
-/// The account of the agent of a member.
+/// Returns the name of the service account of a member's agent.
 pub(super) fn account_name(name: &str) -> String {
     format!("bulkhead-agent-{name}")
 }
 
-/// A file for a kubeconfig that can be written, so that nothing is made for one that cannot.
+/// Open file for the agent's kubeconfig. It is opened before any object is created, so that an unwritable path fails
+/// first.
 pub(super) struct Destination<'a> {
     path: &'a Path,
     file: fs::File,
 }
 
 impl<'a> Destination<'a> {
-    /// Opens it, and takes the rights of other users from it. Its content stays until there is something else to write.
+    /// Opens the file and removes the permissions of other users. The old content is kept until `write`.
     pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
         let file = private::open(fs::OpenOptions::new().write(true).create(true).truncate(false), path);
         Ok(Self { path, file: file.with_context(|| format!("opening {} for the agent's kubeconfig", path.display()))? })
@@ -46,7 +47,8 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Makes an account that may look at members, work on its own one, and nothing else, and writes its kubeconfig.
+/// Creates the account of an agent and writes its kubeconfig. The account can read members and update its own member
+/// only.
 pub(super) async fn allow(hub: &Hub, name: &str, file: Destination<'_>) -> anyhow::Result<()> {
     let account_name = account_name(name);
     let account = Account::make(&hub.unguarded, NAMESPACE, &account_name).await?;
@@ -54,14 +56,14 @@ pub(super) async fn allow(hub: &Hub, name: &str, file: Destination<'_>) -> anyho
     file.write(&kubeconfig(&hub.address, &account_name, &account))
 }
 
-/// Makes the Lease that the agent renews. It goes with its Cluster.
+/// Creates the Lease that the agent renews, owned by its Cluster.
 pub(super) async fn make_lease(client: &Client, name: &str) -> anyhow::Result<()> {
     let cluster = Api::<Cluster>::all(client.clone()).get(name).await?;
     let lease = json!({"metadata": {"name": name, "ownerReferences": [cluster.owner_ref(&())]}});
     apply::<Lease>(&Api::namespaced(client.clone(), NAMESPACE), lease).await
 }
 
-/// Gives the account of an agent its rights.
+/// Grants the account of an agent its permissions.
 pub(super) async fn grant(client: &Client, name: &str) -> anyhow::Result<()> {
     let account_name = account_name(name);
     let works = execution_namespace(name);
@@ -103,7 +105,8 @@ fn cluster_rules(name: &str) -> Value {
     ])
 }
 
-/// Events too: those that an agent emits are about its Works.
+/// Returns the rules for the execution namespace. Events are included because the agent emits events about its
+/// Works.
 fn work_rules() -> Value {
     let group = json!(["work.karmada.io"]);
     json!([
@@ -113,8 +116,8 @@ fn work_rules() -> Value {
     ])
 }
 
-/// Only its own Lease: with that of another member an agent could keep a dead cluster alive. A `create` cannot be bound to a
-/// name, so the control plane makes the Lease.
+/// Returns the rules for the agent's own Lease only: renewing another member's Lease could keep a dead cluster
+/// alive. RBAC cannot restrict `create` to a name, so the control plane creates the Lease.
 fn lease_rules(name: &str) -> Value {
     json!([{
         "apiGroups": ["coordination.k8s.io"],
@@ -164,10 +167,11 @@ mod tests {
         assert_eq!(written, json!({"kind": "Config"}));
     }
 
-    /// A request: verb, group, resource, namespace (empty for cluster scope or all) and name.
+    /// Request: verb, group, resource, namespace (empty for cluster scope or all) and name.
     type Request<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
-    /// True if the roles on the control plane allow the agent of a member a request, as Kubernetes decides it.
+    /// Returns true if the roles on the control plane allow a member's agent the request, as Kubernetes RBAC
+    /// evaluates it.
     async fn allows(hub: &Client, member: &str, (verb, group, resource, namespace, name): Request<'_>) -> bool {
         let account = account_name(member);
         let mut rules = Api::<ClusterRole>::all(hub.clone()).get(&account).await.unwrap().rules.unwrap();
@@ -202,7 +206,7 @@ mod tests {
         for verb in ["get", "update", "patch", "create", "delete", "list"] {
             check((verb, leases, "leases", NAMESPACE, "b"), false).await;
         }
-        // The name of an object that is created is not known to RBAC.
+        // RBAC cannot match the name of an object in a create request.
         check(("create", leases, "leases", NAMESPACE, ""), false).await;
         check(("update", "cluster.karmada.io", "clusters/status", "", "a"), true).await;
         check(("update", "cluster.karmada.io", "clusters/status", "", "b"), false).await;
@@ -224,7 +228,7 @@ mod tests {
         let mut lease = leases.get("a").await.unwrap();
         lease.spec.get_or_insert_default().holder_identity = Some("a".to_owned());
         leases.replace("a", &Default::default(), &lease).await.unwrap();
-        // The same command again leaves the renewals alone.
+        // A repeated join does not overwrite the renewals.
         make_lease(&hub, "a").await.unwrap();
         assert_eq!(leases.get("a").await.unwrap().spec.unwrap().holder_identity.as_deref(), Some("a"));
         Api::<Cluster>::all(hub.clone()).delete("a", &Default::default()).await.unwrap();

@@ -1,6 +1,6 @@
-//! `bulkhead unjoin`: nothing that `bulkhead join` made stays behind.
+//! `bulkhead unjoin`: removes everything that `bulkhead join` created.
 //!
-//! What lets the controllers or the agent in goes last: they need it to let go of what runs in the member.
+//! Credentials are removed last: the controllers or the agent need them to release the workloads in the member.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -19,25 +19,25 @@ use tokio::time::Instant;
 use super::account::{MADE_BY, MANAGER};
 use super::{ACCOUNT, BINDING, NAMESPACE, agent};
 
-/// How often to look whether the Cluster is gone.
+/// Polling interval for the deletion of the Cluster.
 const LOOK: Duration = Duration::from_secs(1);
-/// What every namespace has.
+/// Names of objects that exist in every namespace.
 const OF_EVERY_NAMESPACE: [&str; 2] = ["default", "kube-root-ca.crt"];
 
-/// A member that leaves.
+/// Removal of a member cluster.
 pub(super) struct Leaving<'a> {
-    /// The control plane.
+    /// Client of the control plane.
     pub(super) hub: Client,
-    /// The member, if it is to be cleaned up.
+    /// Client of the member, if it is to be cleaned up.
     pub(super) member: Option<Client>,
-    /// Its name.
+    /// Name of the member.
     pub(super) name: &'a str,
-    /// How long its Cluster may take to go.
+    /// Maximum time to wait for the deletion of its Cluster.
     pub(super) timeout: Duration,
 }
 
 impl Leaving<'_> {
-    /// Takes the member out. Returns what was removed, what remains, and how that goes.
+    /// Removes the member. Returns lines that list the removed objects, and how to remove the remaining ones.
     pub(super) async fn leave(&self) -> anyhow::Result<String> {
         let name = self.name;
         let left = self.remove_cluster().await?;
@@ -62,7 +62,7 @@ impl Leaving<'_> {
                     lines.push("nothing of ours is in the member".to_owned());
                 }
             }
-            // Its agent was let into the control plane, and nobody into it.
+            // A Pull member contains no account of the control plane.
             None if left.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
             None => lines.push(format!(
                 "not looked at: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and with \
@@ -73,7 +73,8 @@ impl Leaving<'_> {
         Ok(lines.join("\n"))
     }
 
-    /// Deletes the Cluster and waits until it is gone. Returns it as it was.
+    /// Deletes the Cluster and waits until it is gone. Returns the Cluster from before the deletion, `None` if it
+    /// did not exist.
     async fn remove_cluster(&self) -> anyhow::Result<Option<Cluster>> {
         let (clusters, name) = (Api::<Cluster>::all(self.hub.clone()), self.name);
         let about = || format!("deleting the Cluster {name}");
@@ -94,12 +95,12 @@ impl Leaving<'_> {
         Ok(Some(before))
     }
 
-    /// Removes the credentials of a Push member, and the account of the agent of a Pull member.
+    /// Removes the credentials of a Push member and the account of a Pull member's agent.
     async fn clear_hub(&self, removed: &mut Removed<'_>) -> anyhow::Result<()> {
         let name = self.name;
         let secrets: Api<Secret> = Api::namespaced(self.hub.clone(), NAMESPACE);
         let secret = secrets.get_opt(name).await.with_context(|| format!("reading the Secret {NAMESPACE}/{name}"))?;
-        // A Secret of this name may be somebody else's.
+        // A Secret with this name may belong to another owner.
         let is_ours = |secret: &Secret| secret.managed_fields().iter().any(|by| by.manager.as_deref() == Some(MANAGER));
         if secret.as_ref().is_some_and(is_ours) {
             removed.remove::<Secret>(NAMESPACE, name).await?;
@@ -116,7 +117,7 @@ impl Leaving<'_> {
     }
 }
 
-/// Removes what `join` made in a Push member: first what the account may do.
+/// Removes the objects that `join` created in a Push member, permissions first.
 async fn clear_member(removed: &mut Removed<'_>) -> anyhow::Result<()> {
     removed.remove_global::<ClusterRoleBinding>(BINDING).await?;
     removed.remove::<Secret>(NAMESPACE, ACCOUNT).await?;
@@ -139,7 +140,8 @@ async fn clear_member(removed: &mut Removed<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a member has nothing of a kind in the namespace that `join` uses but what every namespace has.
+/// Returns true if the namespace that `join` uses in the member contains no object of a kind, apart from the default
+/// ones.
 async fn is_empty<K>(client: &Client) -> anyhow::Result<bool>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
@@ -149,7 +151,7 @@ where
     Ok(found.items.iter().all(|object| OF_EVERY_NAMESPACE.contains(&object.name_any().as_str())))
 }
 
-/// Says which member clusters there are if that is none of them.
+/// Checks that a member cluster exists. The error lists the existing ones.
 pub(crate) async fn check_member(clusters: &Api<Cluster>, name: &str) -> anyhow::Result<()> {
     let clusters = clusters.list(&ListParams::default()).await.context("reading the member clusters")?;
     let names: Vec<_> = clusters.iter().map(ResourceExt::name_any).collect();
@@ -160,7 +162,7 @@ pub(crate) async fn check_member(clusters: &Api<Cluster>, name: &str) -> anyhow:
     bail!("there is no member cluster {name}; there are: {known}")
 }
 
-/// What was removed from an API server.
+/// Names of the objects removed from an API server.
 struct Removed<'a> {
     client: &'a Client,
     names: Vec<String>,
@@ -189,7 +191,7 @@ impl<'a> Removed<'a> {
         self.delete(&Api::<K>::all(self.client.clone()), name.to_owned(), name).await
     }
 
-    /// Deletes an object; that there is none is as good.
+    /// Deletes an object. A missing object is not an error.
     async fn delete<K>(&mut self, api: &Api<K>, shown: String, name: &str) -> anyhow::Result<()>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -221,7 +223,7 @@ mod tests {
         list.iter().map(ResourceExt::name_any).collect()
     }
 
-    /// What `join` makes for a Push member, on both sides.
+    /// Creates the objects that `join` creates for a Push member, on both sides.
     async fn joined(hub: &Client, member: &Client) {
         for client in [hub, member] {
             super::super::account::make_namespace(client, NAMESPACE).await.unwrap();

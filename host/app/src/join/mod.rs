@@ -26,17 +26,19 @@ use self::leave::Leaving;
 pub(crate) use self::leave::check_member;
 use crate::run::hub;
 
-/// Namespace of the Secrets with members' credentials, and of what is made in a member (as Karmada's).
+/// Namespace of the Secrets with members' credentials, and of the objects created in a member (same as Karmada's).
 const NAMESPACE: &str = "karmada-cluster";
-/// The account that is made in a Push member.
+/// Name of the service account in a Push member.
 const ACCOUNT: &str = "bulkhead";
-/// What lets that account do everything there.
+/// Name of the ClusterRoleBinding that grants that account cluster-admin.
 const BINDING: &str = "bulkhead-controller-manager";
-/// Longest name of a member: a DNS label, less the prefix of its namespace for Works (as Karmada's).
+/// Maximum length of a member's name in bytes: a DNS label, minus the prefix of its execution namespace (same as
+/// Karmada's).
 const NAME_BYTES_MAX: usize = 48;
 
-/// Make a cluster a member: an account for Bulkhead in it, its credentials on the control plane, its Cluster object.
-/// With --pull it is the other way round: an account on the control plane for the agent in the member.
+/// Register a member cluster: create an account for Bulkhead in it, store its credentials on the control plane and
+/// create its Cluster object. With --pull, create an account on the control plane for the agent in the member
+/// instead.
 #[derive(Args)]
 pub(crate) struct JoinArguments {
     /// Name of the member cluster: lower-case letters, digits and hyphens.
@@ -46,39 +48,42 @@ pub(crate) struct JoinArguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// Kubeconfig of the member, with the right to make accounts there; for --pull, to read its kube-system namespace.
+    /// Kubeconfig of the member, with permission to create accounts in it; with --pull, to read its kube-system
+    /// namespace.
     #[arg(long, value_name = "FILE")]
     member_kubeconfig: PathBuf,
 
-    /// The member is not reached from here: `bulkhead agent` runs in it. Its kubeconfig for the control plane is
+    /// Register a Pull member, in which `bulkhead agent` runs. The agent's kubeconfig for the control plane is
     /// written to this file.
     #[arg(long, value_name = "FILE")]
     pull: Option<PathBuf>,
 
-    /// Context of the member's kubeconfig, in place of its current one.
+    /// Context of the member's kubeconfig, overriding the current context.
     #[arg(long, value_name = "NAME")]
     member_context: Option<String>,
 
-    /// Provider, for placements.
+    /// Provider of the cluster, for placements.
     #[arg(long, default_value = "")]
     cluster_provider: String,
 
-    /// Region, for placements.
+    /// Region of the cluster, for placements.
     #[arg(long, default_value = "")]
     cluster_region: String,
 
-    /// Zones, for placements.
+    /// Zones of the cluster, for placements.
     #[arg(long, value_delimiter = ',')]
     cluster_zones: Vec<String>,
 
-    /// Join although another physical cluster has this name. Its Cluster object then stands for this one, and gets the
-    /// same workloads; those in the former cluster run on, unmanaged. To move them instead, unjoin it first.
+    /// Join even if another physical cluster has this name. The existing Cluster object then refers to the new
+    /// cluster, which receives the same workloads; those in the former cluster keep running, unmanaged. To move them
+    /// instead, unjoin it first.
     #[arg(long)]
     replace_cluster: bool,
 }
 
-/// Take a member cluster out. Its Cluster object waits until what ran there has been let go; then its credentials on the
-/// control plane go, the account of its agent, and with --member-kubeconfig the account in the member.
+/// Remove a member cluster. Deletes its Cluster object and waits until its workloads are released; then removes its
+/// credentials on the control plane, the account of its agent, and with --member-kubeconfig the account in the
+/// member.
 #[derive(Args)]
 pub(crate) struct UnjoinArguments {
     /// Name of the member cluster.
@@ -87,15 +92,16 @@ pub(crate) struct UnjoinArguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// Kubeconfig of the member, with the right to remove accounts there: what `join` made in it is removed.
+    /// Kubeconfig of the member, with permission to delete accounts in it; the objects that `join` created in it are
+    /// deleted.
     #[arg(long, value_name = "FILE")]
     member_kubeconfig: Option<PathBuf>,
 
-    /// Context of the member's kubeconfig, in place of its current one.
+    /// Context of the member's kubeconfig, overriding the current context.
     #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
     member_context: Option<String>,
 
-    /// How long what ran there may take to be let go.
+    /// Maximum time to wait for the deletion of the Cluster object.
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     timeout: GoDuration,
 }
@@ -168,7 +174,7 @@ pub(crate) fn unjoin(arguments: &UnjoinArguments) -> ExitCode {
     })
 }
 
-/// Runs a command that talks to a control plane, and prints what it came to.
+/// Runs a command against a control plane and prints its result or error.
 pub(crate) fn finish(work: impl Future<Output = anyhow::Result<String>>) -> ExitCode {
     let outcome = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -187,13 +193,17 @@ pub(crate) fn finish(work: impl Future<Output = anyhow::Result<String>>) -> Exit
     }
 }
 
-/// Uid of `kube-system`, which tells clusters apart.
+/// Returns the uid of `kube-system`, which identifies a cluster.
 async fn cluster_id(client: &Client) -> anyhow::Result<String> {
     let system = Api::<Namespace>::all(client.clone()).get("kube-system").await?;
     Ok(system.metadata.uid.unwrap_or_default())
 }
 
-/// Refuses a cluster that is a member under another name, and a name that another cluster has unless it is to be replaced.
+/// Checks the identity of the joining cluster.
+///
+/// # Errors
+///
+/// The cluster is a member under another name, or the name belongs to another cluster and `replace` is not set.
 async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> anyhow::Result<()> {
     for member in Api::<Cluster>::all(hub.clone()).list(&Default::default()).await?.items {
         let (other, member_id) = (member.metadata.name.as_deref().unwrap_or_default(), &member.spec.id);
@@ -211,7 +221,7 @@ async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> an
     Ok(())
 }
 
-/// An account in the member that may do everything there.
+/// Creates a service account with cluster-admin permissions in the member.
 async fn push_account(client: &Client) -> anyhow::Result<Account> {
     let binding = json!({
         "metadata": {"name": BINDING},
@@ -251,7 +261,7 @@ async fn register_push(
 }
 
 impl JoinArguments {
-    /// The Cluster, as far as both modes have it in common.
+    /// Builds the fields of the Cluster that Push and Pull members have in common.
     fn cluster(&self, sync_mode: &str, id: &str) -> Value {
         let mut spec = json!({"id": id, "syncMode": sync_mode, "zones": self.cluster_zones});
         let texts = [("provider", &self.cluster_provider), ("region", &self.cluster_region)];
@@ -279,7 +289,7 @@ mod tests {
             let text = refused.map(|error| error.to_string()).unwrap_or_default();
             assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{name} {id}: {text}");
         };
-        // The same command again.
+        // Repeated join of the same cluster.
         check("member1", "uid-a", false, "").await;
         check("member1", "uid-b", false, "member1 is the name of another cluster").await;
         check("member1", "uid-b", true, "").await;

@@ -1,9 +1,9 @@
-//! A control plane, or a member cluster, for the tests of this module.
+//! API server of a control plane or a member cluster, for the tests of this module.
 
 use bulkhead_controlplane::{ApiServer, Clock, Fidelity, Options, ResourceKind, kinds};
 use bulkhead_core::time::Time;
 
-/// An API server that knows clusters.
+/// Creates an API server that serves Clusters.
 pub(super) fn server(name: &str) -> ApiServer {
     let clock = Clock::new(Time::from_millis(0).timestamp());
     let cluster = bulkhead_api::kinds::REGISTERED.iter().find(|info| info.kind == "Cluster").unwrap();

@@ -1,4 +1,4 @@
-//! What another version of a plugin would have decided.
+//! Comparison of recorded decisions with those of another version of a plugin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use serde_json::Value;
 
 use super::replay::Replayer;
 
-/// What a recorded policy says when it is asked what it was not asked then.
+/// Message of a recorded policy that receives a call it has no recorded reply to.
 const NO_ANSWER: &str = "the record has no answer about";
 
-/// In which way a decision comes out differently.
+/// Kind of difference between two decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// An old copy that was held would go. The one to look at first.
+    /// A held eviction would be released. Most important class.
     HeldToReleased,
-    /// An old copy that went would be held.
+    /// A released eviction would be held.
     ReleasedToHeld,
-    /// The health of an object is another one.
+    /// The health of an object would differ.
     Health,
     /// A taint would be added that was not.
     TaintAdded,
-    /// A taint would not be added that was.
+    /// A taint that was added would not be.
     TaintNotAdded,
-    /// Taints would be removed that were not, or the other way round.
+    /// Different taints would be removed.
     TaintRemoval,
-    /// A workload that found no place would be placed.
+    /// An unplaced workload would be placed.
     Placed,
-    /// A workload that was placed would find no place.
+    /// A placed workload would not be placed.
     NotPlaced,
-    /// A workload would be placed elsewhere.
+    /// A workload would be placed on other clusters.
     PlacedElsewhere,
-    /// The plugin would not have answered, and its fail-static rule would have applied.
+    /// The plugin would have faulted, and its fail-static rule would have applied.
     Fault,
-    /// The verdict is the same, and its reasons are others.
+    /// The verdict would be the same, for other reasons.
     ReasonOnly,
-    /// Others would have been asked what they were not asked then.
+    /// Unknown: other policies would have received calls without a recorded reply.
     CannotTell,
 }
 
 impl Class {
-    /// A line for people.
+    /// Returns a one-line description.
     pub fn describe(self) -> &'static str {
         match self {
             Self::HeldToReleased => "old copies that were held would go",
@@ -65,57 +65,58 @@ impl Class {
         }
     }
 
-    /// Whether what happens would have been different, as far as can be told.
+    /// Returns true if the verdict differs or is unknown.
     pub fn changes_verdict(self) -> bool {
         self != Self::ReasonOnly
     }
 }
 
-/// One decision that would have come out differently.
+/// Decision that would have come out differently.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// Id of the decision.
     pub id: u64,
-    /// In which way.
+    /// Kind of difference.
     pub class: Class,
-    /// What it is about, as `Kind namespace/name`.
+    /// Object of the decision, as `Kind namespace/name`.
     pub subject: String,
-    /// The member cluster, if it concerns one.
+    /// Member cluster concerned, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// What was decided.
+    /// Recorded result.
     pub before: String,
-    /// What would have been.
+    /// Result with the plugin.
     pub after: String,
 }
 
-/// What a plugin changes about recorded decisions.
+/// Effects of a plugin on recorded decisions.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// Decisions that the plugin has a say in.
+    /// Number of decisions that the plugin takes part in.
     pub compared: usize,
-    /// Those of them that come out the same byte for byte.
+    /// Number of compared decisions with an identical plan, byte for byte.
     pub unchanged: usize,
-    /// Decisions in which a version of the plugin was asked already.
+    /// Number of compared decisions that another version of the plugin took part in.
     pub replaced: usize,
-    /// How many changes there are of each class.
+    /// Number of changes per class.
     pub classes: BTreeMap<Class, usize>,
-    /// The changes, in order of id.
+    /// Changes, in order of id.
     pub changes: Vec<Change>,
-    /// Decisions whose plugin saw values that were redacted.
+    /// Number of compared decisions whose inputs contain redacted values.
     pub redacted: usize,
 }
 
 impl Comparison {
-    /// Whether any verdict would have been another one.
+    /// Returns true if any verdict would have been different.
     pub fn changes_verdicts(&self) -> bool {
         self.classes.keys().any(|class| class.changes_verdict())
     }
 }
 
-/// Decides again with a plugin in place of the one of the same name, or before all others if there was none.
+/// Repeats the decisions with a plugin in place of the one with the same name, or before all others if there was
+/// none.
 pub fn compare(records: &[Stored], plugin: &Arc<dyn Policy>, name: &str) -> Comparison {
     let (mut comparison, replayer) = (Comparison::default(), Replayer::default());
     let mut last: Option<&Arc<StoredCase>> = None;
@@ -159,7 +160,7 @@ fn has_a_say(plugin: &dyn Policy, case: &Case) -> bool {
     plugin.capabilities().iter().any(covers)
 }
 
-/// The policies of a case with the plugin among them.
+/// Returns the policies of a case, including the plugin.
 fn with(replayer: &Replayer, case: &Case, plugin: &Arc<dyn Policy>, name: &str) -> PolicySet {
     let own = |seat: &bulkhead_core::journal::Seat| (seat.policy.name == name).then(|| Arc::clone(plugin));
     let policies = case.policies(|seat| own(seat).or_else(|| replayer.same(seat)));
@@ -211,7 +212,7 @@ fn changes(stored: &Stored, case: &Case, after: &Value) -> Vec<Change> {
     found
 }
 
-/// How each task ends: `released`, `held` or `calledOff`.
+/// Returns the outcome of each task by cluster: `released`, `held` or `calledOff`.
 fn ends_of(plan: &Value) -> BTreeMap<String, (&'static str, Value)> {
     let mut ends = BTreeMap::new();
     for end in ["released", "held", "calledOff"] {
@@ -269,7 +270,7 @@ fn placement(before: &Value, after: &Value) -> Option<Class> {
     }
 }
 
-/// Where a plan of the scheduler places a workload, or why nowhere.
+/// Formats the placement in a plan of the scheduler, or the reason for its absence.
 pub(super) fn place(plan: &Value) -> String {
     let outcome = &plan["outcome"];
     match outcome.get("place").and_then(Value::as_array) {
@@ -286,7 +287,7 @@ pub(super) fn place(plan: &Value) -> String {
     }
 }
 
-/// What a plan comes to, in one line.
+/// Formats the result of a plan in one line.
 fn verdict(case: &Case, plan: &Value) -> String {
     match &case.question {
         Question::Schedule { .. } => place(plan),
@@ -313,7 +314,7 @@ fn reasoned(verdict: &Value, plan: &Value) -> String {
     format!("{} ({})", text(verdict), reason(&plan["because"]))
 }
 
-/// A reason of a plan with who gave it.
+/// Formats a reason of a plan, with the policy that gave it.
 pub(super) fn reason(because: &Value) -> String {
     let (code, message) = (text(&because["reason"]["code"]), text(&because["reason"]["message"]));
     let said = if message.is_empty() { code } else { format!("{code}: {message}") };

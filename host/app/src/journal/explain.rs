@@ -1,4 +1,4 @@
-//! Why a decision came out as it did: a tree of what was looked at.
+//! Explanation of a decision, as a tree of findings.
 
 use bulkhead_core::decide::schedule::ScheduleExplanation;
 use bulkhead_core::journal::Outcome;
@@ -10,52 +10,52 @@ use super::findings;
 use super::replay::Replayer;
 use crate::render;
 
-/// Something that was looked at.
+/// Finding of one gate, rule or policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// What looked: a gate, a rule or a policy.
+    /// Gate, rule or policy that was evaluated.
     pub gate: String,
-    /// What it came to, in a word or two.
+    /// Verdict, in a word or two.
     pub verdict: String,
-    /// What was seen.
+    /// Observed state.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub observed: String,
-    /// What it was measured by.
+    /// Threshold that the observation was compared with.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub threshold: String,
-    /// What would have changed it.
+    /// Change that would have led to another verdict.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub would_change: String,
-    /// What it is made of.
+    /// Findings that this one is based on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<Finding>,
 }
 
-/// One decision, explained.
+/// Explanation of one decision.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The record.
+    /// Record of the decision.
     #[serde(flatten)]
     pub record: bulkhead_core::journal::Record,
     /// Its time in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Why it was decided at that moment; empty without a case.
+    /// Event that triggered the decision; empty without a case.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trigger: String,
     /// Digest of the snapshot; empty without a case.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
-    /// What was looked at, in order.
+    /// Findings, in order of evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// How a scheduling result came about.
+    /// Details of a scheduling decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<ScheduleExplanation>,
 }
 
-/// Explains a record from what is kept of it.
+/// Explains a record from its recorded case.
 pub fn explain(stored: &Stored) -> Explanation {
     let mut explanation = Explanation {
         record: stored.record.clone(),
@@ -77,7 +77,7 @@ pub fn explain(stored: &Stored) -> Explanation {
 }
 
 impl Explanation {
-    /// The explanation for people. Times are those of the clock, or, if there is a `start`, from there on.
+    /// Formats the explanation as text. Times are wall-clock times, or relative to `start` if it is given.
     pub fn text(&self, start: Option<Time>) -> String {
         let entry = &self.record.entry;
         let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();

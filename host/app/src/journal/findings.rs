@@ -1,4 +1,4 @@
-//! What each sort of decision looked at, as a tree.
+//! Findings of each kind of decision, as a tree.
 
 use bulkhead_core::decide::evict::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
@@ -12,7 +12,7 @@ use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
 use super::diff::{place, reason, text};
 use super::explain::Finding;
 
-/// What a decision looked at. `cluster` narrows it to the part that a record is about.
+/// Returns the findings of a decision. `cluster` restricts them to the member cluster of a record.
 pub(super) fn of(case: &Case, cluster: Option<&str>) -> Vec<Finding> {
     match &case.question {
         Question::Taint { .. } => taint(case),
@@ -29,7 +29,7 @@ fn finding(gate: impl Into<String>, verdict: impl Into<String>) -> Finding {
     Finding { gate: gate.into(), verdict: verdict.into(), ..Finding::default() }
 }
 
-/// Every answer to calls about `about`, or all of them.
+/// Returns the recorded replies to calls about `about`, or all replies.
 fn answers(case: &Case, about: Option<&str>) -> Vec<Finding> {
     let concerns = |asked: &&Asked| about.is_none_or(|about| asked.about == about);
     case.calls.iter().filter(concerns).map(|asked| answer(case, asked)).collect()
@@ -276,7 +276,7 @@ fn source(case: &Case, binding: &Binding, task: &GracefulEvictionTask) -> Findin
     }
 }
 
-/// How a task ends, from the plan.
+/// Returns the outcome of a task according to the plan.
 fn outcome(case: &Case, cluster: &str) -> Finding {
     for (list, verdict) in
         [("released", "the old copy may go"), ("held", "the old copy stays"), ("calledOff", "called off")]

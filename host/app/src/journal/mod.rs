@@ -1,7 +1,7 @@
-//! What can be done with recorded decisions: made again, compared, told.
+//! Operations on recorded decisions: replay, comparison and explanation.
 //!
-//! [`Recording`] writes a journal, [`load`] reads one. [`replay`] makes decisions again, [`diff`] makes them with
-//! another plugin, [`explain`] says how they came about.
+//! [`Recording`] writes a journal, [`load`] reads one. [`replay`] repeats decisions, [`diff`] repeats them with
+//! another plugin, [`explain`] shows the reasons for a decision.
 
 pub mod diff;
 pub mod explain;
@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, Contents, Opened, Writer};
 
-/// A journal that a command writes from its beginning to its end.
+/// Journal that a command writes from start to end.
 pub struct Recording {
     writer: Arc<Writer>,
     failure: Arc<Mutex<Option<String>>>,
@@ -27,7 +27,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// The directory cannot be written, or has a journal already.
+    /// The directory is not writable, or contains a journal already.
     pub fn start(directory: &Path) -> anyhow::Result<Self> {
         let failure = Arc::new(Mutex::new(None));
         let failed = Arc::clone(&failure);
@@ -44,16 +44,16 @@ impl Recording {
         Ok(Self { writer: Arc::new(writer), failure })
     }
 
-    /// Where decisions go.
+    /// Returns the sink that writes decisions to the journal.
     pub fn sink(&self) -> Box<dyn Sink> {
         Box::new(Arc::clone(&self.writer))
     }
 
-    /// Ends the journal.
+    /// Closes the journal.
     ///
     /// # Errors
     ///
-    /// Something could not be written.
+    /// A record could not be written.
     pub fn end(self) -> anyhow::Result<()> {
         if let Some(failure) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             bail!("--journal: {failure}");
@@ -62,11 +62,11 @@ impl Recording {
     }
 }
 
-/// Reads a journal. What is wrong with parts of it is in [`Contents::problems`].
+/// Reads a journal. Damaged parts are listed in [`Contents::problems`].
 ///
 /// # Errors
 ///
-/// There is no journal, or none of it can be read.
+/// There is no journal, or no record of it can be read.
 pub fn load(directory: &Path) -> anyhow::Result<Contents> {
     let contents = bulkhead_journal::read(directory).context("--journal")?;
     if contents.records.is_empty()

@@ -1,4 +1,4 @@
-//! Decisions made again from what is recorded of them.
+//! Replay of decisions from their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use bulkhead_journal::{Stored, StoredCase};
 use bulkhead_plugin::Bounded;
 use serde::Serialize;
 
-/// Makes decisions again.
+/// Replays decisions.
 ///
-/// Policies that are compiled in are asked again if the program has the version that decided, and plugins if their very
-/// code and configuration are among those that are given. All others answer as they are recorded.
+/// Compiled-in policies are called again if the program has the version that decided. Plugins are called again if a
+/// given plugin has the same code and configuration. All others reply as recorded.
 pub struct Replayer {
     builtins: Vec<Arc<dyn Policy>>,
     plugins: Vec<Arc<dyn Policy>>,
 }
 
-/// What became of one decision.
+/// Result of replaying one decision.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// Its id.
+    /// Id of the decision.
     pub id: u64,
-    /// Where the plan is another one than the recorded; none if it is the same byte for byte.
+    /// Differences from the recorded plan; empty if the plan is identical, byte for byte.
     pub differences: Vec<Difference>,
-    /// Policies that were asked again.
+    /// Policies that were called again.
     pub asked: Vec<PolicyId>,
-    /// Policies that answered as recorded.
+    /// Policies that replied as recorded.
     pub recorded: Vec<PolicyId>,
-    /// How many values of the record were redacted. If there are any, that may be why it differs.
+    /// Number of redacted values in the record. If it is not 0, redaction can be the cause of a difference.
     pub redacted: usize,
 }
 
-/// What became of many decisions.
+/// Summary of many replayed decisions.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Decisions that were made again to the same plan.
+    /// Number of decisions replayed to an identical plan.
     pub exact: usize,
-    /// Records that have no case: what follows from a decision, such as dispatching, and remarks.
+    /// Number of records without a case: consequences of a decision, such as dispatching, and remarks.
     pub without_case: usize,
-    /// Decisions that came out differently.
+    /// Decisions with a different plan.
     pub different: Vec<Replay>,
-    /// Policies that were asked again.
+    /// Policies that were called again.
     pub asked: BTreeSet<PolicyId>,
-    /// Policies whose recorded answers were used.
+    /// Policies whose recorded replies were used.
     pub recorded: BTreeSet<PolicyId>,
-    /// Why plugins that answered then were not asked again, one sentence each.
+    /// Reasons for not calling recorded plugins again, one sentence each.
     pub missing: BTreeSet<String>,
 }
 
@@ -63,26 +63,26 @@ impl Default for Replayer {
 }
 
 impl Replayer {
-    /// One that believes the record about every policy, also about those that are compiled in.
+    /// Creates a replayer that uses the recorded replies of every policy, including compiled-in ones.
     pub fn believing() -> Self {
         Self { builtins: Vec::new(), plugins: Vec::new() }
     }
 
-    /// The same with plugins to ask again, where their digests are those of the record.
+    /// Adds plugins to call again if their digests match the record.
     #[must_use]
     pub fn with_plugins(self, plugins: Vec<Arc<dyn Policy>>) -> Self {
         Self { plugins, ..self }
     }
 
-    /// The policy that is the very one that was asked.
+    /// Returns the available policy with the id and build of the recorded one.
     pub(super) fn same(&self, seat: &Seat) -> Option<Arc<dyn Policy>> {
         let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == seat.policy && policy.build() == seat.build.as_ref();
         let known = if seat.policy.engine == EngineKind::Builtin { &self.builtins } else { &self.plugins };
         known.iter().find(is_it).map(Arc::clone)
     }
 
-    /// The same for a seat of a decision. What did not answer then may have been out of its time or in quarantine, so
-    /// that the record is the only one to know what was made of it. A plugin may read values that are redacted.
+    /// Returns the policy to call again for a seat. A plugin that faulted may have timed out or been quarantined, so
+    /// only the record has its result. A plugin whose input contains redacted values is not called again either.
     fn asked_again(&self, kept: &StoredCase, seat: &Seat) -> Option<Arc<dyn Policy>> {
         let case = &kept.case;
         let loaded = seat.policy.engine != EngineKind::Builtin;
@@ -92,7 +92,7 @@ impl Replayer {
         if loaded && unknown { None } else { self.same(seat) }
     }
 
-    /// Why a plugin that answered then is not here; none if it is, and for what is compiled in.
+    /// Explains the absence of a recorded plugin; `None` if it is available or compiled in.
     fn why_missing(&self, seat: &Seat) -> Option<String> {
         let Build { code, .. } = seat.build.as_ref().filter(|_| seat.policy.engine != EngineKind::Builtin)?;
         let short = |digest: &str| digest.chars().take(12).collect::<String>();
@@ -115,12 +115,12 @@ impl Replayer {
         Some(format!("{policy} is {what} ({now}…, and {then}… in the record), so its answers are those of the record"))
     }
 
-    /// Makes one decision again.
+    /// Replays one decision.
     pub fn replay(&self, id: u64, kept: &StoredCase) -> Replay {
         let case = &kept.case;
         let mut again = case.decide(&case.policies(|seat| self.asked_again(kept, seat)));
         redact(&mut again);
-        // An older program may have redacted less.
+        // An older version of the program may have redacted fewer values.
         let mut recorded_plan = case.plan.clone();
         redact(&mut recorded_plan);
         let is_asked = |seat: &&Seat| self.asked_again(kept, seat).is_some();
@@ -135,7 +135,7 @@ impl Replayer {
         }
     }
 
-    /// Makes every decision again. Records of one decision count once.
+    /// Replays every decision. Consecutive records of the same decision count once.
     pub fn replay_all(&self, records: &[Stored]) -> Summary {
         let mut replays = Replays::new(self);
         for stored in records {
@@ -145,7 +145,7 @@ impl Replayer {
     }
 }
 
-/// Decisions that are made again one after the other, in order of id.
+/// Incremental replay of decisions, in order of id.
 pub struct Replays<'a> {
     replayer: &'a Replayer,
     summary: Summary,
@@ -153,12 +153,12 @@ pub struct Replays<'a> {
 }
 
 impl<'a> Replays<'a> {
-    /// Starts with no decisions.
+    /// Creates an empty replay.
     pub fn new(replayer: &'a Replayer) -> Self {
         Self { replayer, summary: Summary::default(), last: None }
     }
 
-    /// Makes the decision of a record again, unless the record before was of the same one.
+    /// Replays the decision of a record, unless the previous record belongs to the same decision.
     pub fn add(&mut self, stored: &Stored) {
         let (replayer, summary) = (self.replayer, &mut self.summary);
         let Some(kept) = &stored.case else {
@@ -186,7 +186,7 @@ impl<'a> Replays<'a> {
         }
     }
 
-    /// Summary of all decisions so far.
+    /// Returns the summary of all decisions so far.
     pub fn finish(self) -> Summary {
         self.summary
     }

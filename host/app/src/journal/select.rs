@@ -1,4 +1,4 @@
-//! Which records a person means.
+//! Selection of records by id, object or member cluster.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,13 +7,13 @@ use anyhow::{Context as _, anyhow, bail};
 use bulkhead_core::journal::{Decision, DecisionId, Record};
 use bulkhead_journal::{Problem, Stored, visit};
 
-/// Reads the records of a journal that a word names, or all of them, and keeps of each what `keep` makes of it: a long
-/// journal is never in memory as a whole. A word is an id, a binding or object as `namespace/name` or `name`, or a member
-/// cluster.
+/// Reads the records of a journal that match a word, or all records, and collects the results of `keep`. Records are
+/// streamed; the journal is never in memory as a whole. A word is an id, a binding or object as `namespace/name` or
+/// `name`, or a member cluster.
 ///
 /// # Errors
 ///
-/// There is no journal, or nothing has that name. The message says what has.
+/// There is no journal, or no record matches. The message lists similar names.
 pub fn find<T>(
     directory: &Path,
     word: Option<&str>,
@@ -54,7 +54,8 @@ fn is_about(record: &Record, word: &str) -> bool {
     record.entry.subject.key() == word || record.entry.cluster.as_deref() == Some(word)
 }
 
-/// A number without a process is enough, since a journal has each number once.
+/// Returns true if the record has this id. An id without a process matches by number, which is unique within a
+/// journal.
 fn is_named(record: &Record, id: &DecisionId) -> bool {
     record.id == id.number && (id.process.is_empty() || id.process == record.process)
 }
@@ -71,11 +72,11 @@ fn unknown(id: &DecisionId, ids: Option<(u64, u64)>, namesake: Option<DecisionId
     }
 }
 
-/// A decision by its name, whatever the case of its letters.
+/// Parses the name of a decision, ignoring case.
 ///
 /// # Errors
 ///
-/// There is none; the message has the names.
+/// The name is unknown; the message lists the valid names.
 pub fn decision(name: &str) -> Result<Decision, String> {
     let found = Decision::ALL.into_iter().find(|decision| format!("{decision:?}").eq_ignore_ascii_case(name));
     found.ok_or_else(|| {
@@ -84,11 +85,11 @@ pub fn decision(name: &str) -> Result<Decision, String> {
     })
 }
 
-/// Subjects whose name has the word in it, or is in it.
+/// Suggests subjects whose name contains the word or is contained in it.
 fn suggestion(directory: &Path, word: &str) -> String {
     let name = word.rsplit('/').next().unwrap_or(word);
     let mut keys = BTreeSet::new();
-    // It was read a moment ago; without names there is nothing to suggest.
+    // Errors are ignored: the journal was just read, and without names there is no suggestion.
     let _ = visit(directory, |stored| {
         let key = stored.record.entry.subject.key();
         if key.contains(name) || name.contains(key.rsplit('/').next().unwrap_or(&key)) {
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// The journal of a process with three decisions.
+    /// Writes the journal of a process with three decisions.
     fn journal(directory: &Path, process: &str) {
         let writer = Writer::open(directory, Bounds::default(), |error| panic!("{error}")).unwrap().writer;
         let journal = Journal::with_sink(0, 0, Box::new(std::sync::Arc::new(writer))).of_process(process);
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(find(old.path(), "#2").unwrap(), ["3f9a1c2e55-2"]);
         assert_eq!(find(new.path(), "2").unwrap(), ["0123456789-2"]);
         assert_eq!(find(new.path(), "default/nginx").unwrap(), ["0123456789-1", "0123456789-3"]);
-        // After a change of leaders the number alone would name a decision of the other process.
+        // After a change of leaders the number alone would match a decision of the other process.
         let error = find(new.path(), "3f9a1c2e55-2").unwrap_err();
         assert!(error.contains("decision 2 of this journal is 0123456789-2; another process made"), "{error}");
         assert!(find(new.path(), "9").unwrap_err().contains("the journal has 1 to 3"));

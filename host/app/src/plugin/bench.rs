@@ -11,12 +11,12 @@ use clap::Args;
 
 use super::target::{Which, bounded, read_cases};
 
-/// How many rounds one figure is the median of.
+/// Number of rounds of a measurement; the result is their median.
 const ROUNDS: usize = 15;
-/// About how long one round takes.
+/// Approximate duration of one round.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// Measure what a call of a plugin costs: steps, memory and time, beside a built-in policy that answers the same.
+/// Measure the cost of a plugin's calls: steps, memory and time, compared with a built-in policy for the same call.
 ///
 /// Times are medians on this machine, in this build; steps are the same everywhere.
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     which: Which,
 
-    /// A file or a directory of cases to ask; the directory `cases` of the plugin if it is left out.
+    /// File or directory of cases to run; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
     cases: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What one case costs.
+/// Cost of one case.
 struct Row {
     name: String,
     steps: u64,
@@ -95,7 +95,7 @@ fn ask(policy: &dyn Policy, question: &Question) {
     let _ = std::hint::black_box(question.with_call(|call| policy.call(call)));
 }
 
-/// The median time of a call, over rounds that are long enough to be measured.
+/// Measures the median time of a call, over rounds long enough for the timer's resolution.
 fn time(policy: &dyn Policy, question: &Question) -> Duration {
     question.with_call(|call| {
         let round = |calls: u32| {

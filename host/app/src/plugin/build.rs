@@ -12,12 +12,12 @@ use wit_component::ComponentEncoder;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Build the Rust crate of a plugin and turn it into a component.
+/// Build the Rust crate of a plugin and convert it to a component.
 ///
 /// Needs cargo with the target wasm32-unknown-unknown. Writes NAME.wasm beside the crate's Cargo.toml.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The directory of the crate.
+    /// Directory of the crate.
     #[arg(value_name = "DIRECTORY", default_value = ".")]
     folder: PathBuf,
 }
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The module that cargo made.
+/// Builds the crate. Returns the path of the module.
 fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -65,6 +65,6 @@ fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
         let files = message.get("filenames")?.as_array()?.iter().filter_map(Value::as_str).map(PathBuf::from);
         files.into_iter().find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
     });
-    // Dependencies come first, the crate itself last.
+    // Cargo reports dependencies first and the crate itself last.
     modules.next_back().context("cargo made no module; the crate's [lib] needs crate-type = [\"cdylib\"]")
 }

@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use super::target::{Which, bounded};
 
-/// Tell who a plugin is, what it answers, what it wants and what it costs to ask it.
+/// Show a plugin's identity, capabilities, imports, digest and resource usage.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     which: Which,
 
-    /// How to print it.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// As data.
+    /// JSON.
     Json,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `kind`, or `kind of apiVersion Kind`.
+/// Formats a capability as `kind`, or `kind of apiVersion Kind`.
 fn told(capability: &Capability) -> String {
     match &capability.object_kind {
         None => capability.kind.to_string(),

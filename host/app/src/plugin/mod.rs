@@ -1,4 +1,4 @@
-//! `bulkhead plugin`: everything that a person who writes a plugin needs, without a cluster.
+//! `bulkhead plugin`: tools for plugin authors. None of them needs a cluster.
 
 mod bench;
 mod build;
@@ -28,7 +28,8 @@ pub(crate) enum Command {
     Bench(bench::Arguments),
 }
 
-/// Runs the command: no is something about the plugin that is not as it should be, an error what cannot be used at all.
+/// Runs the command. Exits with 1 if a call, test or case fails, and with 2 if the plugin or an argument cannot be
+/// used.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let done = match command {
         Command::New(arguments) => new::run(arguments).map(|()| true),

@@ -7,52 +7,52 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
-/// Write a directory with a plugin that builds, loads and passes its tests.
+/// Create a directory with a plugin that builds, loads and passes its tests.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The directory to make; its name is the plugin's.
+    /// Directory to create; its name becomes the plugin's name.
     #[arg(value_name = "DIRECTORY")]
     folder: PathBuf,
 
-    /// What the plugin answers.
+    /// Call that the plugin implements.
     #[arg(long, value_enum)]
     kind: Kind,
 
-    /// What it is written in.
+    /// Programming language.
     #[arg(long, value_enum, default_value_t = Language::Rust)]
     lang: Language,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// How is an object in a member cluster?
+    /// Interpret the health of an object.
     Health,
-    /// Which taints should a cluster carry?
+    /// Add and remove taints of member clusters.
     ClusterTaint,
-    /// Where can a binding run?
+    /// Select the clusters that a binding can run on.
     Filter,
-    /// How good is each feasible cluster?
+    /// Score the feasible clusters.
     Score,
-    /// May an old copy go?
+    /// Hold or release graceful evictions.
     EvictionCheck,
-    /// Karmada's other interpreter operations.
+    /// Implement Karmada's other interpreter operations.
     ResourceInterpreter,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Language {
-    /// A WebAssembly component, with the SDK beside it.
+    /// WebAssembly component in Rust, with a copy of the SDK.
     Rust,
-    /// A script.
+    /// Lua script.
     Lua,
 }
 
-/// What is written for a kind.
+/// Files generated for a kind of plugin.
 struct Template {
     rust: &'static str,
     lua: &'static str,
     cases: &'static str,
-    /// More lines of plugin.yaml for a script.
+    /// Additional lines of plugin.yaml for a script.
     lua_manifest: &'static str,
     summary: &'static str,
 }
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// The SDK and the contract, so that a new plugin builds wherever this program runs.
+/// Copies of the SDK and the WIT contract, so that a new plugin builds without a checkout of this repository.
 const VENDORED: [(&str, &str); 17] = [
     ("plugins/sdk/src/bindings.rs", include_str!("../../../../plugins/sdk/src/bindings.rs")),
     ("plugins/sdk/src/export.rs", include_str!("../../../../plugins/sdk/src/export.rs")),

@@ -9,18 +9,18 @@ use clap::Args;
 
 use super::target::{Which, bounded};
 
-/// Most that etcd takes by default, in bytes; the object has other parts than its code.
+/// Maximum size of the object in bytes: the default limit of etcd, which covers the whole object.
 const BYTES_MAX: usize = 1_500_000;
 
-/// Print a plugin as an object of kind Plugin with its code in it, for `kubectl apply --server-side -f -`.
+/// Print a plugin as an object of kind Plugin that contains its code, for `kubectl apply --server-side -f -`.
 ///
-/// It has to load and to pass the smoke test, as it will where it is applied.
+/// The plugin has to load and pass the smoke test, as on the control plane.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     which: Which,
 
-    /// Name of the object, which is that of the plugin where it runs; the default is the name that it has here.
+    /// Name of the object, which becomes the name of the plugin; defaults to the plugin's own name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     bulkhead_conformance::smoke(&*bounded(&loaded))
         .map_err(|message| LoadError::new(&target.source, LoadStage::SmokeTested, message))?;
     let mut object = serde_json::to_value(Plugin::new(name, PluginSpec(spec)))?;
-    // That is for whoever runs it.
+    // The controllers write the status.
     object.as_object_mut().map(|object| object.remove("status"));
     let text = serde_saphyr::to_string(&object)?;
     if text.len() > BYTES_MAX {

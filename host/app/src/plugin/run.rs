@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 
 use super::target::{Which, bounded, read_cases};
 
-/// Ask a plugin one question and print its answer.
+/// Run one call of a plugin and print its reply.
 ///
-/// The question is a case in YAML, as `bulkhead plugin test` reads them; what the case expects does not matter here.
-/// Ends with exit code 1 when the call is a fault.
+/// The input is a case in YAML, in the format of `bulkhead plugin test`; its expectations are ignored. Exits with
+/// code 1 if the call is a fault.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     which: Which,
 
-    /// A file of cases.
+    /// File of cases.
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
 
-    /// The name of the case; the first one if it is left out.
+    /// Name of the case; defaults to the first.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

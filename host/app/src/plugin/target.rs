@@ -1,4 +1,4 @@
-//! The plugin that a command is about.
+//! Plugin argument of a command.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,22 +16,21 @@ use serde_json::{Map, Value};
 
 use crate::engines::EngineArguments;
 
-/// Name of the file that says what a plugin directory holds.
+/// Name of the manifest of a plugin directory.
 pub(super) const MANIFEST: &str = "plugin.yaml";
 
-/// Which plugin.
+/// Plugin to use.
 #[derive(Args)]
 pub(super) struct Which {
-    /// A component (.wasm), a script (.lua), a ResourceInterpreterCustomization (.yaml), or a directory with a
-    /// plugin.yaml.
+    /// Component (.wasm), script (.lua), ResourceInterpreterCustomization (.yaml), or directory with a plugin.yaml.
     #[arg(value_name = "PLUGIN", default_value = ".")]
     path: PathBuf,
 
-    /// Configuration in JSON or YAML, or @FILE; in place of that in plugin.yaml.
+    /// Configuration in JSON or YAML, or @FILE; overrides that in plugin.yaml.
     #[arg(long, value_name = "CONFIG")]
     config: Option<String>,
 
-    /// Keep instances of a component between calls, if it declares that it bears it.
+    /// Reuse instances of a component between calls, if it declares support for it.
     #[arg(long)]
     reused: bool,
 
@@ -39,12 +38,12 @@ pub(super) struct Which {
     engines: EngineArguments,
 }
 
-/// A plugin with the engines that can run it.
+/// Plugin with the engines that can run it.
 pub(super) struct Target {
     pub(super) source: PluginSource,
-    /// Whether it is a customization, which is not ours alone.
+    /// True for a Karmada customization.
     pub(super) is_customization: bool,
-    /// The directory of the plugin, when it has one of its own.
+    /// Directory of the plugin, if it has one of its own.
     folder: Option<PathBuf>,
     engines: Vec<Arc<dyn Engine>>,
 }
@@ -81,7 +80,7 @@ impl Which {
         Ok(Target { source: found.source, is_customization: false, folder, engines })
     }
 
-    /// What an object of kind `Plugin` says of it, with its code.
+    /// Builds the spec of a `Plugin` object, including the code.
     pub(super) fn spec(&self) -> anyhow::Result<Map<String, Value>> {
         if is_yaml(&self.path) {
             bail!("{} is an object already", self.path.display());
@@ -114,7 +113,7 @@ impl Which {
         Ok(spec)
     }
 
-    /// The scripts of a customization. Nothing else is said about them.
+    /// Reads the scripts of a customization, which has no configuration.
     fn customization(&self) -> anyhow::Result<Target> {
         if self.config.is_some() || self.reused {
             bail!("{}: a customization has no configuration, and no instances to keep", self.path.display());
@@ -126,12 +125,12 @@ impl Which {
 }
 
 impl Target {
-    /// Loads it.
+    /// Loads the plugin.
     pub(super) fn load(&self) -> Result<Loaded, LoadError> {
         self.load_source(&self.source)
     }
 
-    /// Loads it with another configuration.
+    /// Loads the plugin with another configuration.
     pub(super) fn load_with(&self, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
         let source = PluginSource { config: config.clone(), ..self.source.clone() };
         self.load_source(&source).map(|loaded| bounded(&loaded))
@@ -143,7 +142,7 @@ impl Target {
         engine.ok_or_else(missing)?.load(source)
     }
 
-    /// The cases that belong to it: those that are named, or the directory `cases` of the plugin's own, or the file
+    /// Returns the path of the plugin's cases: the given one, or the plugin's own directory `cases`, or the file
     /// `cases_test.yaml` beside a customization.
     pub(super) fn cases(&self, named: Option<&Path>) -> Option<PathBuf> {
         let name = if self.is_customization { "cases_test.yaml" } else { "cases" };
@@ -152,7 +151,7 @@ impl Target {
     }
 }
 
-/// Loads a plugin that is named by its path. Returns its name with it.
+/// Loads the plugin at a path. Returns its name and policy.
 pub(crate) fn load(
     path: &Path,
     config: Option<&str>,
@@ -169,7 +168,7 @@ pub(super) fn read_cases(path: &Path) -> anyhow::Result<Vec<Case>> {
     bulkhead_conformance::read_cases(path).map_err(|errors| anyhow::anyhow!("{errors}"))
 }
 
-/// The plugin as a host would ask it.
+/// Wraps the plugin with the limits that a host applies.
 pub(super) fn bounded(loaded: &Loaded) -> Arc<dyn Policy> {
     let keys = loaded.description.taint_keys.clone();
     Arc::new(Bounded::with_taint_keys(Arc::clone(&loaded.policy), keys))

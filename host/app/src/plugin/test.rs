@@ -12,39 +12,39 @@ use clap::{Args, ValueEnum};
 
 use super::target::{Which, bounded, read_cases};
 
-/// Run the conformance suite: the plugin's own cases, and laws that every plugin has to hold to.
+/// Run the conformance suite: the plugin's own cases, and the laws that apply to every plugin.
 ///
-/// Needs no cluster. Ends with exit code 0 if everything passed, 1 if something did not, and 2 if the plugin or a file
-/// of cases cannot be used.
+/// Needs no cluster. Exits with code 0 if all checks passed, 1 if one failed, and 2 if the plugin or a file of cases
+/// cannot be used.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     which: Which,
 
-    /// A file or a directory of cases; the directory `cases` of the plugin if it is left out.
+    /// File or directory of cases; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
     cases: Option<PathBuf>,
 
-    /// How to print the outcome.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 
-    /// Also write the outcome as JUnit XML.
+    /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// As data.
+    /// JSON.
     Json,
     /// JUnit XML.
     Junit,
 }
 
-/// A policy that is asked about health only.
+/// Policy restricted to health calls.
 struct HealthOnly<'a> {
     policy: &'a dyn Policy,
     capabilities: Vec<Capability>,
@@ -68,8 +68,9 @@ impl Policy for HealthOnly<'_> {
     }
 }
 
-/// Karmada makes an error of a script that fails on an odd object, and people write them for that: only health, where
-/// that would go unnoticed, has to hold to the laws.
+/// Runs the suite on a customization. The laws apply to health only: for other operations Karmada reports a script
+/// that fails on an unusual object as an error, and existing scripts rely on that. A failing health script would go
+/// unnoticed.
 fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
     let (health, others): (Vec<_>, Vec<_>) =
         cases.into_iter().partition(|case| case.question.kind() == CallKind::Health);
@@ -85,8 +86,8 @@ fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
     report
 }
 
-/// What was found in a script that Karmada's machine refuses. A customization is Karmada's own object, so it fails; a
-/// script by itself may be for this program alone.
+/// Reports constructs that Karmada's Lua VM rejects. A customization is a Karmada object, so the check fails; a
+/// standalone script may be written for this program only, so the check is skipped.
 fn portability(remarks: &[String], is_customization: bool) -> Option<Check> {
     let why = remarks.join("\n");
     let outcome = match (remarks.is_empty(), is_customization) {
@@ -98,7 +99,7 @@ fn portability(remarks: &[String], is_customization: bool) -> Option<Check> {
     Some(Check { name: "Karmada's machine takes its scripts too".to_owned(), kind: None, outcome, steps: 0 })
 }
 
-/// Returns whether everything passed.
+/// Runs the suite. Returns true if all checks passed.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let target = arguments.which.target()?;
     let cases = match target.cases(arguments.cases.as_deref()) {

@@ -1,4 +1,4 @@
-//! The outcome as one page that needs nothing else: no network, no fonts, no files beside it.
+//! Rendering of a report as one self-contained HTML page: no network, no fonts, no other files.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::report::Report;
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Text that is safe between tags and in attributes.
+/// Escapes a text for use between tags and in attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -25,7 +25,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The page.
+/// Renders the page.
 pub fn html(report: &Report) -> String {
     let title = escape(&report.scenario);
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! From a report to text, JSON and HTML.
+//! Rendering of reports as text, JSON and HTML.
 
 mod html;
 mod schedule;
@@ -13,13 +13,13 @@ pub use schedule::schedule;
 pub use text::{TextOptions, text};
 pub use what_if::what_if;
 
-/// The report as pretty JSON with a newline at the end.
+/// Renders the report as pretty-printed JSON with a trailing newline.
 pub fn json(report: &Report) -> String {
-    // A report is plain data with string keys, which always becomes JSON.
+    // A report is plain data with string keys, so serialization cannot fail.
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }
 
-/// Milliseconds as a duration that people read: `1m40s`, `2.5s`, `0s`.
+/// Formats milliseconds as a human-readable duration: `1m40s`, `2.5s`, `0s`.
 pub fn duration(ms: i64) -> String {
     let (minutes, rest_ms) = (ms / 60_000, ms % 60_000);
     let (seconds, tenths) = (rest_ms / 1000, rest_ms % 1000 / 100);

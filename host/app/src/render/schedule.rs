@@ -1,4 +1,4 @@
-//! How a scheduling result came about, as text that a person reads from top to bottom.
+//! Rendering of a scheduling explanation as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,10 +10,10 @@ use bulkhead_core::decide::schedule::{
 };
 use bulkhead_core::model::TargetCluster;
 
-/// Spaces before every line.
+/// Indentation of every line, in spaces.
 const INDENT: usize = 13;
 
-/// The explanation, one block for each affinity group that was tried.
+/// Renders the explanation, one block for each affinity group that was tried.
 pub fn schedule(explanation: &ScheduleExplanation) -> String {
     let mut out = String::new();
     for attempt in &explanation.attempts {
@@ -47,7 +47,7 @@ fn targets_line(targets: &[TargetCluster]) -> String {
     targets.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect::<Vec<_>>().join(", ")
 }
 
-/// One line for each policy and reason.
+/// Writes one line for each policy and reason.
 fn rejected(out: &mut String, attempt: &AttemptExplanation) {
     let mut clusters: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
     for (cluster, Because { policy, reason }) in &attempt.rejected {
@@ -62,7 +62,7 @@ fn rejected(out: &mut String, attempt: &AttemptExplanation) {
     }
 }
 
-/// A table, best first. Columns that say nothing are left out.
+/// Writes the candidates as a table, best first. Columns without values are omitted.
 fn candidates(out: &mut String, attempt: &AttemptExplanation) {
     if attempt.candidates.is_empty() {
         return;
@@ -97,7 +97,7 @@ fn candidates(out: &mut String, attempt: &AttemptExplanation) {
     table(out, &columns);
 }
 
-/// Who gave which score, for example `ClusterLocality 100, cheapest 40`.
+/// Formats the scores by policy, for example `ClusterLocality 100, cheapest 40`.
 fn from(candidate: &CandidateExplanation) -> String {
     let given = candidate.scores.iter().filter(|(_, score)| **score != 0);
     let given: Vec<_> = given.map(|(policy, score)| format!("{policy} {score}")).collect();
@@ -117,10 +117,10 @@ fn regions(out: &mut String, regions: &[RegionChoice]) {
     table(out, &columns);
 }
 
-/// A number of a cluster that not every explanation has.
+/// Optional number of a candidate.
 type Number = dyn Fn(&CandidateExplanation) -> Option<i64>;
 
-/// A title and a cell for each row.
+/// Builds a column: a title and a cell for each row.
 fn column<T>(title: &str, rows: &[T], cell: impl Fn(&T) -> String) -> Vec<String> {
     std::iter::once(title.to_owned()).chain(rows.iter().map(cell)).collect()
 }

@@ -1,4 +1,4 @@
-//! The timeline as a drawing: one lane per cluster.
+//! Rendering of the timeline as SVG: one lane per cluster.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,10 +12,10 @@ const LABEL_WIDTH: f64 = 130.0;
 const DRAWING_WIDTH: f64 = 960.0;
 const LANE_HEIGHT: f64 = 46.0;
 const AXIS_HEIGHT: f64 = 26.0;
-/// With more clusters than this only those to which something happened get a lane.
+/// Maximum number of lanes. With more clusters, only those with events get one.
 const LANES_MAX: usize = 16;
 
-/// The lanes that are drawn, and how many clusters are not.
+/// Returns the clusters that get a lane, and the number of the others.
 pub(super) fn lanes(report: &Report) -> (Vec<&ClusterRow>, usize) {
     let busy: BTreeSet<_> = report.timeline.iter().filter_map(|entry| entry.cluster.as_deref()).collect();
     let eventful = |cluster: &&ClusterRow| busy.contains(cluster.name.as_str()) || !cluster.not_ready_ms.is_empty();
@@ -30,7 +30,7 @@ pub(super) fn lanes(report: &Report) -> (Vec<&ClusterRow>, usize) {
     (shown, hidden)
 }
 
-/// The drawing.
+/// Renders the drawing.
 pub(super) fn draw(report: &Report) -> String {
     let (clusters, _) = lanes(report);
     let height = AXIS_HEIGHT + LANE_HEIGHT * (clusters.len() + 1) as f64 + 8.0;
@@ -90,7 +90,7 @@ fn lane_label(out: &mut String, lane: usize, name: &str) {
     let _ = write!(out, "<text class=\"label\" x=\"4\" y=\"{middle:.1}\">{}</text>", escape(name));
 }
 
-/// Red where the cluster was not ready, and its ready replicas as steps.
+/// Draws the periods in which the cluster was not ready in red, and its ready replicas as steps.
 fn lane(report: &Report, out: &mut String, lane: usize, cluster: &ClusterRow) {
     let (top, bottom) = (lane_top(lane) + 4.0, lane_top(lane) + LANE_HEIGHT - 3.0);
     for (from, to) in &cluster.not_ready_ms {
@@ -129,7 +129,7 @@ fn marker(report: &Report, out: &mut String, lane: usize, index: usize, entry: &
     let _ = write!(out, "<a href=\"#e{index}\" class=\"mark {tone}\">{shape}<title>{title}</title></a>");
 }
 
-/// The style of a tone.
+/// Returns the CSS class of a tone.
 pub(super) fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Neutral => "neutral",

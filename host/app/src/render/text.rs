@@ -1,4 +1,4 @@
-//! The outcome as a person reads it in a terminal.
+//! Rendering of a report for a terminal.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -8,17 +8,17 @@ use anstyle::{AnsiColor, Style};
 use super::duration;
 use crate::report::{EntrySource, PlacementRow, Report, TimelineEntry, Tone};
 
-/// Rows of the placement table; the rest is counted.
+/// Maximum number of rows in the placement table; the number of further rows is printed below it.
 const PLACEMENTS_MAX: usize = 25;
-/// Most clusters that get a column of their own.
+/// Maximum number of clusters that get a column of their own.
 const CLUSTER_COLUMNS_MAX: usize = 8;
 
-/// How to print.
+/// Options of the text output.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOptions {
-    /// Longest line, in characters.
+    /// Maximum line length, in characters.
     pub width: usize,
-    /// Also built-in policies, retries and totals.
+    /// True to include built-in policies, retries and totals.
     pub verbose: bool,
 }
 
@@ -29,7 +29,7 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const WAITING: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Prints the report with ANSI styles; the writer strips them where there is no terminal.
+/// Renders the report with ANSI styles. The caller's writer strips them if the output is not a terminal.
 pub fn text(report: &Report, out: &mut impl Write, options: TextOptions) -> fmt::Result {
     header(report, out, options.width)?;
     timeline(report, out, options.width)?;
@@ -99,11 +99,11 @@ fn tone_style(tone: Tone) -> Style {
     }
 }
 
-/// What happened, in one line.
+/// Formats the event of a timeline entry in one line.
 pub(super) fn sentence(entry: &TimelineEntry) -> String {
     let mut line = String::new();
     if let Some(object) = &entry.object {
-        // The kind is said by the words around it; the key is what tells objects apart.
+        // The surrounding text implies the kind; the key identifies the object.
         let key = object.split_once(' ').map_or(object.as_str(), |(_, key)| key);
         line.push_str(key);
         line.push(' ');
@@ -121,7 +121,7 @@ pub(super) fn sentence(entry: &TimelineEntry) -> String {
     line
 }
 
-/// Why it happened, and who said so; empty when nobody had to.
+/// Formats the reason of a timeline entry and its source; may be empty.
 pub(super) fn why(entry: &TimelineEntry) -> String {
     let mut line = entry.reason.clone();
     if !entry.why.is_empty() {
@@ -159,7 +159,7 @@ fn placements(report: &Report, out: &mut impl Write) -> fmt::Result {
     if more > 0 { writeln!(out, "  … and {more} more") } else { Ok(()) }
 }
 
-/// Replicas with their health: `2 ✓`, `2 ✗`, `2 ?`.
+/// Formats replicas with their health: `2 ✓`, `2 ✗`, `2 ?`.
 pub(super) fn cell(row: &PlacementRow, cluster: &str) -> String {
     let Some(replicas) = row.clusters.get(cluster) else { return "-".to_owned() };
     let health = match row.health.get(cluster).map(String::as_str) {
@@ -170,7 +170,7 @@ pub(super) fn cell(row: &PlacementRow, cluster: &str) -> String {
     format!("{replicas} {health}")
 }
 
-/// Where old copies still are.
+/// Formats the clusters that still have old copies.
 pub(super) fn old_copies(row: &PlacementRow) -> String {
     let held = row.evicting_from.iter().map(|cluster| format!("held on {cluster}"));
     let waiting = row.waiting_in.iter().map(|cluster| format!("waits for {cluster}"));
@@ -263,7 +263,7 @@ fn promises(report: &Report, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// Breaks a text at spaces. A word that is longer than a line gets a line of its own.
+/// Wraps a text at spaces. A word that is longer than a line gets a line of its own.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

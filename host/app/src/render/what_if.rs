@@ -1,4 +1,4 @@
-//! The answer of `bulkhead what-if` as one page that needs nothing else.
+//! Rendering of a `bulkhead what-if` answer as one self-contained HTML page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ const CSS: &str = include_str!("page.css");
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 110.0;
 const LEFT: f64 = 44.0;
-/// Rows of a table before the rest is only counted.
+/// Maximum number of rows of a table; the number of further rows is printed below it.
 const ROWS_MAX: usize = 2_000;
 
-/// The page.
+/// Renders the page.
 pub fn what_if(answer: &Answer) -> String {
     let lost: Vec<_> = answer.load.iter().filter(|load| load.down).map(|load| load.cluster.as_str()).collect();
     let title = escape(&format!("What if {} were lost?", lost.join(", ")));
@@ -65,7 +65,7 @@ fn tiles(answer: &Answer, out: &mut String) {
     out.push_str("</div>");
 }
 
-/// Replicas over time, by cluster: (milliseconds, replicas), a step each.
+/// Returns the replicas of each cluster over time, as steps of (milliseconds, replicas).
 fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
     let start = |load: &Load| vec![(0, load.before)];
     let mut series: BTreeMap<_, _> = answer.load.iter().map(|load| (load.cluster.as_str(), start(load))).collect();
@@ -82,7 +82,7 @@ fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
     series
 }
 
-/// One chart for each cluster whose replicas change, those that are lost first.
+/// Draws one chart for each cluster whose replicas change, lost clusters first.
 fn charts(answer: &Answer, out: &mut String) {
     let (series, span_ms) = (series(answer), answer.last_move_ms.unwrap_or(0).max(1_000));
     let mut loads: Vec<_> = answer.load.iter().filter(|load| load.down || load.before != load.after).collect();

@@ -19,32 +19,32 @@ use super::{DRAIN, News, RETRY, hub, interrupted, say, stopping, until_stopped};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
-/// Run the agent of a Pull member: applies its Works, reports status and health, and renews its Lease.
+/// Run the agent of a Pull member, which applies its Works, reports status and health, and renews its Lease.
 ///
-/// One agent runs per member; where it runs twice, both do the same and the API servers' versions keep them apart.
+/// Run one agent per member. Two agents do the same work, and optimistic concurrency resolves their conflicts.
 #[derive(Args)]
 pub(crate) struct AgentArguments {
-    /// File with any of these arguments, by their names: apiVersion bulkhead.dev/v1alpha1, kind
-    /// BulkheadConfiguration. What is given on the command line wins over it.
+    /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
+    /// Arguments on the command line take precedence.
     #[arg(long, value_name = "FILE")]
     config: Option<ConfigFile>,
 
-    /// Name of the member, as it joined.
+    /// Name of the member on the control plane.
     #[arg(long, value_name = "NAME")]
     cluster_name: String,
 
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// Kubeconfig of the member; without it the pod's service account.
+    /// Kubeconfig of the member; defaults to the pod's service account.
     #[arg(long, value_name = "FILE")]
     member_kubeconfig: Option<PathBuf>,
 
-    /// Plugins: a directory of manifests, or a list (plugins.yaml). It is watched for changes.
+    /// Plugins: a directory of manifests, or a list (plugins.yaml). Watched for changes.
     #[arg(long, value_name = "PATH")]
     plugin_directory: Option<PathBuf>,
 
-    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one.
+    /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
     #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
     health_probe_bind_address: SocketAddr,
 
@@ -83,7 +83,7 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
     let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
-    // The lease and the status of the member do not wait for plugins.
+    // The member's lease and status do not wait for plugins.
     running.run_all();
     let stopped = tokio::select! {
         () = &mut stop => Ok(()),
@@ -97,11 +97,11 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
 }
 
 impl AgentArguments {
-    /// Connects to the member as soon as that is possible, and says what it is waiting for.
+    /// Connects to the member, retrying until it is available. Logs the reason for waiting.
     async fn member_in_time(&self, permit: &WritePermit, state: &State, vital: &Handle) -> anyhow::Result<AgentOf> {
         let (mut news, name) = (News::default(), &self.cluster_name);
         loop {
-            // Anew each time: credentials may be what is missing.
+            // Read again for each attempt, because missing credentials may appear.
             let config = self.member_config().await?;
             let address = config.cluster_url.to_string();
             let client = connect(config.clone(), permit, &Arc::default())?;

@@ -10,14 +10,14 @@ use tokio::task::JoinSet;
 
 use super::leader::{Candidate, Election};
 
-/// Candidate whose requests are made on a runtime that controllers cannot keep busy.
+/// Candidate whose requests run on a runtime that controllers cannot block.
 pub(super) struct Elector {
     candidate: Arc<Mutex<Candidate>>,
     runtime: Handle,
 }
 
 impl Elector {
-    /// `client` belongs to `runtime`.
+    /// Creates an elector. `client` belongs to `runtime`.
     pub(super) fn new(election: Election, client: Client, permit: WritePermit, runtime: Handle) -> Self {
         let candidate = Arc::new(Mutex::new(Candidate::new(election, client, permit)));
         Self { candidate, runtime }
@@ -28,17 +28,17 @@ impl Elector {
         self.run(|mut candidate| async move { candidate.acquire(waiting).await }).await
     }
 
-    /// Renews for as long as that works, see [`Candidate::hold`].
+    /// Renews the lease until that fails, see [`Candidate::hold`].
     pub(super) async fn hold(&self) -> String {
         self.run(|mut candidate| async move { candidate.hold().await }).await
     }
 
-    /// True if the candidate had the lease at its last look.
+    /// Returns true if the candidate held the lease when it was last read.
     pub(super) async fn holds(&self) -> bool {
         self.candidate.lock().await.holds()
     }
 
-    /// Gives the lease up.
+    /// Releases the lease.
     pub(super) async fn release(&self) {
         self.run(|mut candidate| async move { candidate.release().await }).await;
     }
@@ -55,7 +55,7 @@ impl Elector {
         match tasks.join_next().await {
             Some(Ok(value)) => value,
             Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime ends, and the process with it.
+            // The runtime is shutting down, and the process with it.
             Some(Err(_)) | None => std::future::pending().await,
         }
     }
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// How long anything may take on a machine that is busy.
+    /// Timeout of every step on a busy machine.
     const PATIENCE: Duration = Duration::from_secs(90);
 
     fn runtime(workers: usize) -> Runtime {
@@ -116,7 +116,7 @@ mod tests {
             modes: "all".to_owned(),
         };
         let elector = Elector::new(election, client, WritePermit::none(), vital.handle().clone());
-        // Every worker blocks until the test ends, as with plugins on them.
+        // Every worker is blocked until the test ends, as by plugins.
         let (began, begins) = mpsc::channel();
         let release: Vec<_> = (0..2)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`.
+//! HTTP endpoint of `/healthz`, `/readyz` and `/metrics`.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,20 +18,20 @@ use tokio::net::TcpListener;
 use super::metrics;
 use super::server::{self, Application, Limits, Refusal, Transport};
 
-/// Probes and scrapes have no body, and come from a few clients.
+/// Limits for probes and scrapes, which have no body and come from a few clients.
 const LIMITS: Limits = Limits { connections: 64, body_bytes: 4 << 10, buffered_bytes: 64 << 10 };
 
-/// Reads an address to listen on; without a host it is that of every interface.
+/// Parses an address to listen on; without a host, all interfaces.
 ///
 /// # Errors
 ///
-/// What is no address.
+/// The text is not an address with a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let whole = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
     whole.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:10357 or :10357".to_owned())
 }
 
-/// What the endpoint tells of.
+/// State that the endpoint reports.
 #[derive(Clone, Default)]
 pub(super) struct State(Arc<Inner>);
 
@@ -42,13 +42,13 @@ struct Inner {
     told: Mutex<Told>,
 }
 
-/// How far the process is.
+/// Phase of the process.
 enum Stage {
-    /// It gets ready, and this is what it is at.
+    /// Starting, with a description of the current step.
     Starting(String),
-    /// It works or stands by, once its informers know everything.
+    /// Leading or standing by; ready once its caches have synced.
     Prepared,
-    /// It ends.
+    /// Shutting down.
     Stopping,
 }
 
@@ -58,49 +58,49 @@ impl Default for Stage {
     }
 }
 
-/// What metrics are read from.
+/// Sources of the metrics.
 pub(super) struct Observed {
-    /// The controllers.
+    /// Context of the controllers.
     pub(super) context: Context,
-    /// How the control plane and the members answer.
+    /// Response counts of the control plane and the members.
     pub(super) answers: [(&'static str, Arc<Answers>); 2],
 }
 
-/// Numbers that this process is told now and then.
+/// Status values that other tasks report.
 #[derive(Clone, Default)]
 pub(super) struct Told {
-    /// Whether it was elected, if there is an election.
+    /// True if this process is the leader; `None` without an election.
     pub(super) leads: Option<bool>,
-    /// Verbs that it needs and may not use.
+    /// Number of required but missing permissions.
     pub(super) missing_permissions: usize,
-    /// What keeps it from knowing what goes on, for longer than a restart of the control plane takes.
+    /// Problems that keep caches stale for longer than a restart of the control plane takes.
     pub(super) lacking: Vec<String>,
-    /// When certificates end, by what they are.
+    /// Expiry of certificates, by name.
     pub(super) certificates: BTreeMap<String, Time>,
 }
 
 impl State {
-    /// What the process is at before it is ready.
+    /// Sets the description of the current startup step.
     pub(super) fn set_stage(&self, stage: String) {
         *self.stage() = Stage::Starting(stage);
     }
 
-    /// From now on the process is ready when its informers know everything.
+    /// Ends the startup phase: the process is ready once its caches have synced.
     pub(super) fn set_prepared(&self) {
         *self.stage() = Stage::Prepared;
     }
 
-    /// From now on it is not ready any more.
+    /// Starts the shutdown phase: the process is no longer ready.
     pub(super) fn set_stopping(&self) {
         *self.stage() = Stage::Stopping;
     }
 
-    /// From now on metrics are those of these controllers.
+    /// Sets the sources of the metrics.
     pub(super) fn observe(&self, observed: Observed) {
         let _ = self.0.observed.set(observed);
     }
 
-    /// Changes what this process is told.
+    /// Updates the reported status values.
     pub(super) fn tell(&self, change: impl FnOnce(&mut Told)) {
         change(&mut self.told());
     }
@@ -113,7 +113,7 @@ impl State {
         self.0.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the process is not ready; nothing if it is.
+    /// Returns the reason for not being ready; `None` if ready.
     fn why_not_ready(&self) -> Option<String> {
         match &*self.stage() {
             Stage::Starting(stage) => return Some(format!("starting: {stage}")),
@@ -147,7 +147,7 @@ fn lacks((name, informer): (String, InformerState)) -> Option<String> {
     }
 }
 
-/// Serves until the process ends. Returns the address that it listens on.
+/// Starts the endpoint, which serves until the process ends. Returns the address that it listens on.
 pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for probes"))?;
     let bound = listener.local_addr()?;
@@ -155,7 +155,7 @@ pub(super) async fn serve(address: SocketAddr, state: State) -> anyhow::Result<S
     Ok(bound)
 }
 
-/// The endpoint for probes and scrapes.
+/// Application for probes and scrapes.
 struct Probes(State);
 
 impl Application for Probes {

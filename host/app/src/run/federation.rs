@@ -1,4 +1,4 @@
-//! What runs on the control plane: stores, plugins, clients of members, controllers.
+//! Runtime state on the control plane: stores, plugins, clients of members, controllers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,10 +22,10 @@ use super::endpoint::{Observed, State};
 use super::hub::Hub;
 use super::{journal, news, say};
 
-/// Most decisions that are kept in memory, where nobody reads them: whoever wants to has `--journal`.
+/// Maximum number of decisions kept in memory, where they have no readers; `--journal` stores them.
 const JOURNAL_RECORDS_MAX: usize = 0;
 
-/// Everything but the controllers, which start when this process is elected.
+/// Prepared state without controllers, which start when this process becomes the leader.
 pub(super) struct Federation {
     context: Context,
     clients: Arc<MemberClients>,
@@ -34,41 +34,41 @@ pub(super) struct Federation {
     directory: Option<Watch>,
 }
 
-/// Running informers, and controllers once they are started. They stop when this is dropped.
+/// Running informers, and controllers once they are started. Dropping it stops them.
 pub(super) struct Running {
     manager: Manager,
     plugins: Option<Arc<PluginObjects>>,
     _directory: Option<Watch>,
 }
 
-/// The member of an agent.
+/// Member of an agent.
 pub(super) struct AgentOf {
-    /// Its name.
+    /// Name of the member.
     pub(super) name: String,
-    /// A client for it.
+    /// Client of the member.
     pub(super) client: Client,
-    /// The same for the runtime of leases and probes.
+    /// Client of the member on the runtime of leases and probes.
     pub(super) vital: Client,
 }
 
-/// What the controllers are made of, beside the control plane.
+/// Components of the controllers, besides the control plane.
 pub(super) struct Parts<'a> {
-    /// Settings.
+    /// Settings of the controllers.
     pub(super) flags: Flags,
-    /// What runs plugins.
+    /// Engines for plugins.
     pub(super) engines: Vec<Arc<dyn Engine>>,
-    /// Where plugins are that are files.
+    /// Path of the plugins in files.
     pub(super) plugins: Option<&'a Path>,
-    /// Until when this process may write.
+    /// Write permit of this process.
     pub(super) permit: WritePermit,
-    /// The member that this process is the agent of; none on the control plane.
+    /// Member that this process is the agent of; `None` on the control plane.
     pub(super) agent_of: Option<AgentOf>,
-    /// The journal that decisions are recorded in, beside the one in memory.
+    /// Journal on disk, in addition to the one in memory.
     pub(super) decisions: Option<&'a journal::Running>,
 }
 
 impl Federation {
-    /// Begins to load the plugins, and prepares the rest.
+    /// Starts loading the plugins, and prepares everything else.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
         let Parts { flags, engines, plugins, permit, agent_of, decisions } = parts;
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
@@ -132,18 +132,18 @@ impl Federation {
         Ok(Self { context, clients, vital_clients, events, directory })
     }
 
-    /// The policies in force.
+    /// Returns the registry of policies.
     pub(super) fn registry(&self) -> &Arc<Registry> {
         &self.context.registry
     }
 
-    /// The customizations there are, as far as they are known.
+    /// Returns the store of known customizations.
     pub(super) fn customizations(&self) -> Arc<Store<ResourceInterpreterCustomization>> {
         Arc::clone(&self.context.stores.customizations)
     }
 
-    /// Begins to watch the control plane, so that the controllers can start at once when it is their turn. The clients
-    /// of Push members are made only for controllers that use them. What goes wrong is said, and in `state`.
+    /// Starts the informers, so that the controllers can start immediately on election. Clients of Push members are
+    /// created only for controllers that use them. Problems are logged and recorded in `state`.
     pub(super) fn watch(self, members: bool, state: &State) -> Running {
         let (manager, plugins) = (Manager::watch(self.context.clone()), self.context.plugins.clone());
         if members {
@@ -157,32 +157,32 @@ impl Federation {
 }
 
 impl Running {
-    /// Waits until it is known which plugins there are. Who decides anything before may miss one that holds.
+    /// Waits until the set of plugins is known. An earlier decision could miss a plugin that holds.
     pub(super) async fn plugins_known(&self) {
         if let Some(plugins) = &self.plugins {
             plugins.known().await;
         }
     }
 
-    /// Starts these controllers.
+    /// Starts the given controllers.
     pub(super) fn run(&self, wanted: &[&str]) {
         for name in wanted {
             self.manager.start_controller(name);
         }
     }
 
-    /// Starts every controller there is.
+    /// Starts every controller.
     pub(super) fn run_all(&self) {
         let names: Vec<_> = self.manager.names().collect();
         self.run(&names);
     }
 
-    /// Waits until one of them panics, and says which one and why.
+    /// Waits until a controller or informer panics. Returns its name and the reason.
     pub(super) async fn failed(&self) -> String {
         self.manager.failed().await
     }
 
-    /// Lets nobody write any more, waits for the answers to what was sent, and stops the controllers.
+    /// Blocks new writes, waits for the responses to those in flight, and stops the controllers.
     pub(super) async fn stop_within(self, permit: &WritePermit, limit: Duration) {
         if tokio::time::timeout(limit, permit.stop()).await.is_err() {
             say(&format!("writes that were not answered within {} s are left behind", limit.as_secs()));
@@ -190,26 +190,26 @@ impl Running {
     }
 }
 
-/// Threads for the decisions of all controllers.
+/// Starts the threads for the decisions of all controllers.
 fn evaluator() -> anyhow::Result<Evaluator> {
     let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let pool = Pool::start("policy", PoolLimits::for_processors(processors));
     Ok(Evaluator::on(pool.context("starting the threads of policies")?))
 }
 
-/// The authorities that this system trusts. Those that cannot be read are left out: a hook that needs one is reported
-/// as unreachable, and the others work.
+/// Returns the system's trusted CA certificates. Unreadable ones are skipped: only a webhook that needs one is
+/// reported as unreachable.
 fn system_roots() -> rustls::RootCertStore {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
-/// Loads plugins: those of a directory at once, those that are objects when they are told of.
+/// Loads plugins: those of a directory immediately, those in objects when the objects arrive.
 ///
 /// # Errors
 ///
-/// Why the list of plugins could not be read. One that does not load is left out, and its status says why.
+/// The list of plugins cannot be read. A plugin that does not load is skipped, and its status has the cause.
 pub(crate) fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
     let plugins = catalog(registry, path, objects);
     plugins.refresh();
@@ -223,14 +223,16 @@ fn catalog(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>
     Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)))
 }
 
+/// Checks that the list of plugins is readable.
+///
 /// # Errors
 ///
-/// Why the list of plugins could not be read.
+/// The list of plugins cannot be read.
 fn readable(plugins: &Plugins) -> anyhow::Result<()> {
     plugins.list_error().map_or(Ok(()), |error| Err(anyhow::Error::msg(error)))
 }
 
-/// Begins to keep plugins in force, without waiting for any to load. What becomes of them is said.
+/// Starts loading and watching plugins, without waiting for any of them. Their status is logged.
 fn load_and_watch(
     registry: &Arc<Registry>,
     path: Option<&Path>,
@@ -245,7 +247,7 @@ fn load_and_watch(
     Ok((Arc::new(PluginObjects::new(plugins, objects, tell)), watch))
 }
 
-/// Says what became of the plugins, as far as that is news.
+/// Logs changes of the plugins' status.
 fn tell(plugins: &Plugins, told: &Mutex<BTreeSet<String>>) {
     let unreadable = plugins.list_error().map(|error| format!("the plugins stay as they are: {error}"));
     let of_plugin = |status: PluginStatus| {

@@ -1,4 +1,4 @@
-//! The connection to the control plane.
+//! Connection to the control plane.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,53 +22,53 @@ use super::endpoint::State;
 use super::reload::Reloading;
 use super::trouble::Trouble;
 
-/// First pause before a control plane that did not answer is asked again; doubles from there.
+/// First pause before reconnecting to an unavailable control plane; doubles with each attempt.
 const RETRY_BASE: Duration = Duration::from_secs(1);
-/// Longest pause between attempts.
+/// Maximum pause between attempts.
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
-/// Longest time for a request that a person waits for.
+/// Timeout of a request in an interactive command.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Where the control plane is.
+/// Connection arguments of the control plane.
 #[derive(Args, Clone)]
 pub(crate) struct HubArguments {
-    /// Kubeconfig of the control plane; without it $KUBECONFIG, ~/.kube/config or the pod's service account.
+    /// Kubeconfig of the control plane; defaults to $KUBECONFIG, ~/.kube/config or the pod's service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Context of the kubeconfig, in place of its current one.
+    /// Context of the kubeconfig, overriding the current context.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
-/// A control plane that answered.
+/// Connected control plane.
 pub(crate) struct Hub {
-    /// For the controllers: writes need the permit.
+    /// Client of the controllers, whose writes need the permit.
     pub(crate) client: Client,
-    /// For registration, which happens before there is a permit.
+    /// Client without the permit, for registration, which precedes the election.
     pub(crate) unguarded: Client,
-    /// Its URL.
+    /// URL of the API server.
     pub(crate) address: String,
-    /// Its Kubernetes version.
+    /// Kubernetes version of the API server.
     pub(crate) version: String,
-    /// How requests to it are answered, by code.
+    /// Response counts by status code.
     pub(super) answers: Arc<Answers>,
-    /// What the clients were made of, and how to make them anew.
+    /// Clients that are recreated when the credentials change.
     pub(super) reloading: Reloading,
 }
 
 impl Hub {
-    /// Connects, and asks for the version so that what is wrong is said now.
+    /// Connects, and requests the version so that errors are reported immediately.
     ///
     /// # Errors
     ///
-    /// A [`Trouble`] when there is a kubeconfig and the control plane cannot be used.
+    /// A [`Trouble`] if there is a kubeconfig but the control plane cannot be used.
     pub(crate) async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
         Self::connect_with(arguments, permit, &Handle::current()).await
     }
 
-    /// Connects as [`connect`](Self::connect) does, with another runtime for leases and probes.
+    /// Connects like [`connect`](Self::connect), with a separate runtime for leases and probes.
     async fn connect_with(arguments: &HubArguments, permit: &WritePermit, vital: &Handle) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
@@ -84,18 +84,18 @@ impl Hub {
         Ok(Self { client, unguarded, address, version: version.git_version, answers, reloading })
     }
 
-    /// A client for reads that a person waits for: each ends in time, and none is sent again.
+    /// Returns a client for interactive reads: each request has a timeout and is never retried.
     ///
-    /// The hub must have been connected with a permit that lets no write pass.
+    /// The hub must have been connected with a permit that rejects all writes.
     pub(crate) fn reader(&self) -> Client {
         in_time(self.client.clone())
     }
 
-    /// Connects as soon as that is possible, and says what it is waiting for.
+    /// Connects, retrying until the control plane is available. Logs the reason for waiting.
     ///
     /// # Errors
     ///
-    /// What waiting would not mend.
+    /// A problem that needs manual action.
     pub(super) async fn connect_in_time(
         arguments: &HubArguments,
         permit: &WritePermit,
@@ -119,7 +119,7 @@ impl Hub {
     }
 }
 
-/// A client whose requests end in time, body included. The error names the request.
+/// Wraps a client so that each request, including the body, has a timeout. The error names the request.
 pub(crate) fn in_time(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -138,7 +138,7 @@ pub(crate) fn in_time(client: Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// The error as the inner client had it, for callers that look at its type.
+/// Unwraps the error of the inner client, for callers that match on its type.
 pub(super) fn unwrapped(error: kube::Error) -> BoxError {
     match error {
         kube::Error::Service(error) => error,
@@ -146,7 +146,7 @@ pub(super) fn unwrapped(error: kube::Error) -> BoxError {
     }
 }
 
-/// What a kubeconfig says, by its current context unless another one is named. `what` is what errors call the file.
+/// Reads a kubeconfig with the given or the current context. `what` names the file in errors.
 pub(crate) async fn config_in(what: &str, path: &Path, context: Option<String>) -> anyhow::Result<Config> {
     let about = || format!("reading {what} {}", path.display());
     let file = Kubeconfig::read_from(path).with_context(about)?;
@@ -154,7 +154,7 @@ pub(crate) async fn config_in(what: &str, path: &Path, context: Option<String>) 
     Config::from_custom_kubeconfig(file, &options).await.with_context(about)
 }
 
-/// The client certificate of a configuration in PEM, with where it is kept.
+/// Returns the client certificate of a configuration in PEM, with its location.
 pub(crate) fn client_certificate(config: &Config) -> Option<(String, anyhow::Result<Vec<u8>>)> {
     let auth = &config.auth_info;
     if let Some(data) = &auth.client_certificate_data {
@@ -166,7 +166,7 @@ pub(crate) fn client_certificate(config: &Config) -> Option<(String, anyhow::Res
     Some((path.clone(), std::fs::read(path).with_context(|| format!("reading {path}"))))
 }
 
-/// Whether the client certificate has ended: the API server would only say that it does not know us.
+/// Returns a problem if the client certificate has expired. The API server would only report an unknown user.
 fn expired(config: &Config, now: Time) -> Option<Trouble> {
     let (place, pem) = client_certificate(config)?;
     let ends = crate::expiry::of_chain(&pem.ok()?).ok()?;
@@ -177,12 +177,12 @@ fn expired(config: &Config, now: Time) -> Option<Trouble> {
 }
 
 impl HubArguments {
-    /// A control plane whose kubeconfig is known.
+    /// Creates arguments with a given kubeconfig.
     pub(super) fn of_file(kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), context: None }
     }
 
-    /// What the kubeconfig or the service account says.
+    /// Reads the configuration from the kubeconfig or the service account.
     pub(crate) async fn config(&self) -> anyhow::Result<Config> {
         match &self.kubeconfig {
             Some(path) => config_in("the kubeconfig", path, self.context.clone()).await,

@@ -1,4 +1,4 @@
-//! `bulkhead run --journal`: decisions outlive the process, and nothing is done that cannot be recorded.
+//! `bulkhead run --journal`: decisions persist, and no action is taken that cannot be recorded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,45 +15,45 @@ use tokio::time::Instant;
 
 use super::say;
 
-/// How often what was recorded is made to outlive the machine. A process that dies loses nothing in between.
+/// Interval of fsync. A crash of the process alone loses no records in between.
 const SYNC: Duration = Duration::from_secs(1);
-/// How often a segment that is too old is dropped, on a clock that does not jump.
+/// Interval of the removal of expired segments, in monotonic time.
 const EXPIRE: Duration = Duration::from_hours(1);
-/// How long the end of the process waits for records.
+/// Time limit for pending records at shutdown.
 const END: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 #[command(next_help_heading = "Journal")]
 pub(super) struct JournalArguments {
-    /// Directory that every decision is recorded in before it is acted upon, for `bulkhead history`, `explain`, `replay`
-    /// and `diff`. Each process needs one of its own. When it cannot be written the process stops.
+    /// Directory in which every decision is recorded before it takes effect, for `bulkhead history`, `explain`,
+    /// `replay` and `diff`. Each process needs its own. If it becomes unwritable, the process stops.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
 
-    /// Most bytes of the journal; the oldest decisions go first.
+    /// Maximum size of the journal in bytes; the oldest decisions are removed first.
     #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().bytes_max, requires = "journal")]
     journal_bytes_max: u64,
 
-    /// How long decisions are kept.
+    /// Retention of decisions.
     #[arg(long, value_name = "DURATION", default_value = "720h", requires = "journal")]
     journal_age_max: GoDuration,
 }
 
-/// A journal that is being written.
+/// Open journal of a running process.
 pub(super) struct Running {
-    /// Id of the last record that was there before.
+    /// Id of the last existing record.
     pub(super) last_id: u64,
-    /// Where records go.
+    /// Writer of the journal.
     writer: Arc<Writer>,
-    /// Those on their way.
+    /// Records that are not written yet.
     backlog: Backlog,
     background: Arc<Background>,
     failed: Arc<Notify>,
 }
 
 impl JournalArguments {
-    /// Opens the journal that was asked for. If it cannot be written later, the permit ends before the write that was
-    /// to follow.
+    /// Opens the requested journal. If a later write to it fails, the permit is revoked before the dependent write
+    /// is sent.
     pub(super) fn open(&self, permit: &WritePermit) -> anyhow::Result<Option<Running>> {
         let Some(directory) = &self.journal else { return Ok(None) };
         let age_max_ms = i64::try_from(self.journal_age_max.0.as_millis()).unwrap_or(i64::MAX);
@@ -82,13 +82,13 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
 }
 
 impl Running {
-    /// Waits for what was decided last, which nothing need follow from.
+    /// Waits for the last decisions, which no write may depend on.
     pub(super) async fn end(&self) {
-        // A disk that takes longer is not worth a process that does not end.
+        // A slow disk must not delay the shutdown further.
         let _ = tokio::time::timeout(END, self.backlog.passed()).await;
     }
 
-    /// Makes what was recorded outlive the machine, over and over. Returns when the journal cannot be written.
+    /// Syncs the journal to disk periodically. Returns when it cannot be written.
     pub(super) async fn keep_up(&self) -> String {
         let mut expired = Instant::now();
         loop {
@@ -117,20 +117,20 @@ impl Running {
     }
 }
 
-/// A new uid of a process, for the ids of its decisions.
+/// Creates a random id of the process, for the ids of its decisions.
 pub(super) fn process_uid() -> String {
     let uid = uuid::Uuid::new_v4().simple().to_string();
     uid.chars().take(10).collect()
 }
 
-/// Where the controllers' records go: those that somebody would want to see to the log, and all to the journal if there
-/// is one.
+/// Returns the sink of the controllers' records: important ones go to the log, and all to the journal if there is
+/// one.
 pub(super) fn logged(journal: Option<&Running>) -> Box<dyn Sink> {
     let kept = journal.map(|running| (running.backlog.clone(), Arc::clone(&running.background)));
     Box::new(Logged(kept))
 }
 
-/// A log of weighty records, and a journal of all, with what is on its way there.
+/// Sink that logs important records and writes all records to the journal, tracking the pending ones.
 struct Logged(Option<(Backlog, Arc<Background>)>);
 
 impl Sink for Logged {
@@ -156,7 +156,7 @@ impl Sink for Logged {
     }
 }
 
-/// What is said about a decision, if somebody would look for it.
+/// Formats the log line of a decision; `None` for decisions that are not logged.
 fn line(record: &Record) -> Option<String> {
     let (entry, decision) = (&record.entry, record.entry.decision);
     let is_told = decision.is_about_place() || matches!(decision, Decision::ReadyChanged | Decision::PluginsChanged);

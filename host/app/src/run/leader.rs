@@ -1,8 +1,8 @@
-//! Leader election by Lease, with the rules of client-go: who holds the lease writes, everybody else waits.
+//! Leader election by Lease, with the rules of client-go: the holder of the lease writes, the others wait.
 //!
-//! The time at which another may take over is measured by each candidate from when it saw the last renewal, on its
-//! own clock. The holder stops writing earlier than that, counted from before its renewal was sent, by a clock that goes
-//! on while the machine is suspended.
+//! Each candidate measures the expiry of the lease on its own clock, from the time at which it observed the last
+//! renewal. The holder stops writing earlier, measured from before it sent its renewal, by a clock that includes the
+//! time for which the machine is suspended.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::mode::Modes;
 #[derive(Args)]
 #[command(next_help_heading = "Leader election")]
 pub(super) struct ElectionArguments {
-    /// Whether several processes agree on who works.
+    /// Enable leader election among several processes.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false")]
     pub(super) leader_elect: bool,
 
@@ -33,49 +33,51 @@ pub(super) struct ElectionArguments {
     #[arg(long, default_value = "bulkhead", value_name = "NAME")]
     pub(super) leader_elect_resource_name: String,
 
-    /// How long others wait after the last renewal that they saw, in whole seconds.
+    /// Time after the last observed renewal before another candidate takes over, in whole seconds.
     #[arg(long, default_value = "15s", value_name = "DURATION")]
     pub(super) leader_elect_lease_duration: GoDuration,
 
-    /// How long the holder goes on after its last renewal, in whole seconds.
+    /// Time after its last renewal for which the leader continues, in whole seconds.
     #[arg(long, default_value = "10s", value_name = "DURATION")]
     pub(super) leader_elect_renew_deadline: GoDuration,
 
-    /// How often candidates try.
+    /// Interval between attempts to acquire or renew the lease.
     #[arg(long, default_value = "2s", value_name = "DURATION")]
     pub(super) leader_elect_retry_period: GoDuration,
 }
 
-/// How an election goes.
+/// Settings of an election.
 #[derive(Clone, Debug)]
 pub(super) struct Election {
     /// Namespace of the Lease.
     pub(super) namespace: String,
     /// Name of the Lease.
     pub(super) name: String,
-    /// This candidate; different for every process.
+    /// Identity of this candidate, unique per process.
     pub(super) identity: String,
-    /// How long others wait after the last renewal that they saw.
+    /// Time after the last observed renewal before another candidate takes over.
     pub(super) lease_duration: Duration,
-    /// How long the holder writes after its last renewal; shorter than the lease.
+    /// Time after its last renewal for which the leader writes; shorter than the lease duration.
     pub(super) renew_deadline: Duration,
-    /// How often to try.
+    /// Interval between attempts.
     pub(super) retry_period: Duration,
-    /// The modes of this candidate, which it writes into the Lease.
+    /// Modes of this candidate, recorded in the Lease.
     pub(super) modes: String,
 }
 
-/// Annotation of the Lease: the modes of its holder.
+/// Annotation of the Lease with the modes of its holder.
 pub(crate) const MODES: &str = "bulkhead.dev/modes";
 
 impl ElectionArguments {
+    /// Validates the arguments.
+    ///
     /// # Errors
     ///
-    /// The name of an argument that does not go with the others, and what would.
+    /// A [`Misuse`] of an argument that conflicts with the others.
     pub(super) fn check(&self, modes: &Modes) -> Result<Election, Misuse> {
         let (lease, renew, retry) =
             (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
-        // A Lease counts whole seconds: others would take over earlier than its holder stops.
+        // A Lease has a resolution of one second: with fractions, others would take over before the holder stops.
         for (name, duration) in [("leader-elect-lease-duration", lease), ("leader-elect-renew-deadline", renew)] {
             if duration.is_zero() || duration.subsec_nanos() != 0 {
                 return Err(Misuse::new(name, "must be whole seconds, at least 1s: a Lease counts in seconds"));
@@ -109,15 +111,15 @@ impl ElectionArguments {
     }
 }
 
-/// How often in a row a write of the Lease may meet others.
+/// Maximum number of consecutive write conflicts on the Lease.
 const CONFLICTS_MAX: usize = 5;
 
-/// A candidate. Its own client needs no permit: it writes nothing but the Lease.
+/// Candidate of the election. Its client needs no permit, because it writes the Lease only.
 pub(super) struct Candidate {
     election: Election,
     leases: Api<Lease>,
     permit: WritePermit,
-    /// The Lease as last seen, and when its spec was first seen like that.
+    /// Last observed Lease, and the time at which its spec was first observed.
     seen: Option<(Lease, Instant)>,
 }
 
@@ -127,8 +129,8 @@ impl Candidate {
         Self { election, leases, permit, seen: None }
     }
 
-    /// Waits until this candidate holds the lease. `waiting` is told who does, whenever that changes. Returns the modes
-    /// of the one before, if they were others.
+    /// Waits until this candidate holds the lease. Calls `waiting` with the current holder whenever it changes.
+    /// Returns the modes of the previous holder, if they differ.
     pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str) + Send) -> Option<String> {
         let (mut told, mut before) = (String::new(), None);
         loop {
@@ -156,7 +158,7 @@ impl Candidate {
         }
     }
 
-    /// Renews for as long as that works, and returns why it does not any more. The permit has ended by then.
+    /// Renews the lease until that fails, and returns the reason. The permit is revoked by then.
     pub(super) async fn hold(&mut self) -> String {
         let clock = self.permit.clock().clone();
         let (mut last, mut journal) = (clock.now(), Progress::default());
@@ -166,7 +168,7 @@ impl Candidate {
             let left = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
             let waiting = self.permit.backlog().waiting();
             let lost = if journal.stands_for(waiting, Instant::now()) > self.election.renew_deadline {
-                // Every write waits for the journal; another process may have one that can be written.
+                // Every write waits for the journal; another process may have a writable one.
                 "decisions wait to be recorded, and the disk of the journal does not answer".to_owned()
             } else {
                 match tokio::time::timeout(left, self.attempt()).await {
@@ -185,22 +187,22 @@ impl Candidate {
         }
     }
 
-    /// Whether this candidate had the lease when it last looked.
+    /// Returns true if this candidate held the lease when it was last read.
     pub(super) fn holds(&self) -> bool {
         let spec = self.seen.as_ref().and_then(|(lease, _)| lease.spec.as_ref());
         spec.is_some_and(|spec| spec.holder_identity.as_deref() == Some(&self.election.identity))
     }
 
-    /// Gives the lease up, so that nobody has to wait for it.
+    /// Releases the lease, so that no other candidate has to wait for its expiry.
     pub(super) async fn release(&mut self) {
         self.permit.revoke();
         if self.seen.is_some() {
-            // Whoever cannot give it up lets it run out.
+            // If the release fails, the lease expires.
             let _ = tokio::time::timeout(self.election.retry_period, self.give_up()).await;
         }
     }
 
-    /// What is known of the Lease may be old: a renewal may have been cut off when the process was stopped.
+    /// Clears the holder of the Lease. Reads it first: the known version may be stale if a renewal was interrupted.
     async fn give_up(&self) -> kube::Result<()> {
         loop {
             let Some(mut lease) = self.leases.get_opt(&self.election.name).await? else { return Ok(()) };
@@ -217,7 +219,7 @@ impl Candidate {
         }
     }
 
-    /// The modes that the Lease was last written with, if they are not those of this candidate.
+    /// Returns the modes in the observed Lease, if they differ from those of this candidate.
     fn others_modes(&self) -> Option<String> {
         let (lease, _) = self.seen.as_ref()?;
         let modes = lease.metadata.annotations.as_ref()?.get(MODES)?;
@@ -228,11 +230,11 @@ impl Candidate {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
 
-    /// Takes or renews the lease. Returns who else holds it, or nobody.
+    /// Acquires or renews the lease. Returns the holder if it is another candidate.
     async fn attempt(&mut self) -> Result<Option<String>, String> {
         for _ in 0..CONFLICTS_MAX {
             match self.write().await {
-                // Somebody wrote it at the same time: another candidate, or a person who annotates it.
+                // Concurrent write: by another candidate, or by a person who annotates the Lease.
                 Err(error) if is_conflict(&error) => {}
                 outcome => return outcome.map_err(|error| causes(&error)),
             }
@@ -240,12 +242,12 @@ impl Candidate {
         Err(format!("others wrote it at the same time, {CONFLICTS_MAX} times in a row"))
     }
 
-    /// Takes or renews the lease, unless another one holds it, who is returned.
+    /// Acquires or renews the lease in one attempt. Returns the holder if it is another candidate.
     async fn write(&mut self) -> kube::Result<Option<String>> {
         let asked = self.permit.clock().now();
         let current = self.leases.get_opt(&self.election.name).await?;
         if let Some(current) = &current {
-            // What else is written into the Lease is no renewal.
+            // Only a change of the spec counts as a renewal.
             let since = self.seen.take().filter(|(seen, _)| seen.spec == current.spec).map(|(_, since)| since);
             self.seen = Some((current.clone(), since.unwrap_or_else(Instant::now)));
         }
@@ -288,12 +290,13 @@ fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Whether records that wait to be kept get any fewer.
+/// Progress of the records that wait for the journal.
 #[derive(Default)]
 struct Progress(Option<(u64, Instant)>);
 
 impl Progress {
-    /// For how long nothing was kept although something waited. `waiting` is how many are kept, if others wait.
+    /// Returns the time without progress while records were pending. `waiting` is the number of written records if
+    /// others are pending.
     fn stands_for(&mut self, waiting: Option<u64>, now: Instant) -> Duration {
         let before = self.0.filter(|(kept, _)| waiting == Some(*kept));
         self.0 = before.or(waiting.map(|kept| (kept, now)));

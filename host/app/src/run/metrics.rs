@@ -1,16 +1,16 @@
-//! What a scrape gets: the controllers' own metrics, and what is counted elsewhere in the process.
+//! Metrics page: the controllers' own metrics, and counters of other parts of the process.
 
 use std::fmt::{Result, Write as _};
 
 use super::endpoint::{Observed, Told};
 
-/// Everything, in the text format that Prometheus scrapes.
+/// Renders all metrics in the OpenMetrics text format.
 pub(super) fn text(observed: &Observed, told: &Told) -> String {
-    // What follows stands before the end that the encoder writes.
+    // Further families go before the encoder's end marker.
     let mut text = observed.context.metrics.text();
     let end = text.rfind("# EOF").unwrap_or(text.len());
     text.truncate(end);
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = plugins(&mut text, observed);
     let _ = loaded(&mut text, observed);
     let _ = controllers(&mut text, observed);
@@ -54,7 +54,8 @@ fn plugins(text: &mut String, observed: &Observed) -> Result {
     Ok(())
 }
 
-/// A plugin that is listed and not loaded holds what it would be asked, so somebody has to know.
+/// Writes the load status of plugins. A listed plugin that is not loaded holds its decisions, so operators need to
+/// know.
 fn loaded(text: &mut String, observed: &Observed) -> Result {
     let Some(plugins) = &observed.context.plugins else { return Ok(()) };
     let help = "1 for a listed plugin whose newest version is in force, 0.5 for an older one, 0 for none.";

@@ -1,23 +1,23 @@
-//! Arguments that are right each by itself and not together.
+//! Errors of arguments that are valid individually but not in combination.
 
 use std::error::Error;
 use std::fmt;
 
-/// What is wrong with an argument, whether it stands on the command line or in a file.
+/// Error of an argument, from the command line or from a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misuse {
-    /// Its name, without hyphens.
+    /// Name of the argument, without hyphens.
     pub(crate) argument: String,
     text: String,
 }
 
 impl Misuse {
-    /// `why` says what would be right.
+    /// Creates an error. `why` states the valid values.
     pub(super) fn new(argument: &str, why: impl fmt::Display) -> Self {
         Self { argument: argument.to_owned(), text: format!("{argument}: {why}") }
     }
 
-    /// Of a text that begins with the name of the argument.
+    /// Creates an error from a text that begins with the name of the argument.
     pub(super) fn of_text(text: String) -> Self {
         let argument = text.split([' ', ':']).next().unwrap_or_default().to_owned();
         Self { argument, text }

@@ -46,26 +46,26 @@ use crate::access::{self, Uses};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 
-/// Exit code when the process could not start, or lost its lease.
+/// Exit code if the process failed to start or lost its lease.
 const FAILED: u8 = 1;
-/// Exit code when the arguments have to change.
+/// Exit code if Karmada's controllers conflict with the default mode, so that the arguments have to change.
 const REFUSED: u8 = 2;
-/// How long work in flight may take to end.
+/// Time limit for writes in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long threads may take to end after that.
+/// Time limit for the threads of each runtime to end after that.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Threads for leases and probes. One may be busy with what a member answered.
+/// Number of threads for leases and probes. One of them may be busy with a member's response.
 const VITAL_THREADS: usize = 2;
-/// How soon what the control plane refused is tried again.
+/// Retry interval after a failed request to an API server.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Run the controllers on a control plane: Kubernetes with the definitions that `bulkhead crds` prints.
+/// Run the controllers on a control plane: Kubernetes with the CRDs that `bulkhead crds` prints.
 ///
-/// It runs until it is interrupted. Of several processes one works and the others wait.
+/// Runs until it is interrupted. With several processes, one is the leader and the others stand by.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// File with any of these arguments, by their names: apiVersion bulkhead.dev/v1alpha1, kind
-    /// BulkheadConfiguration. What is given on the command line wins over it.
+    /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
+    /// Arguments on the command line take precedence.
     #[arg(long, value_name = "FILE")]
     config: Option<ConfigFile>,
 
@@ -75,32 +75,32 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     mode: mode::Chosen,
 
-    /// Which controllers of the mode run: names, `*` for all, `-name` for all but that one.
+    /// Controllers of the mode to run: names, `*` for all, `-name` to exclude one.
     #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES")]
     controllers: Vec<String>,
 
-    /// Plugins: a directory of manifests, or a list (plugins.yaml). It is watched for changes.
+    /// Plugins: a directory of manifests, or a list (plugins.yaml). Watched for changes.
     #[arg(long, value_name = "PATH")]
     plugin_directory: Option<PathBuf>,
 
-    /// Where /healthz, /readyz and /metrics are served; port 0 takes a free one.
+    /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
     #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
     health_probe_bind_address: SocketAddr,
 
-    /// Where the API server's reviews are answered over TLS; nothing is registered without it.
+    /// Address of the webhook endpoint, served over TLS; without it, no webhook is registered.
     #[arg(long, value_name = "ADDRESS", value_parser = endpoint::address)]
     webhook_bind_address: Option<SocketAddr>,
 
-    /// Address under which the API server reaches the reviews; the default is the one they are served at.
+    /// URL at which API servers reach the webhook endpoint; defaults to the address that it is served at.
     #[arg(long, value_name = "URL", requires = "webhook_bind_address")]
     webhook_url: Option<String>,
 
-    /// Directory with tls.crt, tls.key and ca.crt for the reviews; without it, a certificate is made.
+    /// Directory with tls.crt, tls.key and ca.crt of the webhook endpoint; without it, a certificate is created.
     #[arg(long, value_name = "DIR", requires = "webhook_bind_address")]
     webhook_cert_dir: Option<PathBuf>,
 
-    /// File with the authorities, in PEM, that clients of the reviews need a certificate of; without it, any client is
-    /// answered. Not for mode interpret: Karmada presents no certificate.
+    /// File with the CA certificates, in PEM, that client certificates of the webhook endpoint must be signed by;
+    /// without it, any client is accepted. Not for mode interpret: Karmada presents no client certificate.
     #[arg(long, value_name = "FILE", requires = "webhook_bind_address")]
     webhook_client_ca_file: Option<PathBuf>,
 
@@ -116,7 +116,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: Settings,
 
-    // Last, because clap gives its heading to all that follows.
+    // Last, because clap applies its heading to all subsequent arguments.
     #[command(flatten)]
     embedded: embedded::EmbeddedArguments,
 }
@@ -126,11 +126,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     until_stopped(|vital| serve(arguments, vital))
 }
 
-/// Runs on all cores until it ends; an error is the last line of the log.
+/// Runs the server on a multi-threaded runtime until it ends. An error becomes the last line of the log.
 fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Handle) -> F) -> ExitCode {
     let outcome = runtimes().and_then(|(runtime, vital)| {
         let outcome = runtime.block_on(serving(vital.handle().clone()));
-        // What may be written is written. A thread that is busy with something else must not keep the process alive.
+        // The writes in flight have been awaited. A busy thread must not keep the process alive.
         runtime.shutdown_timeout(LAST_WORDS);
         vital.shutdown_timeout(LAST_WORDS);
         outcome
@@ -144,7 +144,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
     }
 }
 
-/// The runtime of the controllers, and the one of leases and probes.
+/// Creates the runtime of the controllers and the runtime of leases and probes.
 fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.enable_all().build().context("starting the runtime")?;
@@ -152,18 +152,19 @@ fn runtimes() -> anyhow::Result<(Runtime, Runtime)> {
     Ok((runtime, vital.context("starting the runtime of leases and probes")?))
 }
 
-/// The time. This is the one place of the program that reads the system's clock.
+/// Returns the current time. No other function of the program reads the system clock.
 #[expect(clippy::disallowed_methods, reason = "this is where the controllers' clock comes from")]
 pub(crate) fn now() -> k8s_openapi::jiff::Timestamp {
     k8s_openapi::jiff::Timestamp::now()
 }
 
-/// A line for whoever reads the log.
+/// Writes a line with a timestamp to the log.
 fn say(line: &str) {
     let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
 }
 
-/// Lines about something that may go on for long: each is said once, until another one or [`Self::over`].
+/// Log lines about a lasting condition: a line is not repeated until a different one is logged or [`Self::over`] is
+/// called.
 #[derive(Default)]
 struct News(String);
 
@@ -175,7 +176,7 @@ impl News {
         }
     }
 
-    /// What was said is over; when it comes back, that is news.
+    /// Marks the condition as over, so that its line is logged again if it returns.
     fn over(&mut self) {
         self.0.clear();
     }
@@ -202,7 +203,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
         () = &mut stop => return Ok(()),
     };
     say(&format!("control plane {} is {}", hub.address, hub.version));
-    // The embedded control plane is new, and Karmada does not know it.
+    // The embedded control plane is new and has no Karmada controllers.
     if arguments.mode.is_default && embedded.is_none() {
         tokio::select! {
             checked = mode::check_default(&hub, &state) => checked?,
@@ -229,11 +230,11 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
         embedded.join_members(&hub.unguarded).await?;
     }
 
-    // A standby has everything in its stores when it takes over.
+    // A standby has synced caches when it becomes the leader.
     let running = federation.watch(modes.has(Mode::All), &state);
     state.set_prepared();
     let mut upkeep = tokio::task::JoinSet::new();
-    // The embedded control plane allows everything and knows no reviews of access.
+    // The embedded control plane allows everything and serves no access reviews.
     if embedded.is_none() {
         upkeep.spawn(upkeep::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
@@ -249,7 +250,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
             }
         };
         let worked = async {
-            // Before it may lead: somebody else may know them already.
+            // Plugins load before the election: another process may have loaded them already.
             running.plugins_known().await;
             if elects {
                 state.tell(|told| told.leads = Some(false));
@@ -297,7 +298,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     let held = async { if candidate.holds().await { candidate.hold().await } else { std::future::pending().await } };
     tokio::select! {
         () = running.stop_within(&permit, DRAIN) => {}
-        // Whoever has the lease now writes.
+        // Another process holds the lease and may write.
         _ = held => {}
     }
     state.tell(|told| told.leads = elects.then_some(false));
@@ -308,7 +309,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     stopped.map_err(anyhow::Error::msg)
 }
 
-/// What is said when the process begins to end.
+/// Formats the log line for the start of the shutdown.
 fn stopping(stopped: &Result<(), String>) -> String {
     match stopped {
         Ok(()) => "stopping".to_owned(),
@@ -316,12 +317,13 @@ fn stopping(stopped: &Result<(), String>) -> String {
     }
 }
 
-/// Names for the log.
+/// Formats controller names for the log.
 pub(crate) fn named(controllers: &[&str]) -> String {
     if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") }
 }
 
-/// Starts the endpoint as soon as that is possible: its certificate may be in a Secret.
+/// Starts the webhook endpoint. Retries while the control plane is unavailable, since the certificate may be in a
+/// Secret.
 async fn webhook_in_time(
     arguments: &Arguments,
     modes: &Modes,
@@ -347,7 +349,7 @@ async fn webhook_in_time(
     }
 }
 
-/// Starts the endpoint that API servers and Karmada ask, with the URL that they are to use.
+/// Starts the endpoint for API servers and Karmada. Returns it with the URL to register.
 async fn webhook(
     arguments: &Arguments,
     modes: &Modes,
@@ -381,43 +383,43 @@ async fn webhook(
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
 }
 
-/// The host in the URL of the webhook.
+/// Returns the host of the webhook URL.
 fn host_of(url: &str) -> Result<String, Misuse> {
     let parsed = url.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
     let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
     host.ok_or_else(|| Misuse::new("webhook-url", format!("{url} must begin with https:// and a host")))
 }
 
-/// Where the certificate of the webhook is kept.
+/// Storage of the webhook certificate.
 pub(crate) enum WebhookCertificate<'a> {
-    /// In files that somebody else keeps fresh.
+    /// Directory with files that are renewed externally.
     Directory(&'a Path),
-    /// In a Secret of ours in that namespace.
+    /// Secret managed by Bulkhead.
     Secret {
-        /// The namespace.
+        /// Namespace of the Secret.
         namespace: &'a str,
     },
 }
 
-/// What arguments mean together.
+/// Validated arguments.
 pub(crate) struct Checked {
-    /// Settings.
+    /// Settings of the controllers.
     pub(crate) flags: Flags,
-    /// Modes.
+    /// Modes of the process.
     pub(crate) modes: Modes,
-    /// Controllers that run.
+    /// Controllers to run.
     pub(crate) wanted: Vec<&'static str>,
     election: Election,
-    /// Whether there is an election.
+    /// True if there is a leader election.
     pub(crate) elects: bool,
 }
 
 impl Arguments {
-    /// Looks whether the arguments go together.
+    /// Checks the arguments for conflicts.
     ///
     /// # Errors
     ///
-    /// A [`Misuse`] of one of them.
+    /// A [`Misuse`] of one argument.
     pub(crate) fn check(&self) -> anyhow::Result<Checked> {
         let flags = self.settings.flags()?;
         let modes = Modes::new(&self.mode.modes)?;
@@ -441,27 +443,27 @@ impl Arguments {
         if let Some(url) = &self.webhook_url {
             host_of(url)?;
         }
-        // Whoever writes nothing has nothing to be elected for, and an embedded control plane has only one user.
+        // A process without writes needs no election, and an embedded control plane has only one process.
         let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
         Ok(Checked { flags, modes, wanted, election, elects })
     }
 
-    /// Where the control plane is.
+    /// Returns the connection arguments of the control plane.
     pub(crate) fn hub(&self) -> &hub::HubArguments {
         &self.hub
     }
 
-    /// How plugins are run.
+    /// Returns the arguments of the plugin engines.
     pub(crate) fn engines(&self) -> &EngineArguments {
         &self.engines
     }
 
-    /// Where plugins are.
+    /// Returns the path of the plugins.
     pub(crate) fn plugin_directory(&self) -> Option<&Path> {
         self.plugin_directory.as_deref()
     }
 
-    /// Where the certificate of the webhook is kept, if there is a webhook.
+    /// Returns the storage of the webhook certificate, if the webhook is enabled.
     pub(crate) fn webhook_certificate(&self) -> Option<WebhookCertificate<'_>> {
         self.webhook_bind_address?;
         Some(match &self.webhook_cert_dir {
@@ -470,7 +472,7 @@ impl Arguments {
         })
     }
 
-    /// What of the control plane is used.
+    /// Returns the features of the control plane that the process uses.
     pub(crate) fn uses<'a>(&'a self, checked: &'a Checked) -> Uses<'a> {
         Uses {
             modes: checked.modes.all(),

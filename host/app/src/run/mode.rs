@@ -1,4 +1,4 @@
-//! What a process owns beside Karmada.
+//! Modes: the responsibilities of a process beside Karmada.
 
 use std::error::Error;
 use std::fmt;
@@ -17,31 +17,32 @@ use super::misuse::Misuse;
 use super::trouble::Trouble;
 use super::{News, RETRY, say};
 
-/// Reads the name of a mode.
+/// Parses the name of a mode.
 ///
 /// # Errors
 ///
-/// What there is, when there is no such mode.
+/// The mode is unknown; the message lists the known modes.
 pub(super) fn parse(text: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
     found.ok_or_else(|| format!("there are {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-/// The argument `--mode`.
+/// Argument `--mode`.
 #[derive(Args)]
 struct ModeArgument {
-    /// What is ours; Karmada keeps the rest: `report` decides like evict and writes nothing; `interpret` answers
-    /// Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts and finishes; `all`.
-    /// Several go together, such as `interpret,finish`. Beside Karmada's controllers there is no default.
+    /// Responsibilities that Bulkhead takes over from Karmada: `report` decides like evict but writes nothing;
+    /// `interpret` serves Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts
+    /// and finishes; `all`. Modes can be combined, such as `interpret,finish`. Beside Karmada's controllers there is
+    /// no default.
     #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = parse)]
     mode: Vec<Mode>,
 }
 
-/// The modes that were chosen, on the command line, in a file or by default.
+/// Selected modes, from the command line, a file or the default.
 pub(super) struct Chosen {
-    /// Modes as they were given.
+    /// Modes as given.
     pub(super) modes: Vec<Mode>,
-    /// No argument named them.
+    /// True if the modes are the default.
     pub(super) is_default: bool,
 }
 
@@ -69,10 +70,10 @@ impl FromArgMatches for Chosen {
 
 /// Namespace of the Leases of Karmada's controllers.
 const KARMADA_NAMESPACE: &str = "karmada-system";
-/// Leases whose holders do what mode `all` does.
+/// Leases of the Karmada controllers that mode `all` replaces.
 const KARMADA_LEASES: [&str; 2] = ["karmada-controller-manager", "karmada-scheduler"];
 
-/// A controller of Karmada is at work on the control plane, and no mode was chosen.
+/// Error: a Karmada controller is active on the control plane, and no mode was selected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BesideKarmada {
     address: String,
@@ -94,12 +95,12 @@ impl fmt::Display for BesideKarmada {
 
 impl Error for BesideKarmada {}
 
-/// Checks that no controller of Karmada is at work on a control plane where the default mode is to run. Waits for an
-/// API server that does not answer.
+/// Checks that no Karmada controller is active on the control plane before running in the default mode. Waits while
+/// the API server is unavailable.
 ///
 /// # Errors
 ///
-/// [`BesideKarmada`], or a [`Trouble`] that does not pass.
+/// [`BesideKarmada`], or a [`Trouble`] that needs manual action.
 pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()> {
     let mut news = News::default();
     loop {
@@ -124,7 +125,7 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
     }
 }
 
-/// Returns the first lease of Karmada's controllers that was renewed within its duration, with its holder.
+/// Returns the first Karmada controller whose lease was renewed within its duration: the lease and its holder.
 async fn karmada_at_work(client: &Client, now: Time) -> kube::Result<Option<(&'static str, String)>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), KARMADA_NAMESPACE);
     for name in KARMADA_LEASES {
@@ -138,14 +139,16 @@ async fn karmada_at_work(client: &Client, now: Time) -> kube::Result<Option<(&'s
     Ok(None)
 }
 
-/// The modes of a process.
+/// Modes of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Modes(Vec<Mode>);
 
 impl Modes {
+    /// Creates the set of modes.
+    ///
     /// # Errors
     ///
-    /// When modes contradict each other.
+    /// Mode `report` is combined with another mode.
     pub(super) fn new(modes: &[Mode]) -> Result<Self, Misuse> {
         if modes.contains(&Mode::Report)
             && let Some(other) = modes.iter().find(|mode| **mode != Mode::Report)
@@ -159,38 +162,38 @@ impl Modes {
         Ok(Self(sorted))
     }
 
-    /// Their names, separated by commas.
+    /// Returns the names, separated by commas.
     pub(super) fn names(&self) -> String {
         self.0.iter().map(|mode| mode.name()).collect::<Vec<_>>().join(",")
     }
 
-    /// All of them.
+    /// Returns all modes.
     pub(crate) fn all(&self) -> &[Mode] {
         &self.0
     }
 
-    /// Whether a mode is among them.
+    /// Returns true if the mode is included.
     pub(super) fn has(&self, mode: Mode) -> bool {
         self.0.contains(&mode)
     }
 
-    /// Whether nothing may be written.
+    /// Returns true in mode `report`, which permits no writes.
     pub(super) fn only_reports(&self) -> bool {
         self.has(Mode::Report)
     }
 
-    /// Whether a controller belongs to one of them. To report is to decide like `evict`.
+    /// Returns true if one of the modes includes the controller. Mode `report` runs the controllers of `evict`.
     fn runs(&self, controller: &str) -> bool {
         let deciding = |mode: &Mode| if *mode == Mode::Report { Mode::Evict } else { *mode };
         self.0.iter().map(deciding).any(|mode| mode.duties().iter().any(|duty| duty.name == controller))
     }
 
-    /// The controllers of the modes that a list in Karmada's syntax names: the first entry that speaks of a controller
-    /// decides.
+    /// Returns the controllers of the modes that a list in Karmada's syntax selects. The first entry that names a
+    /// controller takes precedence.
     ///
     /// # Errors
     ///
-    /// The name of a controller that does not exist, or that is named and belongs to none of the modes.
+    /// A named controller does not exist or belongs to none of the modes.
     pub(super) fn controllers(&self, list: &[String]) -> Result<Vec<&'static str>, Misuse> {
         for entry in list {
             let name = entry.strip_prefix('-').unwrap_or(entry);

@@ -1,5 +1,5 @@
-//! What people read in the log about controllers and informers: each thing when it begins, when it is over and, while it
-//! goes on, now and then. What lasts makes the process not ready.
+//! Log of controller and informer problems: each when it begins, when it ends and periodically in between. A lasting
+//! problem makes the process unready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use tokio::time::Instant;
 use super::endpoint::State;
 use super::{News, say};
 
-/// How often to look for news.
+/// Polling interval.
 const LOOK: Duration = Duration::from_secs(1);
-/// Most lines about failed reconciles in one look; what is left out then is counted, and is in the metrics.
+/// Maximum number of lines about failed reconciles per poll. Further ones are counted, and are in the metrics.
 const LINES_MAX: usize = 20;
-/// How soon a failure that goes on is told again.
+/// Interval at which a continuing failure is logged again.
 const AGAIN: Duration = Duration::from_mins(10);
-/// For how long something may have to happen first before that is told.
+/// Time for which a failed precondition is not logged.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// From when on trouble of an informer makes the process not ready.
+/// Duration after which an informer problem makes the process unready.
 const LASTING: Duration = Duration::from_secs(30);
-/// Attempts that fail over so long a time are no restart of the API server. A watch that works again may say nothing
-/// for a minute, so trouble is not over before it is heard to be.
+/// Time span of failing attempts that excludes a restart of the API server. A recovered watch may be silent for a
+/// minute, so the problem ends only with the next event.
 const REPEATED: Duration = Duration::from_secs(15);
 
-/// Says what goes wrong, for ever, and keeps what lasts in the state.
+/// Logs problems, and records lasting ones in the state. Never returns.
 pub(super) async fn tell(context: Context, state: State) {
     let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), News::default());
     let mut steps = 0;
@@ -54,7 +54,7 @@ pub(super) async fn tell(context: Context, state: State) {
     }
 }
 
-/// Returns a line for a step of the wall clock that is not logged yet.
+/// Returns a line for a step of the wall clock that has not been logged.
 fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
     if clock.steps == std::mem::replace(logged, clock.steps) {
         return None;
@@ -67,14 +67,14 @@ fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
     ))
 }
 
-/// What an agent says whose member is not known.
+/// Returns a line for an agent without a Cluster object.
 fn without_cluster(context: &Context) -> Option<String> {
     let Scope::Agent(name) = &context.scope else { return None };
     let absent = context.stores.clusters.is_listed() && context.stores.cluster(name).is_none();
     absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` makes it"))
 }
 
-/// What is known of informers that are in trouble.
+/// Informers with a current problem, by name.
 #[derive(Default)]
 struct Informers(BTreeMap<String, Trouble>);
 
@@ -87,7 +87,7 @@ struct Trouble {
 }
 
 impl Informers {
-    /// Lines about those whose trouble is another one than before.
+    /// Returns lines about new, changed and resolved problems.
     fn news(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         for (name, InformerState { listed, trouble, errors }) in seen {
@@ -108,7 +108,7 @@ impl Informers {
         lines
     }
 
-    /// Those that knew everything, and have learnt nothing for long.
+    /// Returns the problems of synced informers that have received nothing for a long time.
     fn lasting(&self, now: Instant) -> Vec<String> {
         let lasts = |trouble: &Trouble| {
             trouble.listed && now - trouble.since >= LASTING && trouble.last - trouble.since >= REPEATED
@@ -120,20 +120,20 @@ impl Informers {
     }
 }
 
-/// What is known of reconciles that fail.
+/// Failing reconciles, by controller and text.
 #[derive(Default)]
 struct Failures(BTreeMap<(String, String), Told>);
 
 struct Told {
-    /// How often it had happened at that time.
+    /// Total count at the time of the last line.
     count: u64,
     at: Instant,
-    /// Whether there was a line. What has to happen first usually does.
+    /// True if a line was logged. A failed precondition is usually resolved without one.
     said: bool,
 }
 
 impl Failures {
-    /// Lines about those that are new, or go on.
+    /// Returns lines about new and continuing failures.
     fn news(&mut self, seen: Vec<Failure>, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         let mut forgotten: BTreeSet<_> = self.0.keys().cloned().collect();
@@ -218,12 +218,12 @@ mod tests {
             informers.news(works(true, trouble, errors), now);
             assert_eq!(informers.lasting(now), expected, "after {after_s} s");
         };
-        // It was restarted, and nothing has happened since.
+        // The API server was restarted, and there have been no events since.
         check(0, Some("the watch was cut"), 1, &[]);
         check(6, Some("the watch was cut"), 4, &[]);
         check(60, Some("the watch was cut"), 4, &[]);
         check(80, None, 4, &[]);
-        // It is gone.
+        // The API server is gone.
         check(100, Some("the watch was cut"), 5, &[]);
         check(125, Some("cannot be watched: refused"), 9, &[]);
         check(131, Some("cannot be watched: refused"), 9, &["works cannot be watched: refused, for 31 s"]);

@@ -1,7 +1,7 @@
-//! Clients of the control plane that outlive their credentials: when the kubeconfig or a file that it names changes,
-//! requests go through a new connection, and nobody who holds a client notices.
+//! Clients of the control plane with renewable credentials: when the kubeconfig or a file that it references
+//! changes, requests use a new connection, transparently to the holders of a client.
 //!
-//! Tokens in files are read again by `kube` itself.
+//! `kube` itself reloads tokens in files.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -18,10 +18,10 @@ use tower::{BoxError, Service};
 use super::hub::{HubArguments, client_certificate, unwrapped};
 use super::{News, say};
 
-/// How often files are looked at.
+/// Polling interval of the files.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// The two clients of a control plane, with what they are made of.
+/// Clients of a control plane, with and without the permit, and their configuration.
 pub(crate) struct Reloading {
     arguments: HubArguments,
     permit: WritePermit,
@@ -35,7 +35,7 @@ pub(crate) struct Reloading {
     made_of: Mutex<Vec<Vec<u8>>>,
 }
 
-/// A client that may be replaced.
+/// Replaceable client.
 #[derive(Clone)]
 struct Current(Arc<Mutex<Client>>);
 
@@ -55,14 +55,14 @@ impl Service<Request<Body>> for Current {
     type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // The client waits for its own turn when it sends.
+        // The inner client waits for readiness when it sends.
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let client = self.get();
         Box::pin(async move {
-            // As it was before it came here, so that callers can tell a refused write.
+            // Unwrapped, so that callers can recognize a rejected write.
             client.send(request).await.map_err(unwrapped)
         })
     }
@@ -92,34 +92,34 @@ impl Reloading {
         })
     }
 
-    /// The client whose writes need the permit.
+    /// Returns the client whose writes need the permit.
     pub(super) fn client(&self) -> Client {
         Client::new(self.guarded.clone(), self.namespace.clone())
     }
 
-    /// The client whose writes do not.
+    /// Returns the client whose writes do not need the permit.
     pub(super) fn unguarded(&self) -> Client {
         Client::new(self.unguarded.clone(), self.namespace.clone())
     }
 
-    /// The runtime of leases and probes.
+    /// Returns the runtime of leases and probes.
     pub(super) fn vital_runtime(&self) -> &Handle {
         &self.vital
     }
 
-    /// The client for that runtime whose writes need the permit.
+    /// Returns the client on that runtime whose writes need the permit.
     pub(super) fn vital_client(&self) -> Client {
         let _entered = self.vital.enter();
         Client::new(self.vital_guarded.clone(), self.namespace.clone())
     }
 
-    /// The client for that runtime whose writes do not.
+    /// Returns the client on that runtime whose writes do not need the permit.
     pub(super) fn vital_unguarded(&self) -> Client {
         let _entered = self.vital.enter();
         Client::new(self.vital_unguarded.clone(), self.namespace.clone())
     }
 
-    /// Looks for newer credentials, for ever. Those that do not work are told once, and the ones before stay.
+    /// Polls for new credentials. If they are rejected, logs this once and keeps the old ones. Never returns.
     pub(super) async fn run(&self) {
         let mut news = News::default();
         loop {
@@ -142,7 +142,8 @@ impl Reloading {
             return Ok(false);
         }
         let unguarded = connect(config.clone(), &WritePermit::unlimited(), &self.answers)?;
-        // Only what the API server knows is worth having. Who may not ask for the version is known all the same.
+        // Credentials that the API server rejects (401) are not used. Missing permission to read the version does
+        // not matter.
         match unguarded.apiserver_version().await {
             Err(kube::Error::Api(status)) if status.code == 401 => anyhow::bail!("{}", status.message),
             _ => {}
@@ -157,7 +158,7 @@ impl Reloading {
     }
 }
 
-/// Clients whose connections belong to the runtime of leases and probes, with and without the permit.
+/// Creates clients on the runtime of leases and probes, with and without the permit.
 fn vital_clients(
     config: &Config,
     permit: &WritePermit,
@@ -169,7 +170,7 @@ fn vital_clients(
     Ok((guarded, connect(config.clone(), &WritePermit::unlimited(), answers)?))
 }
 
-/// Everything that a connection depends on and that may be replaced while the process runs.
+/// Returns all parts of a configuration that may be replaced while the process runs.
 fn parts(config: &Config) -> Vec<Vec<u8>> {
     let certificate = client_certificate(config).and_then(|(_, pem)| pem.ok()).unwrap_or_default();
     let key = config.auth_info.client_key.as_ref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The settings of the controllers as arguments: one per field of [`Flags`], with its name, meaning and default.
-//! A setting that is added there is an argument from then on.
+//! Settings of the controllers as arguments: one per field of [`Flags`], with its name, description and default. A
+//! new field becomes an argument automatically.
 
 use bulkhead_controllers::flags::Flags;
 use clap::builder::{StyledStr, ValueParser};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 
 use super::misuse::Misuse;
 
-/// Settings that were given on the command line, as data in the shape of [`Flags`].
+/// Settings from the command line, as data in the shape of [`Flags`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings(Map<String, Value>);
 
 impl Settings {
-    /// The settings over the defaults.
+    /// Returns the defaults overridden by the settings.
     ///
     /// # Errors
     ///
-    /// The name of a setting that is out of range, and what would be right.
+    /// A setting is out of range; the message names it and the valid range.
     pub(crate) fn flags(&self) -> anyhow::Result<Flags> {
         let flags: Flags = serde_json::from_value(Value::Object(self.0.clone()))?;
         flags.validate().map_err(Misuse::of_text)?;
@@ -25,14 +25,14 @@ impl Settings {
     }
 }
 
-/// How the value of an argument is called that is a list, split by commas.
+/// Value name of a comma-separated list in the help.
 pub(crate) const LIST: &str = "A,B";
-/// How the value of an argument is called that is a map.
+/// Value name of a map in the help.
 pub(crate) const MAP: &str = "KEY=VALUE,...";
-/// How the value of an argument is called that is a truth value.
+/// Value name of a boolean in the help.
 pub(crate) const BOOLEAN: &str = "true|false";
 
-/// A setting as its schema describes it.
+/// Setting according to its schema.
 struct Setting {
     name: String,
     meaning: String,
@@ -46,7 +46,7 @@ fn settings() -> Vec<Setting> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let setting = |(name, property): (String, Value)| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        // What may be absent has a list of types, with its own first.
+        // An optional value has a list of types, with its own type first.
         let type_ = property["type"].as_array().and_then(|types| types.first()).unwrap_or(&property["type"]);
         Setting { meaning: text(&property["description"]), type_: text(type_), default: defaults[&name].clone(), name }
     };
@@ -78,7 +78,7 @@ impl Setting {
         let name = self.name;
         argument.value_parser(ValueParser::new(move |text: &str| {
             let value = parse(text, &type_)?;
-            // The field's own type knows more than the schema: names of gates, units of durations.
+            // The field's type checks more than the schema: names of gates, units of durations.
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             serde_json::from_value::<Flags>(Value::Object(alone)).map_err(|error| error.to_string())?;
             Ok::<_, String>(value)
@@ -86,7 +86,7 @@ impl Setting {
     }
 }
 
-/// A value as one would write it as an argument.
+/// Formats a value as on the command line.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,18 +1,18 @@
-//! Why an API server cannot be used, what would help, and whether waiting might.
+//! Classification of errors of API server connections, with remedies.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use bulkhead_controllers::causes;
 
-/// Why an API server cannot be used.
+/// Error of a connection to an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// What is the matter.
+    /// Description of the problem.
     pub(crate) what: String,
-    /// What to do.
+    /// Recommended action.
     pub(crate) remedy: String,
-    /// Whether it may be over later without a change of arguments or files.
+    /// True if the problem may disappear without a change of arguments or files.
     pub(crate) mends: bool,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Trouble {
 impl StdError for Trouble {}
 
 impl Trouble {
-    /// Something that only a person can mend.
+    /// Creates a problem that needs manual action.
     pub(crate) fn lasting(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into(), mends: false }
     }
@@ -34,7 +34,7 @@ impl Trouble {
         Self { what: what.into(), remedy: remedy.into(), mends: true }
     }
 
-    /// What an error of a request to `address` means.
+    /// Classifies an error of a request to `address`.
     pub(crate) fn of(address: &str, error: &kube::Error) -> Self {
         let said = causes(error);
         match error {
@@ -48,7 +48,7 @@ impl Trouble {
     }
 
     fn of_status(address: &str, code: u16, message: &str) -> Self {
-        // A server that is something else may answer with a page.
+        // Other servers may respond with a whole page.
         let message = message.lines().next().unwrap_or_default();
         match code {
             401 => Self::lasting(

@@ -1,5 +1,4 @@
-//! What is looked at while the process runs, so that it is told before it hurts: permissions that are missing, and
-//! certificates that end.
+//! Periodic checks for missing permissions and expiring certificates, before they cause failures.
 
 use std::time::Duration;
 
@@ -12,14 +11,14 @@ use super::webhook::Endpoint;
 use super::{now, say};
 use crate::access::{self, Need};
 
-/// How soon permissions are looked at again while some are missing.
+/// Interval of the permission check while permissions are missing.
 const MISSING: Duration = Duration::from_secs(30);
-/// How often certificates are looked at.
+/// Interval of the certificate check.
 const CERTIFICATES: Duration = Duration::from_mins(5);
-/// From how long before its end on a certificate is in the log.
+/// Remaining lifetime below which a certificate is logged, in seconds.
 const ENDS_SOON_S: i64 = 14 * 24 * 3600;
 
-/// Says which permissions are missing, until none is. Nothing waits for this: what is allowed works.
+/// Logs missing permissions until there are none. Runs in the background; permitted operations work meanwhile.
 pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) {
     let mut told = Vec::new();
     loop {
@@ -43,7 +42,7 @@ pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) 
     }
 }
 
-/// Keeps the ends of certificates in the metrics, and those that are near in the log, for ever.
+/// Exports the expiry of certificates as metrics and logs those that expire soon. Never returns.
 pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, state: State) {
     let mut told = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Events and expectations: what goes with what, and whether what they name exists.
+//! Validation of events and expectations: combinations of fields, and references to objects.
 
 use bulkhead_controllers::controller_names;
 use serde_json::json;
@@ -146,7 +146,7 @@ impl Loader<'_> {
     }
 }
 
-/// Objects as a person names them.
+/// Formats objects as a list of kinds and names.
 fn told(objects: &[ManifestObject]) -> String {
     let text = |object: &ManifestObject, pointer: &str| {
         object.value.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
@@ -155,7 +155,7 @@ fn told(objects: &[ManifestObject]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The object that `bulkhead drain` makes; it is named after the cluster.
+/// Returns the ClusterDrain that `bulkhead drain` creates; its name is that of the cluster.
 fn drain_object(drain: &DrainSpec) -> ManifestObject {
     let mut value = json!({
         "apiVersion": "bulkhead.dev/v1alpha1",
@@ -169,7 +169,7 @@ fn drain_object(drain: &DrainSpec) -> ManifestObject {
     ManifestObject { origin: format!("drain of {}", drain.cluster), value }
 }
 
-/// Kind, namespace and name of `Kind namespace/name`.
+/// Parses `Kind namespace/name` into kind, namespace and name.
 pub fn parse_workload(text: &str) -> Option<(&str, &str, &str)> {
     let (kind, key) = text.split_once(' ')?;
     let (namespace, name) = key.split_once('/')?;

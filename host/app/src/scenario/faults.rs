@@ -1,12 +1,12 @@
-//! What can go wrong with the control plane, with connections and clocks, and with the controllers themselves.
+//! Faults of the control plane, of connections and clocks, and of the controllers themselves.
 
 use bulkhead_controllers::flags::GoDuration;
 use serde::{Deserialize, Serialize};
 
-/// Kinds whose objects the controllers of a failover share, by their plural.
+/// Plurals of the kinds whose objects the failover controllers share.
 pub const RESOURCES: [&str; 4] = ["resourcebindings", "clusterresourcebindings", "clusters", "works"];
 
-/// What controllers list as they start, by its plural.
+/// Plurals of the kinds that controllers list at startup.
 const LISTED: [&str; 11] = [
     "resourcebindings",
     "clusterresourcebindings",
@@ -21,101 +21,103 @@ const LISTED: [&str; 11] = [
     "resourceinterpreterwebhookconfigurations",
 ];
 
-/// Something that goes wrong, once.
+/// Fault that is injected once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultSpec {
-    /// What goes wrong.
+    /// Kind of fault.
     pub kind: FaultKind,
-    /// Which objects it is about, by the plural of their kind; absent is any of [`FaultKind::resources`].
+    /// Plural of the affected kind; absent means any of [`FaultKind::resources`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// HTTP status of a request that is answered with an error, 400 to 599.
+    /// HTTP status of the error response, 400 to 599.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
-    /// How many writes it lets pass before it strikes, for a target loss how many seconds; absent is none.
+    /// Number of writes that pass before the fault; for a target loss, number of seconds. Absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// The member cluster that it is about.
+    /// Affected member cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The member cluster that the first one cannot reach.
+    /// Member cluster that the first one cannot reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// How far a clock is wrong.
+    /// Deviation of the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<GoDuration>,
-    /// How long it lasts, for what lasts.
+    /// Duration, for kinds that have one.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub for_: Option<GoDuration>,
 }
 
-/// What goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// The next write is answered with an error and not carried out.
+    /// The next write fails with an error status and is not applied.
     Respond,
     /// The next write does not reach the API server.
     Refuse,
-    /// The next write is carried out, and its answer is lost.
+    /// The next write is applied, and its response is lost.
     LoseReply,
-    /// The next write is carried out, and answered with 504 after a time.
+    /// The next write is applied, and returns 504 after the duration.
     TimeOut,
     /// All watches break, and objects are listed again.
     DropWatches,
-    /// Changes are not told for a time: every cache is stale.
+    /// Watch events are delayed for the duration: every cache is stale.
     LateWatches,
-    /// Every change is told twice for a time.
+    /// Every watch event is delivered twice for the duration.
     RepeatWatches,
-    /// The history of changes is forgotten: a watch that resumes gets 410.
+    /// The event history is compacted: a watch that resumes receives 410.
     Compact,
-    /// All controllers die before their next write is carried out, and come back later.
+    /// All controllers crash before their next write is applied, and restart after the duration.
     CrashBeforeWrite,
-    /// All controllers die after their next write was carried out, and come back later.
+    /// All controllers crash after their next write is applied, and restart after the duration.
     CrashAfterWrite,
-    /// Another process takes over: controllers and caches start from nothing.
+    /// Another process becomes the leader, with empty controllers and caches.
     LeaderChange,
-    /// Another process takes over, and lists are answered only after a time, so that what they tell is not known yet.
+    /// Another process becomes the leader, and list requests are delayed for the duration, so that caches stay
+    /// unsynced.
     LateLists,
-    /// The control plane reaches no object of a member cluster for a time, whose health it still sees.
+    /// The control plane cannot reach the objects of a member cluster for the duration, but still sees its health.
     Partition,
-    /// Two member clusters cannot reach each other for a time: what spans both stops being ready on the second.
+    /// Two member clusters cannot reach each other for the duration: workloads that span both become unready on the
+    /// second.
     PeerPartition,
-    /// The clock of the controllers is ahead of all others for a time.
+    /// The controllers' clock is ahead of all others for the duration.
     ClockAhead,
-    /// The clock of the controllers is behind all others for a time.
+    /// The controllers' clock is behind all others for the duration.
     ClockBehind,
-    /// The clock of the controllers steps ahead of all others, and stays there. Monotonic time goes on.
+    /// The controllers' clock steps ahead of all others permanently. Monotonic time is not affected.
     ClockStepAhead,
-    /// The clock of the controllers steps back behind all others, and stays there. Monotonic time goes on.
+    /// The controllers' clock steps back behind all others permanently. Monotonic time is not affected.
     ClockStepBack,
-    /// A plugin that is asked everything answers nothing but faults for a time.
+    /// A plugin with all capabilities returns only faults for the duration.
     FailingPlugin,
-    /// A plugin that is asked everything runs into its deadline for a time.
+    /// A plugin with all capabilities exceeds its deadline for the duration.
     SlowPlugin,
-    /// A plugin that is asked everything takes seconds for each call for a time, and does not fail. Decisions wait for
-    /// it; leases and probes do not.
+    /// A plugin with all capabilities takes seconds for each call for the duration, without failing. Decisions are
+    /// delayed; leases and probes are not.
     SluggishPlugin,
-    /// A plugin that is asked everything answers what cannot be true for a time.
+    /// A plugin with all capabilities returns invalid replies for the duration.
     LyingPlugin,
-    /// Every write of a kind is answered with an error for a time, as behind an admission webhook that is down.
+    /// Every write of a kind fails for the duration, as with an unavailable admission webhook.
     WriteOutage,
-    /// A person writes the object at the same moment: after the controller read it, before its next write is carried out.
+    /// A person writes the object concurrently: after the controller read it, before its next write is applied.
     RacingWrite,
-    /// An object is deleted and created again under its name, with another uid, before the next write of its status is
-    /// carried out.
+    /// An object is deleted and created again with the same name and another uid, before the next write of its
+    /// status is applied.
     Recreate,
-    /// A member cluster is joined again under its name: another uid, and nothing left of what was put there.
+    /// A member cluster is joined again under its name, with another uid and without the previously applied objects.
     Rejoin,
-    /// A cluster that an eviction moves to is lost for a time, while its new copy is being judged.
+    /// A target cluster of an eviction is lost for the duration, while the health of the new copy is being assessed.
     TargetLoss,
-    /// Another process takes over, and gets too little CPU for a time to send any request.
+    /// Another process becomes the leader, and gets too little CPU for the duration to send any request.
     StarvedStart,
 }
 
 impl FaultKind {
-    /// Every kind, in the order of declaration.
+    /// Every kind, in order of declaration.
     pub const ALL: [Self; 28] = [
         Self::Respond,
         Self::Refuse,
@@ -147,7 +149,7 @@ impl FaultKind {
         Self::StarvedStart,
     ];
 
-    /// The spelling used in scenarios and on the command line.
+    /// Returns the name used in scenarios and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Respond => "respond",
@@ -181,7 +183,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it lasts for a time.
+    /// Returns true if the fault has a duration.
     pub fn lasts(self) -> bool {
         match self {
             Self::Respond
@@ -215,7 +217,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it strikes one write.
+    /// Returns true if the fault affects a single write.
     pub fn strikes_a_write(self) -> bool {
         let strikes = [
             Self::Respond,
@@ -230,7 +232,7 @@ impl FaultKind {
         strikes.contains(&self)
     }
 
-    /// Of which kinds of objects it can be about one, by their plurals; none if it is about no objects.
+    /// Returns the plurals of the kinds that the fault can affect; empty if it does not affect objects.
     pub fn resources(self) -> &'static [&'static str] {
         let many = [Self::DropWatches, Self::LateWatches, Self::RepeatWatches, Self::Compact, Self::WriteOutage];
         match self {
@@ -241,22 +243,22 @@ impl FaultKind {
         }
     }
 
-    /// Whether it is about a member cluster.
+    /// Returns true if the fault needs a member cluster.
     pub fn has_cluster(self) -> bool {
         matches!(self, Self::Partition | Self::PeerPartition | Self::Rejoin)
     }
 
-    /// Whether it is about a clock.
+    /// Returns true if the fault affects the controllers' clock.
     pub fn is_of_clocks(self) -> bool {
         matches!(self, Self::ClockAhead | Self::ClockBehind | Self::ClockStepAhead | Self::ClockStepBack)
     }
 
-    /// Whether it needs the plugin that fails.
+    /// Returns true if the fault needs the faulty plugin.
     pub fn is_of_plugins(self) -> bool {
         matches!(self, Self::FailingPlugin | Self::SlowPlugin | Self::SluggishPlugin | Self::LyingPlugin)
     }
 
-    /// Whether controllers cannot know what goes on in the member clusters as long as it lasts.
+    /// Returns true if controllers cannot observe the member clusters while the fault lasts.
     pub fn blinds(self) -> bool {
         let blinds = [
             Self::TimeOut,
@@ -277,12 +279,12 @@ impl FaultKind {
 }
 
 impl FaultSpec {
-    /// A fault of a kind with nothing else said about it.
+    /// Creates a fault of a kind with all other fields unset.
     pub fn of(kind: FaultKind) -> Self {
         Self { kind, resource: None, code: None, after: None, cluster: None, peer: None, by: None, for_: None }
     }
 
-    /// What is wrong with it as it is written; none if nothing is.
+    /// Returns a message if fields are missing, surplus or out of range.
     pub fn mistake(&self) -> Option<String> {
         let kind = self.kind.as_str();
         let fields = [
@@ -314,7 +316,7 @@ impl FaultSpec {
         }
     }
 
-    /// A line for people.
+    /// Returns a one-line description.
     pub fn describe(&self) -> String {
         let code = self.code.map(|code| format!(" {code}")).unwrap_or_default();
         let about = [&self.resource, &self.cluster, &self.peer].into_iter().flatten();

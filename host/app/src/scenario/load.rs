@@ -1,4 +1,4 @@
-//! From files to a scenario that can run: everything a run needs is read and checked before it starts.
+//! Loading of scenarios: reads and checks every input before a run starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,13 +14,13 @@ use serde_saphyr::Spanned;
 use super::faults::FaultSpec;
 use super::{ClusterSpec, ClusterState, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
-/// Most member clusters of a scenario.
+/// Maximum number of identical member clusters of one entry.
 const CLUSTERS_MAX: u32 = 1_000;
 
-/// What is wrong with a scenario: everything that was found, not only the first.
+/// Complete list of the problems of a scenario.
 #[derive(Debug)]
 pub struct ScenarioError {
-    /// One line each: file, line where known, field, and what would be right.
+    /// Problems, one line each: file, line if known, field, and the expected value.
     pub problems: Vec<String>,
 }
 
@@ -32,96 +32,96 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// A scenario that can run.
+/// Validated scenario.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// Title.
+    /// Title of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     pub description: String,
-    /// How long to run.
+    /// Duration of the run, in virtual time.
     pub duration: GoDuration,
-    /// Seed unless another one is given.
+    /// Default random seed.
     pub seed: u64,
     /// Settings of the controllers.
     pub flags: Flags,
     /// Member clusters, each with its own name, in order of name.
     pub clusters: Vec<ClusterSpec>,
-    /// Kinds that are served besides those that are there anyway.
+    /// Additional kinds that are served.
     pub custom_kinds: Vec<CustomKind>,
     /// Objects to apply at the start, in order.
     pub manifests: Vec<ManifestObject>,
-    /// Plugins, in order.
+    /// Plugins, in call order.
     pub plugins: Vec<FoundPlugin>,
-    /// How the answers of several plugins become one.
+    /// Rules that combine the verdicts of several policies.
     pub composition: Composition,
-    /// What happens when, in order of time.
+    /// Events, in order of time.
     pub events: Vec<LoadedEvent>,
-    /// What must hold, with the line it is written on.
+    /// Expectations, each with its line number in the file.
     pub expectations: Vec<(u64, Expectation)>,
-    /// Whether the promises that hold whatever goes wrong are looked at, too.
+    /// True to check the invariants as well.
     pub invariants: bool,
-    /// Whether a second process in mode `report` runs beside the controllers.
+    /// True to run a second process in mode `report` beside the controllers.
     pub witness: bool,
-    /// What looks like a mistake and does not stop a run.
+    /// Likely mistakes that do not prevent a run.
     pub warnings: Vec<String>,
 }
 
-/// An object of a manifest file.
+/// Object of a manifest file.
 #[derive(Clone, Debug)]
 pub struct ManifestObject {
     /// File and document, for messages.
     pub origin: String,
-    /// The object.
+    /// Content of the object.
     pub value: Value,
 }
 
-/// Something that happens.
+/// Validated event.
 #[derive(Clone, Debug)]
 pub struct LoadedEvent {
-    /// When, from the start.
+    /// Time from the start.
     pub at: GoDuration,
-    /// What.
+    /// Action of the event.
     pub action: EventAction,
 }
 
-/// What can happen.
+/// Action of an event.
 #[derive(Clone, Debug)]
 pub enum EventAction {
-    /// A member cluster changes its state.
+    /// Changes the state of a member cluster.
     ClusterState(String, ClusterState),
-    /// Something else is wrong with workloads of a member cluster from now on.
+    /// Replaces the failures of workloads in a member cluster.
     FailureModes(String, Vec<FailureModeSpec>),
-    /// Objects are applied to the control plane; with the file they came from.
+    /// Applies objects to the control plane; with the name of their file.
     Apply(String, Vec<ManifestObject>),
-    /// An object is deleted from the control plane.
+    /// Deletes an object from the control plane.
     Delete(ObjectSpec),
-    /// A controller loses its memory and stays away for a time.
+    /// Restarts a controller with an empty memory after a downtime.
     KillController(String, GoDuration),
-    /// Other plugins replace those named before.
+    /// Replaces all plugins.
     Plugins(Vec<FoundPlugin>),
-    /// Something goes wrong with the control plane or the controllers.
+    /// Injects a fault into the control plane or the controllers.
     Fault(FaultSpec),
 }
 
-/// The flags of a scenario as they are written.
+/// Flags of a scenario as written.
 #[derive(Deserialize)]
 struct Given {
     #[serde(default)]
     flags: Value,
 }
 
-/// Reads a scenario and every file it names.
+/// Loads a scenario and every file that it references.
 pub fn load(path: &Path) -> Result<Loaded, ScenarioError> {
     let text = read(path).map_err(|problem| ScenarioError { problems: vec![problem] })?;
     parse(path, &text)
 }
 
-/// Reads a scenario from a text, and every file it names, as if the text were in the file at `path`.
+/// Parses a scenario and loads every file that it references, as if the text were in the file at `path`.
 pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     let bad = |error: &dyn fmt::Display| ScenarioError { problems: vec![format!("{}: {error}", path.display())] };
     let mut scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
-    // Read a second time as data, because typed flags no longer know which of them were given.
+    // The flags are parsed again as data, because typed flags do not record which of them were set.
     let given: Given = serde_saphyr::from_str(text).map_err(|error| bad(&error))?;
     scenario.flags = scenario.profile.with(&given.flags).map_err(|error| bad(&format!("flags: {error}")))?;
     let mut loader = Loader {
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What is known while files are read and checked.
+/// State of the validation.
 pub(super) struct Loader<'a> {
     path: &'a Path,
     pub(super) folder: PathBuf,
@@ -165,12 +165,12 @@ fn line_of<T>(spanned: &Spanned<T>) -> u64 {
 }
 
 impl Loader<'_> {
-    /// The scenario's file.
+    /// Returns the path of the scenario's file.
     pub(super) fn path(&self) -> &Path {
         self.path
     }
 
-    /// The text of a file, or of what stands for it in the scenario.
+    /// Reads a file, or its replacement in the scenario's `files`.
     pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
         self.files.get(file).cloned().map_or_else(|| read(&self.folder.join(file)), Ok)
     }

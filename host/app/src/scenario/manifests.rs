@@ -1,4 +1,4 @@
-//! Manifest files: documents, kinds, fields.
+//! Parsing and validation of manifest files.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::load::{Loader, ManifestObject};
 use super::{CustomKind, ManifestSource, UnknownKinds, served_kind};
 
-/// Most objects made from one file.
+/// Maximum number of copies of one file.
 const GENERATED_MAX: u32 = 100_000;
 
 impl Loader<'_> {
@@ -41,7 +41,7 @@ impl Loader<'_> {
         };
         match count {
             None => self.documents(&path, &text),
-            // Checking every copy would say the same thing many times.
+            // Warnings of the first copy stand for all copies.
             Some((first_number, count)) => {
                 let problems = self.problems.len();
                 let first = self.documents(&path, &expand(&text, first_number));
@@ -103,7 +103,7 @@ impl Loader<'_> {
         Some(ManifestObject { origin, value })
     }
 
-    /// Returns true if the control plane of the scenario serves a kind.
+    /// Returns true if the scenario's control plane serves a kind.
     pub(super) fn serves(&self, api_version: &str, kind: &str) -> bool {
         let is_it = |custom: &CustomKind| custom.api_version == api_version && custom.kind == kind;
         is_served(api_version, kind) || self.custom_kinds.iter().any(is_it)
@@ -143,7 +143,7 @@ impl Loader<'_> {
     }
 }
 
-/// Replaces `{n}` by the number, and `{n%K}` by its place in 1..=K.
+/// Replaces `{n}` by the number, and `{n%K}` by the number's position in the cycle 1..=K.
 fn expand(text: &str, n: u32) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = rest.find("{n") {
@@ -168,7 +168,7 @@ fn expand(text: &str, n: u32) -> String {
     out
 }
 
-/// Whether the control plane serves a kind.
+/// Returns true if the control plane serves a kind without custom kinds.
 fn is_served(api_version: &str, kind: &str) -> bool {
     served_kind(api_version, kind).is_some()
         || kinds::kubernetes().iter().any(|known| known.api_version() == api_version && known.kind == kind)

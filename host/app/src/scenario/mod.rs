@@ -1,4 +1,4 @@
-//! A scenario: member clusters, manifests, plugins, what happens when, and what must hold.
+//! Scenario format: member clusters, manifests, plugins, timed events and expectations.
 
 mod checks;
 pub mod faults;
@@ -19,63 +19,63 @@ use serde_saphyr::Spanned;
 pub use checks::parse_workload;
 pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
 
-/// A scenario as written.
+/// Scenario as written in its file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
-    /// Title, for people.
+    /// Title of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     #[serde(default)]
     pub description: String,
-    /// How long to run, in virtual time.
+    /// Duration of the run, in virtual time.
     pub duration: GoDuration,
-    /// Seed of everything random; `--seed` overrides it.
+    /// Random seed; `--seed` overrides it.
     #[serde(default)]
     pub seed: u64,
-    /// The set of options that `flags` are laid over.
+    /// Profile whose settings `flags` override.
     #[serde(default)]
     pub profile: Profile,
-    /// Settings of the controllers, with Karmada's names; those that are not given are the profile's.
+    /// Settings of the controllers, with Karmada's names; unset ones come from the profile.
     #[serde(default)]
     pub flags: Flags,
     /// Member clusters.
     pub clusters: Vec<Spanned<ClusterSpec>>,
-    /// Objects to apply at the start, in files relative to the scenario or written out here.
+    /// Objects to apply at the start: files relative to the scenario, or inline objects.
     #[serde(default)]
     pub manifests: Vec<Spanned<ManifestSource>>,
-    /// Texts that stand for files of these names, so that a scenario can be one file.
+    /// Contents of files by name, so that a scenario can be self-contained.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Plugins, in the order in which they are asked; all of them before the built-in policies.
+    /// Plugins, in call order; all of them are called before the built-in policies.
     #[serde(default)]
     pub plugins: Vec<Spanned<PluginManifest>>,
-    /// How the answers of several plugins become one.
+    /// Rules that combine the verdicts of several policies.
     #[serde(default)]
     pub composition: Composition,
-    /// Kinds that the control plane and every member cluster serve besides those that they have, as if their
-    /// CustomResourceDefinitions were there.
+    /// Additional kinds that the control plane and every member cluster serve, as if their CustomResourceDefinitions
+    /// were installed.
     #[serde(default)]
     pub custom_kinds: Vec<CustomKind>,
-    /// What to do about a manifest of a kind that is not served.
+    /// Handling of manifests of a kind that is not served.
     #[serde(default)]
     pub unknown_kinds: UnknownKinds,
-    /// What happens when.
+    /// Timed events.
     #[serde(default)]
     pub events: Vec<Spanned<EventSpec>>,
-    /// What must hold.
+    /// Expectations.
     #[serde(default)]
     pub expect: Vec<Spanned<Expectation>>,
-    /// Whether the promises that hold whatever goes wrong are looked at, too. They want a quiet end: everything well
-    /// for longer than the longest timer.
+    /// True to check the invariants as well. They require a quiet end of the run: no faults for longer than the
+    /// longest timer.
     #[serde(default)]
     pub invariants: bool,
-    /// Whether a second process in mode `report` runs beside the controllers. With `invariants` it must write nothing.
+    /// True to run a second process in mode `report` beside the controllers. With `invariants` it must not write.
     #[serde(default)]
     pub witness: bool,
 }
 
-/// A kind of custom resource. Its objects live in namespaces.
+/// Namespaced custom resource kind.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomKind {
@@ -83,52 +83,52 @@ pub struct CustomKind {
     pub api_version: String,
     /// Kind.
     pub kind: String,
-    /// Lower-case plural, as in paths.
+    /// Lower-case plural, as in API paths.
     pub plural: String,
 }
 
-/// What to do about a manifest of a kind that is not served.
+/// Handling of manifests of a kind that is not served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UnknownKinds {
-    /// The scenario is bad.
+    /// Reject the scenario.
     #[default]
     Refuse,
-    /// Say so and go on without it.
+    /// Skip the manifest with a warning.
     Skip,
 }
 
-/// Objects to apply: a file, many objects made from one, or the objects themselves.
+/// Objects to apply: a file, objects generated from a file, or inline objects.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a file name, {file, count}, or {objects}")]
 pub enum ManifestSource {
-    /// A file with one or more YAML documents.
+    /// File with one or more YAML documents.
     File(String),
-    /// A file whose text is applied `count` times, with `{n}` replaced by `first`, `first` + 1, … and `{n%K}` by
-    /// 1 … K in turn.
+    /// File whose text is applied `count` times, with `{n}` replaced by `first`, `first` + 1, … and `{n%K}` by 1 …
+    /// K, cyclically.
     Generated(GeneratedManifest),
-    /// Objects that are written out here.
+    /// Inline objects.
     Inline(InlineManifest),
 }
 
-/// Objects that are written out in the scenario.
+/// Inline objects of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InlineManifest {
-    /// The objects, in the order in which they are applied.
+    /// Objects, in the order in which they are applied.
     pub objects: Vec<serde_json::Value>,
 }
 
-/// Many objects made from one file.
+/// Objects generated from one file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratedManifest {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// The first number.
+    /// First number, at least 1.
     #[serde(default = "one")]
     pub first: u32,
-    /// How often.
+    /// Number of repetitions.
     pub count: u32,
 }
 
@@ -136,13 +136,13 @@ fn one() -> u32 {
     1
 }
 
-/// A member cluster, or several alike.
+/// Member cluster, or several identical ones.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterSpec {
-    /// Name; with `count` a prefix that a number is added to.
+    /// Name; with `count`, the prefix that a number is appended to.
     pub name: String,
-    /// How many clusters of this sort: `<name>1` … `<name><count>`.
+    /// Number of identical clusters: `<name>1` … `<name><count>`.
     #[serde(default)]
     pub count: Option<u32>,
     /// Labels of the Cluster object.
@@ -157,22 +157,22 @@ pub struct ClusterSpec {
     /// Zones.
     #[serde(default)]
     pub zones: Vec<String>,
-    /// Push or Pull.
+    /// Sync mode: Push or Pull.
     #[serde(default)]
     pub sync_mode: SyncMode,
-    /// Taints from the start.
+    /// Initial taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
-    /// Nodes and what they offer.
+    /// Nodes and their total resources.
     #[serde(default)]
     pub capacity: Capacity,
-    /// How long a replica takes to become ready.
+    /// Time until a replica becomes ready.
     #[serde(default = "five_seconds")]
     pub replica_ready_after: GoDuration,
-    /// How much longer, at most, drawn from the seed for each replica.
+    /// Maximum random addition to that time, drawn from the seed for each replica.
     #[serde(default)]
     pub replica_ready_jitter: GoDuration,
-    /// What is wrong with workloads there.
+    /// Failures of workloads in the cluster.
     #[serde(default)]
     pub failure_modes: Vec<FailureModeSpec>,
 }
@@ -181,17 +181,17 @@ fn five_seconds() -> GoDuration {
     GoDuration::from_secs(5)
 }
 
-/// Nodes of a member cluster and what they offer together.
+/// Nodes of a member cluster and their total resources.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Capacity {
-    /// Number of nodes, which share the rest evenly.
+    /// Number of nodes, which share the resources evenly.
     pub nodes: u32,
-    /// CPU, as a Kubernetes quantity.
+    /// Total CPU, as a Kubernetes quantity.
     pub cpu: String,
-    /// Memory, as a Kubernetes quantity.
+    /// Total memory, as a Kubernetes quantity.
     pub memory: String,
-    /// Pods.
+    /// Maximum number of pods.
     pub pods: u64,
 }
 
@@ -201,96 +201,97 @@ impl Default for Capacity {
     }
 }
 
-/// Something that is wrong with workloads in a member cluster.
+/// Failure of workloads in a member cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FailureModeSpec {
-    /// What is wrong.
+    /// Kind of failure.
     pub mode: WorkloadFailure,
-    /// `namespace/name` of the only workload concerned; absent is all of them.
+    /// `namespace/name` of the affected workload; all workloads if absent.
     #[serde(default)]
     pub workload: Option<String>,
 }
 
-/// How workloads fail.
+/// Kind of workload failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadFailure {
-    /// Replicas start and never become ready.
+    /// Replicas start but never become ready.
     NeverReady,
-    /// Replicas become ready and fail again, over and over.
+    /// Replicas become ready and fail again, repeatedly.
     CrashLoop,
-    /// Images cannot be pulled.
+    /// Image pulls fail.
     ImagePull,
 }
 
-/// Something that happens. Exactly one of the fields beside `at` and `for` is given, `cluster` with `state`.
+/// Timed event. Requires exactly one of the fields besides `at` and `for`; `cluster` requires `state` or
+/// `failureModes`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventSpec {
-    /// When, from the start.
+    /// Time from the start.
     pub at: GoDuration,
-    /// A member cluster whose state changes.
+    /// Member cluster whose state or failure modes change.
     #[serde(default)]
     pub cluster: Option<String>,
-    /// Its new state.
+    /// New state of the cluster.
     #[serde(default)]
     pub state: Option<ClusterState>,
-    /// What goes wrong with workloads of the cluster from now on; an empty list ends what was wrong.
+    /// New failures of workloads in the cluster; an empty list ends the current ones.
     #[serde(default)]
     pub failure_modes: Option<Vec<FailureModeSpec>>,
-    /// Objects to apply.
+    /// Objects to apply to the control plane.
     #[serde(default)]
     pub apply: Option<ManifestSource>,
-    /// An object to delete from the control plane.
+    /// Object to delete from the control plane.
     #[serde(default)]
     pub delete: Option<ObjectSpec>,
-    /// A member cluster that is emptied from now on.
+    /// Member cluster to drain.
     #[serde(default)]
     pub drain: Option<DrainSpec>,
-    /// A member cluster that is no longer emptied.
+    /// Member cluster whose drain ends.
     #[serde(default)]
     pub undrain: Option<String>,
-    /// A controller that loses its memory, or `*` for all.
+    /// Controller to restart with an empty memory, or `*` for all.
     #[serde(default, rename = "kill-controller", alias = "killController")]
     pub kill_controller: Option<String>,
-    /// How long a killed controller stays away; absent is not at all.
+    /// Downtime of a killed controller; 0 if absent.
     #[serde(default, rename = "for")]
     pub for_: Option<GoDuration>,
-    /// Plugins that replace all that were named before.
+    /// Plugins that replace all previous ones.
     #[serde(default)]
     pub plugins: Option<Vec<PluginManifest>>,
-    /// Something that goes wrong with the control plane or the controllers.
+    /// Fault of the control plane or the controllers.
     #[serde(default)]
     pub fault: Option<faults::FaultSpec>,
 }
 
-/// A member cluster that is emptied: `bulkhead drain`.
+/// Drain of a member cluster, as by `bulkhead drain`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DrainSpec {
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// How fast, at most.
+    /// Maximum number of evictions per second.
     #[serde(default)]
     pub evictions_per_second: Option<f64>,
 }
 
-/// States of a member cluster.
+/// State of a member cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterState {
-    /// Nothing gets through to its API server, and its agent gets nothing out. Workloads there run on.
+    /// The API server is unreachable, and requests of the agent fail. Workloads keep running.
     Unreachable,
-    /// Its API server answers, but `/readyz` says 500.
+    /// The API server responds, but `/readyz` returns 500.
     ReadyzFailing,
-    /// Its API server answers, but `/readyz` says 202, which is neither ready nor unreachable.
+    /// The API server responds, but `/readyz` returns 202, which is neither ready nor unreachable.
     ReadyzDegraded,
-    /// All is well again.
+    /// The cluster is ready again.
     Recover,
 }
 
-/// An object of the control plane.
+/// Object of the control plane.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectSpec {
@@ -298,66 +299,66 @@ pub struct ObjectSpec {
     pub api_version: String,
     /// Kind.
     pub kind: String,
-    /// Namespace; absent for cluster scope.
+    /// Namespace; empty for cluster scope.
     #[serde(default)]
     pub namespace: String,
     /// Name.
     pub name: String,
 }
 
-/// Something that must hold at a time, at the end, or (`never`) at no time.
+/// Expected state at a time, at the end, or throughout a period.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
-    /// When: a duration from the start. Absent is at the end.
+    /// Time of the check, from the start. Absent means at the end.
     #[serde(default)]
     pub at: Option<GoDuration>,
-    /// Must hold at every moment from this one on, until `until`.
+    /// Start of the period in which the expectation must hold at every moment.
     #[serde(default)]
     pub from: Option<GoDuration>,
-    /// Last moment for `from`; absent is the end.
+    /// End of the period that starts at `from`; absent means the end of the run.
     #[serde(default)]
     pub until: Option<GoDuration>,
-    /// A binding, as `namespace/name` or `name`.
+    /// Binding, as `namespace/name` or `name`.
     #[serde(default)]
     pub binding: Option<String>,
-    /// Its exact placement: replicas by cluster.
+    /// Exact placement of the binding: replicas by cluster.
     #[serde(default)]
     pub clusters: Option<BTreeMap<String, i32>>,
-    /// One of these placements.
+    /// Alternative exact placements, one of which must match.
     #[serde(default)]
     pub clusters_one_of: Option<Vec<BTreeMap<String, i32>>>,
-    /// The clusters it has eviction tasks from, exactly.
+    /// Exact list of the clusters that the binding has graceful eviction tasks from.
     #[serde(default)]
     pub evicting_from: Option<Vec<String>>,
-    /// Clusters it has a Work in, exactly; one that waits for its finalizer counts.
+    /// Exact list of the clusters that the binding has a Work in, including Works that wait for a finalizer.
     #[serde(default)]
     pub works_in: Option<Vec<String>>,
-    /// Every binding: how many have the cluster in their placement.
+    /// Number of bindings with a cluster in their placement.
     #[serde(default)]
     pub bindings_on: Option<CountOn>,
-    /// A member cluster.
+    /// Member cluster.
     #[serde(default)]
     pub cluster: Option<String>,
     /// Status of its Ready condition.
     #[serde(default)]
     pub ready: Option<String>,
-    /// Taints it has, exactly, as `key:effect` or `key=value:effect`.
+    /// Exact list of its taints, as `key:effect` or `key=value:effect`.
     #[serde(default)]
     pub taints: Option<Vec<String>>,
-    /// A workload in member clusters, as `Kind namespace/name`.
+    /// Workload in member clusters, as `Kind namespace/name`.
     #[serde(default)]
     pub workload: Option<String>,
-    /// Its ready replicas by member cluster, exactly; a cluster where it does not exist is left out.
+    /// Exact ready replicas of the workload by member cluster, without clusters in which it does not exist.
     #[serde(default)]
     pub ready_replicas: Option<BTreeMap<String, i64>>,
-    /// At least this many ready replicas over the member clusters that can be reached.
+    /// Minimum sum of ready replicas over the reachable member clusters.
     #[serde(default)]
     pub ready_replicas_min: Option<i64>,
-    /// An event with that reason.
+    /// Event that must, or must not, have been emitted.
     #[serde(default)]
     pub event: Option<EventExpectation>,
-    /// A decision in the journal.
+    /// Decision that must, or must not, be in the journal.
     #[serde(default)]
     pub decision: Option<DecisionExpectation>,
 }
@@ -366,50 +367,50 @@ pub struct Expectation {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CountOn {
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// How many bindings have it in their placement.
+    /// Number of bindings with the cluster in their placement.
     pub count: usize,
 }
 
-/// An event that must, or must not, have been emitted by then.
+/// Event that must, or must not, have been emitted by then.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventExpectation {
-    /// Its reason.
+    /// Reason of the event.
     pub reason: String,
-    /// Name of the object it is about.
+    /// Name of the involved object.
     #[serde(default)]
     pub name: Option<String>,
-    /// Whether it must be absent.
+    /// True if the event must be absent.
     #[serde(default)]
     pub absent: bool,
 }
 
-/// A decision that must, or must not, be in the journal by then.
+/// Decision that must, or must not, be in the journal by then.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecisionExpectation {
-    /// Which decision.
+    /// Kind of decision.
     pub decision: bulkhead_core::journal::Decision,
-    /// Code of its reason.
+    /// Reason code.
     #[serde(default)]
     pub reason: Option<String>,
     /// Name of the plugin that gave the reason.
     #[serde(default)]
     pub plugin: Option<String>,
-    /// Key of the object it is about.
+    /// Key of the object.
     #[serde(default)]
     pub object: Option<String>,
-    /// The member cluster it concerns.
+    /// Member cluster concerned.
     #[serde(default)]
     pub cluster: Option<String>,
-    /// Whether it must be absent.
+    /// True if the decision must be absent.
     #[serde(default)]
     pub absent: bool,
 }
 
-/// What is known about the kinds that a scenario may use.
+/// Returns the registered kind for an API version and kind, if any.
 pub fn served_kind(api_version: &str, kind: &str) -> Option<&'static KindInfo> {
     bulkhead_api::kinds::REGISTERED.iter().find(|info| info.api_version() == api_version && info.kind == kind)
 }

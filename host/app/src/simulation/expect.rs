@@ -1,4 +1,4 @@
-//! Whether what is expected holds.
+//! Evaluation of expectations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,10 +16,10 @@ use super::timeline;
 use crate::report::ExpectationRow;
 use crate::scenario::{Expectation, parse_workload};
 
-/// What was seen instead of what was expected; `None` when it holds.
+/// Actual state if it differs from the expected one; `None` if the expectation holds.
 pub(super) type Seen = Option<String>;
 
-/// One expectation during a run.
+/// State of one expectation during a run.
 pub(super) struct Watched {
     line: u64,
     expectation: Expectation,
@@ -32,19 +32,19 @@ impl Watched {
         Self { line, expectation, failed: None, looked_at: false }
     }
 
-    /// The one moment at which it is looked at; `end` if none is given.
+    /// Returns the single time of the check, `end` by default; `None` for an expectation over a period.
     pub(super) fn moment(&self, end: GoDuration) -> Option<GoDuration> {
         self.expectation.from.is_none().then(|| self.expectation.at.unwrap_or(end))
     }
 
-    /// Whether it must hold at `at` because it must hold all the time.
+    /// Returns true if the expectation covers a period that includes `at`, and has not failed yet.
     pub(super) fn covers(&self, at: GoDuration) -> bool {
         self.failed.is_none()
             && self.expectation.from.is_some_and(|from| from <= at)
             && self.expectation.until.is_none_or(|until| at <= until)
     }
 
-    /// Looks at it now.
+    /// Evaluates the expectation now.
     pub(super) async fn look(&mut self, federation: &Federation, at: GoDuration) -> anyhow::Result<()> {
         self.looked_at = true;
         if let Some(seen) = check(federation, &self.expectation).await? {

@@ -1,4 +1,4 @@
-//! The chain of reasons behind one binding.
+//! Decisions that led to the state of one binding.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::render::{duration, schedule};
 
-/// The decisions about a binding, and those about the clusters it was ever on, in order.
+/// Returns the decisions about a binding and about every cluster that it was placed on, in order.
 pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record> {
     let about = |record: &Record| record.entry.subject.key() == binding && record.entry.subject.kind != "Cluster";
     let clusters: BTreeSet<_> =
@@ -21,7 +21,7 @@ pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record>
     records.iter().filter(concerns).collect()
 }
 
-/// The chain as text, one decision a paragraph.
+/// Formats the decisions as text, one paragraph each.
 pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
     let mut out = format!("WHY {binding} IS WHERE IT IS\n");
     for record in chain {
@@ -50,7 +50,7 @@ pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
     out
 }
 
-/// The chain as data.
+/// Returns the decisions as JSON.
 pub(super) fn data(chain: &[&Record], binding: &str) -> Value {
     let decided = chain.iter().any(|record| record.entry.decision == Decision::Scheduled);
     json!({ "binding": binding, "scheduled": decided, "decisions": chain })

@@ -1,4 +1,4 @@
-//! A federation in one process: control plane, member clusters, controllers.
+//! Simulated federation in one process: control plane, member clusters, controllers.
 
 mod people;
 mod person;
@@ -33,54 +33,54 @@ use crate::admission::InProcess;
 use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
 use crate::standard;
 
-/// First moment of every simulation, so that no output depends on the day.
+/// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
 const EPOCH_MS: i64 = 1_767_225_600_000;
-/// Most decisions that a run keeps.
+/// Maximum number of decisions kept in memory.
 const JOURNAL_RECORDS_MAX: usize = 1_000_000;
-/// Changes that the control plane remembers per kind, for watches that resume.
+/// Number of watch events that the control plane keeps per kind, for watches that resume.
 const WATCH_HISTORY_MAX: usize = 5_000;
-/// How long member clusters may take to become ready before the scenario starts.
+/// Maximum time for member clusters to become ready before the scenario starts.
 const JOIN_MAX: Duration = Duration::from_mins(2);
 
-/// Everything that runs during a simulation.
+/// Control plane, member clusters and controllers of a simulation.
 pub(super) struct Federation {
     clock: controlplane::Clock,
     hub: ApiServer,
     members: BTreeMap<String, SimulatedMember>,
-    /// Shared with requests that are to kill it.
+    /// Controllers; shared with request hooks that stop them.
     manager: Arc<Mutex<Manager>>,
     context: Context,
     kinds: Kinds,
     composition: Composition,
-    /// The wall clock of the controllers, which faults step. That of all others advances with tokio's.
+    /// Wall clock of the controllers, which faults can step. All other clocks advance with tokio's.
     wall: WallClock,
     witness: Option<Witness>,
     tasks: Tasks,
 }
 
-/// A member cluster with what connects it.
+/// Member cluster with its connections.
 struct SimulatedMember {
     cluster: MemberCluster,
-    /// Between the agent of a Pull cluster and the control plane.
+    /// Link between the agent of a Pull cluster and the control plane.
     uplink: Link,
     reachable: bool,
-    /// Whether its health endpoint says that it is well.
+    /// True if the health endpoint reports ready.
     healthy: bool,
-    /// What is wrong with workloads there.
+    /// Current failures of workloads in the cluster.
     failure_modes: Vec<FailureModeSpec>,
-    /// The agent of a Pull cluster, which runs for as long as this is here.
+    /// Agent of a Pull cluster, which stops when it is dropped.
     agent: Option<Manager>,
 }
 
-/// How a federation is started.
+/// Options for starting a federation.
 pub(super) struct Start {
-    /// Seed of everything random.
+    /// Random seed.
     pub(super) seed: u64,
-    /// Engines that plugins may use.
+    /// Engines for plugins.
     pub(super) engines: Vec<Arc<dyn Engine>>,
     /// Key of the binding whose scheduling is explained in the journal.
     pub(super) explain: Option<String>,
-    /// Where decisions go besides memory.
+    /// Additional sink for decisions.
     pub(super) sink: Option<Box<dyn Sink>>,
 }
 
@@ -121,7 +121,7 @@ fn karmada_kinds() -> Vec<ResourceKind> {
 }
 
 impl Federation {
-    /// Starts everything and waits until the member clusters have joined. Must run on a current-thread runtime
+    /// Starts the federation and waits until the member clusters have joined. Must run on a current-thread runtime
     /// with a paused clock.
     pub(super) async fn start(scenario: &Loaded, start: Start) -> anyhow::Result<Self> {
         let Start { seed, engines, explain, sink } = start;
@@ -198,7 +198,7 @@ impl Federation {
         Ok(federation)
     }
 
-    /// Creates namespaces and Cluster objects, starts the agents, and waits until all are ready.
+    /// Creates namespaces and Cluster objects, starts the agents, and waits until all clusters are ready.
     async fn join(&mut self, scenario: &Loaded) -> anyhow::Result<()> {
         for namespace in ["default", "karmada-system", "karmada-cluster"] {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -230,13 +230,13 @@ impl Federation {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // The API keeps whole seconds, so that is where the scenario starts.
+        // API timestamps have a resolution of one second, so the scenario starts on a full second.
         let past_second = self.now().as_millis().rem_euclid(1000);
         tokio::time::sleep(Duration::from_millis(1000 - past_second.unsigned_abs())).await;
         Ok(())
     }
 
-    /// An agent reaches the control plane through a link of its own, and its cluster directly.
+    /// Starts the agent of a Pull cluster. It reaches the control plane over its own link, and its cluster directly.
     fn start_agent(&mut self, name: &str) {
         let Some(member) = self.members.get_mut(name) else { return };
         let hub = self.hub.client_through(member.uplink.clone());
@@ -258,60 +258,60 @@ impl Federation {
         member.agent = Some(agent);
     }
 
-    /// A client of the control plane.
+    /// Returns a client of the control plane.
     pub(super) fn client(&self) -> Client {
         self.hub.client()
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub(super) fn now(&self) -> Time {
         Time::new(self.clock.now())
     }
 
-    /// Every decision so far.
+    /// Returns the journal with every decision so far.
     pub(super) fn journal(&self) -> &Journal {
         &self.context.journal
     }
 
-    /// What the controllers share.
+    /// Returns the shared context of the controllers.
     pub(super) fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The member clusters, in order of name.
+    /// Returns the member clusters, in order of name.
     pub(super) fn member_clusters(&self) -> impl Iterator<Item = (&str, &MemberCluster)> {
         self.members.iter().map(|(name, member)| (name.as_str(), &member.cluster))
     }
 
-    /// Time for which a member cluster may be silent before anything can know. An agent of a Pull cluster renews a Lease;
-    /// a Push cluster answers when it is asked.
+    /// Returns the longest silence of a member cluster that cannot be detected: the duration of the Lease for a Pull
+    /// cluster, zero for a Push cluster, which is probed.
     pub(super) fn silence_max(&self, name: &str) -> Duration {
         let is_pull = self.members.get(name).is_some_and(|member| member.agent.is_some());
         if is_pull { self.context.flags.cluster_lease_duration.0 } else { Duration::ZERO }
     }
 
-    /// The control plane's API server.
+    /// Returns the control plane's API server.
     pub(super) fn hub(&self) -> &ApiServer {
         &self.hub
     }
 
-    /// The process that only reports, if there is one.
+    /// Returns the report-only process, if there is one.
     pub(super) fn witness(&self) -> Option<&Witness> {
         self.witness.as_ref()
     }
 
-    /// Stops controllers as a crash would; `*` is all of them.
+    /// Stops controllers without shutdown, as a crash does; `*` stops all.
     pub(super) fn stop_controllers(&self, name: &str) {
         stop(&self.manager, name);
     }
 
-    /// Stops all controllers when it is called, wherever that is.
+    /// Returns a function that stops all controllers and can be called from any task.
     pub(super) fn killer(&self) -> impl Fn() + Send + Sync + use<> {
         let manager = Arc::clone(&self.manager);
         move || stop(&manager, "*")
     }
 
-    /// Another process takes over from this one: controllers and caches start from nothing.
+    /// Simulates a change of leaders: controllers and caches start empty.
     pub(super) fn change_leader(&mut self) {
         self.context = Context {
             stores: Arc::new(Stores::default()),
@@ -324,14 +324,14 @@ impl Federation {
         *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = successor;
     }
 
-    /// Starts controllers again; `*` is all of them.
+    /// Restarts controllers; `*` restarts all.
     pub(super) fn start_controllers(&self, name: &str) {
         for controller in controller_names().filter(|controller| name == "*" || name == *controller) {
             self.manager.lock().unwrap_or_else(PoisonError::into_inner).start_controller(controller);
         }
     }
 
-    /// Loads plugins and puts them in force in place of those before, if every one of them loads.
+    /// Replaces the plugins in force, if every new one loads.
     pub(super) fn load_plugins(&self, plugins: &[FoundPlugin]) -> Result<(), LoadError> {
         let installed: Result<Vec<_>, _> = plugins.iter().map(|plugin| self.load_plugin(plugin)).collect();
         self.context.registry.install(&installed?, self.composition);
@@ -345,7 +345,7 @@ impl Federation {
         installed.map_err(|message| LoadError::new(&plugin.source, LoadStage::Active, message))
     }
 
-    /// Whether the plugins that events name would load: better to know before the run than in the middle.
+    /// Checks that the plugins of later events load, so that errors appear before the run instead of during it.
     pub(super) fn check_plugins(&self, events: &[LoadedEvent]) -> Result<(), LoadError> {
         for event in events {
             if let EventAction::Plugins(plugins) = &event.action {
@@ -357,13 +357,13 @@ impl Federation {
         Ok(())
     }
 
-    /// Number of bindings that have a cluster in their placement.
+    /// Returns the number of bindings with a cluster in their placement.
     pub(super) fn bindings_on(&self, cluster: &str) -> usize {
         let stores = &self.context.stores;
         stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len()
     }
 
-    /// The clusters that bindings with an eviction under way move to.
+    /// Returns the target clusters of all bindings with an eviction in progress.
     pub(super) fn targets_of_evictions(&self) -> std::collections::BTreeSet<String> {
         let stores = &self.context.stores;
         let targets = |spec: &bulkhead_core::model::BindingSpec| {
@@ -376,7 +376,7 @@ impl Federation {
         of_bindings.chain(cluster_bindings.iter().flat_map(|binding| targets(&binding.spec))).collect()
     }
 
-    /// Ready replicas of a workload by member cluster; where it does not exist there is no entry.
+    /// Returns the ready replicas of a workload by member cluster, without clusters in which it does not exist.
     pub(super) fn ready_replicas(
         &self,
         kind: &str,

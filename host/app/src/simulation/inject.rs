@@ -1,4 +1,4 @@
-//! Makes the faults of a scenario happen.
+//! Injection of a scenario's faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,18 +12,19 @@ use super::federation::Federation;
 use super::saboteur::{Sabotage, Saboteur};
 use crate::scenario::faults::{FaultKind, FaultSpec, RESOURCES};
 
-/// What is needed to make faults happen.
+/// State of the fault injection.
 pub(super) struct Injector {
-    /// How often controllers were to die so far. A request that is to kill them raises it.
+    /// Number of controller crashes so far, incremented by the requests that trigger them.
     crashes: Arc<AtomicU64>,
     seen: u64,
-    /// How long they stay away the next time, in milliseconds.
+    /// Downtime of the latest crash, in milliseconds.
     away_ms: Arc<AtomicI64>,
     sabotage: Arc<Sabotage>,
 }
 
 impl Injector {
-    /// Puts the saboteur in force if a fault needs it. It abstains until then.
+    /// Creates the injector. Installs the faulty plugin if an event needs it; the plugin abstains until its fault
+    /// starts.
     pub(super) fn new(federation: &Federation, sabotages: bool) -> Self {
         let sabotage: Arc<Sabotage> = Arc::default();
         if sabotages {
@@ -33,7 +34,7 @@ impl Injector {
         Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), sabotage }
     }
 
-    /// Makes a fault happen, now or with the next request that it is about.
+    /// Injects a fault, either immediately or with the next matching request.
     pub(super) fn inject(&self, federation: &mut Federation, fault: &FaultSpec) {
         let lasts = fault.for_.unwrap_or_default();
         let kinds = || kinds(federation, fault);
@@ -85,18 +86,18 @@ impl Injector {
                 before_a_write(federation, fault, move |request| person.recreate(request));
             }
             FaultKind::Rejoin => federation.rejoin(fault.cluster.as_deref().unwrap_or_default()),
-            // It waits for an eviction.
+            // The run injects it at the next eviction.
             FaultKind::TargetLoss => {}
             FaultKind::StarvedStart => {
                 let until = Fault::HoldUntil(Instant::now() + lasts.0);
-                // Agents have processes of their own, which renew leases.
+                // Agents are separate processes, which keep renewing their leases.
                 federation.hub().inject_for(lasts.0, until, |request| request.plural != "leases");
                 federation.change_leader();
             }
         }
     }
 
-    /// The controllers die with the request, not some time after it.
+    /// Crashes the controllers together with the matching request, not after it.
     fn crash(&self, federation: &Federation, fault: &FaultSpec, how: Fault, away: GoDuration) {
         let (crashes, away_ms) = (Arc::clone(&self.crashes), Arc::clone(&self.away_ms));
         let away = i64::try_from(away.0.as_millis()).unwrap_or(i64::MAX);
@@ -108,7 +109,7 @@ impl Injector {
         });
     }
 
-    /// How long the controllers are to stay away, if they died since the last time.
+    /// Returns the downtime of the controllers, if they crashed since the previous call.
     pub(super) fn died(&mut self) -> Option<GoDuration> {
         let crashes = self.crashes.load(Ordering::Relaxed);
         if crashes == self.seen {
@@ -129,7 +130,7 @@ fn kinds(federation: &Federation, fault: &FaultSpec) -> Vec<KindId> {
     RESOURCES.iter().filter(wanted).filter_map(kind).collect()
 }
 
-/// Lets a write to objects of the kind fail, the next one or one after it, and calls `then` as it does.
+/// Injects `how` into a matching write, after `fault.after` others have passed, and calls `then` at that moment.
 fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn() + Send + Sync + 'static) {
     let resource = fault.resource.clone();
     let left = AtomicU64::new(fault.after.unwrap_or(0));
@@ -146,8 +147,8 @@ fn a_write(federation: &Federation, fault: &FaultSpec, how: Fault, then: impl Fn
     });
 }
 
-/// Does something to the object of a write of the kind, the next one or one after it, before that is carried out. What
-/// cannot be done waits for the next one.
+/// Calls `act` on the object of a matching write before it is applied, after `fault.after` others have passed. If
+/// `act` returns false, it is retried with the next write.
 fn before_a_write(
     federation: &Federation,
     fault: &FaultSpec,
@@ -163,13 +164,13 @@ fn before_a_write(
     });
 }
 
-/// Whether it lists the resource, or with none anything that is listed by who starts.
+/// Returns true for a list request of the resource, or without one, of any kind that controllers list at startup.
 fn is_list_of(request: &ResourceRequest, resource: Option<&str>) -> bool {
     let known = || FaultKind::LateLists.resources().contains(&request.plural.as_str());
     request.verb == Verb::List && resource.map_or_else(known, |resource| resource == request.plural)
 }
 
-/// Whether it writes the resource, or with none anything that controllers share.
+/// Returns true for a write of the resource, or without one, of any kind that controllers share.
 fn is_write_of(request: &ResourceRequest, resource: Option<&str>) -> bool {
     let writes = matches!(request.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete);
     let shared = || RESOURCES.contains(&request.plural.as_str());

@@ -1,4 +1,4 @@
-//! From a member cluster of the scenario to a simulated one.
+//! Construction of simulated member clusters from the scenario.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use bulkhead_core::names::fnv1a_32;
 
 use crate::scenario::{ClusterSpec, FailureModeSpec, WorkloadFailure};
 
-/// How long a replica stays ready when it crashes over and over.
+/// Time for which a crash-looping replica stays ready.
 const CRASH_AFTER: Duration = Duration::from_secs(20);
-/// Version that member clusters report.
+/// Kubernetes version that member clusters report.
 const KUBERNETES_VERSION: &str = "v1.35.0";
 
-/// Kinds of workload whose ready replicas are counted.
+/// Workload kinds whose ready replicas are counted.
 pub(super) const WORKLOAD_KINDS: [(&str, &str); 3] =
     [("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet")];
 
-/// Makes the simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
+/// Builds a simulated cluster. Its seed depends on the run's seed and its name, not on the other clusters.
 pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u64, clock: Clock) -> MemberCluster {
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(fnv1a_32(spec.name.as_bytes()));
     let capacity = &spec.capacity;
@@ -35,7 +35,7 @@ pub(super) fn build(spec: &ClusterSpec, custom_kinds: Vec<ResourceKind>, seed: u
     cluster
 }
 
-/// Puts failure modes in force in place of those before.
+/// Replaces the active failure modes.
 pub(super) fn set_failures(cluster: &MemberCluster, modes: &[FailureModeSpec], before: &[FailureModeSpec]) {
     cluster.set_failure(None);
     for workload in before.iter().filter_map(|mode| mode.workload.as_deref()) {
@@ -59,7 +59,7 @@ fn failure_mode(mode: WorkloadFailure) -> FailureMode {
     }
 }
 
-/// A failure mode in words.
+/// Describes a failure mode in words.
 pub(super) fn describe(mode: &FailureModeSpec) -> String {
     let what = match mode.mode {
         WorkloadFailure::NeverReady => "replicas never become ready",
@@ -69,7 +69,7 @@ pub(super) fn describe(mode: &FailureModeSpec) -> String {
     mode.workload.as_ref().map_or_else(|| what.to_owned(), |workload| format!("{workload}: {what}"))
 }
 
-/// Ready replicas of a workload, if it exists.
+/// Returns the ready replicas of a workload, if it exists.
 pub(super) fn ready_replicas(cluster: &MemberCluster, kind: &str, namespace: &str, name: &str) -> Option<i64> {
     let (api_version, kind) = WORKLOAD_KINDS.iter().find(|(_, known)| *known == kind)?;
     let id = cluster.server().kind_id(api_version, kind)?;

@@ -1,4 +1,4 @@
-//! Runs a scenario on virtual time.
+//! Execution of scenarios on virtual time.
 
 mod expect;
 mod explain;
@@ -32,39 +32,39 @@ use invariants::{Inspector, Observed};
 use observe::Observer;
 pub use timeline::Detail;
 
-/// How often expectations that must hold all the time, and the member clusters, are looked at.
+/// Sampling interval of the member clusters and of expectations over a period.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// How long a fault that waits for its request may hold one up.
+/// Maximum delay of a request by a fault that waits for its request.
 const PENDING_MAX: Duration = Duration::from_secs(40);
 
-/// How to run a scenario.
+/// Options of a run.
 pub struct RunOptions {
-    /// Seed of everything random; absent is the scenario's own.
+    /// Random seed; the scenario's own if absent.
     pub seed: Option<u64>,
-    /// Engines that plugins may use.
+    /// Engines for plugins.
     pub engines: Vec<Arc<dyn Engine>>,
-    /// How much the timeline shows.
+    /// Level of detail of the timeline.
     pub detail: Detail,
     /// Key of a binding to explain.
     pub explain: Option<String>,
-    /// Where decisions go besides the report.
+    /// Additional sink for decisions.
     pub sink: Option<Box<dyn Sink>>,
-    /// Called now and then with the virtual time that has passed and the whole duration.
+    /// Progress callback, called with the elapsed virtual time and the total duration.
     pub progress: Option<Box<dyn Fn(GoDuration, GoDuration)>>,
 }
 
-/// What a run gives.
+/// Result of a run.
 pub struct Finished {
-    /// The outcome.
+    /// Report of the run.
     pub report: Report,
-    /// The chain of reasons behind the binding that was to be explained, as text.
+    /// Explanation of the selected binding, as text.
     pub explanation: Option<String>,
-    /// The same as data.
+    /// Explanation of the selected binding, as data.
     pub explanation_data: Option<Value>,
 }
 
-/// Runs a scenario to its end, on a runtime of its own with virtual time. Nothing in it depends on the machine.
+/// Runs a scenario to its end, on a separate runtime with virtual time. The result does not depend on the machine.
 pub fn run(scenario: &Loaded, options: RunOptions) -> anyhow::Result<Finished> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -109,7 +109,8 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         run.observer.sample(at);
         run.note_crash(at);
         if let Some(observed) = &mut observed {
-            // A fault that waits for its request may strike at any time, and hold one up for as long as it lasts.
+            // A fault that waits for its request can be injected at any time, and can delay one for its whole
+            // duration.
             let waits = (federation.hub().faults_pending_total() > 0).then_some(GoDuration(at.0 + PENDING_MAX));
             if let Some(until) = run.disturbed_until.take().into_iter().chain(waits).max() {
                 observed.disturbed(until);
@@ -172,36 +173,36 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     Ok(Finished { report, explanation, explanation_data })
 }
 
-/// The moving parts of a run.
+/// State of a run.
 struct Run {
     clock_start: tokio::time::Instant,
     watched: Vec<Watched>,
     injected: Vec<TimelineEntry>,
     observer: Observer,
-    /// What is put right again, with the moment.
+    /// Scheduled follow-up actions, by time.
     later: Vec<(GoDuration, Later)>,
     injector: Injector,
-    /// Until when something is wrong with the controllers, if that is news.
+    /// End of the latest disturbance of the controllers, if not yet reported to the invariants.
     disturbed_until: Option<GoDuration>,
-    /// For how long controllers cannot know what goes on in the member clusters, if that is news.
+    /// Period in which controllers cannot observe the member clusters, if not yet reported to the invariants.
     blind_for: Option<GoDuration>,
-    /// Losses of targets that wait for an eviction.
+    /// Target losses that wait for an eviction.
     target_losses: Vec<FaultSpec>,
 }
 
-/// Something that is put right again.
+/// Scheduled follow-up action.
 enum Later {
-    /// A killed controller comes back, or all of them.
+    /// Starts a killed controller, or all of them.
     Start(String),
-    /// What runs in a member cluster reaches its peers again.
+    /// Restores the connection of a member cluster to its peers.
     Peers(String),
-    /// A member cluster can be reached again.
+    /// Makes a member cluster reachable again.
     Recover(String),
-    /// A member cluster is lost.
+    /// Makes a member cluster unreachable for a duration.
     Lose(String, GoDuration),
 }
 
-/// Whether a plugin is to fail at some time.
+/// Returns true if an event makes a plugin fail.
 fn sabotages(events: &[LoadedEvent]) -> bool {
     let fails = |event: &LoadedEvent| matches!(&event.action, EventAction::Fault(fault) if fault.kind.is_of_plugins());
     events.iter().any(fails)
@@ -212,7 +213,7 @@ impl Run {
         tokio::time::sleep_until(self.clock_start + at.0).await;
     }
 
-    /// The next sample, event, restart or expectation, whichever is first.
+    /// Returns the time of the next sample, event, follow-up action or expectation, whichever is first.
     fn next_moment(&self, at: GoDuration, end: GoDuration, event: Option<GoDuration>) -> GoDuration {
         let sample = GoDuration(at.0 + SAMPLE);
         let later = self.later.iter().map(|(at, _)| *at);
@@ -254,7 +255,7 @@ impl Run {
         }
     }
 
-    /// Targets of evictions that are under way are lost, as soon as there is one for each loss.
+    /// Assigns each pending target loss to a target of an eviction in progress, as soon as there is one.
     fn lose_targets(&mut self, federation: &mut Federation, at: GoDuration) {
         let lost = |later: &(GoDuration, Later)| match &later.1 {
             Later::Lose(cluster, _) | Later::Recover(cluster) => Some(cluster.clone()),
@@ -270,7 +271,7 @@ impl Run {
         });
     }
 
-    /// Controllers that a request killed come back after their time.
+    /// Schedules the restart of controllers that a request killed.
     fn note_crash(&mut self, at: GoDuration) {
         if let Some(away) = self.injector.died() {
             self.note(at, Tone::Bad, None, "killed", &format!("all controllers, back after {away}"));

@@ -1,4 +1,4 @@
-//! What happens in the member clusters, as somebody who looks once in a while would see it.
+//! Periodic observation of the workloads in member clusters.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::federation::Federation;
 use super::member::WORKLOAD_KINDS;
 use crate::report::{EntrySource, TimelineEntry, Tone};
 
-/// Follows the workloads of every member cluster.
+/// Observer of the workloads of every member cluster.
 pub(super) struct Observer {
     clusters: BTreeMap<String, Followed>,
     entries: Vec<TimelineEntry>,
@@ -20,14 +20,14 @@ struct Followed {
     changes: Subscription,
     /// Ready and desired replicas, by `Kind namespace/name`.
     workloads: BTreeMap<String, (i64, i64)>,
-    /// Since when all replicas of a workload are ready.
+    /// Time since which all replicas of a workload are ready.
     full_since: BTreeMap<String, GoDuration>,
     /// Ready replicas of all workloads over time.
     ready: Vec<(i64, i64)>,
 }
 
 impl Observer {
-    /// Follows from now on; what is there already is not looked at.
+    /// Starts observing. Existing objects are ignored until they change.
     pub(super) fn new(federation: &Federation) -> Self {
         let follow = |(name, cluster): (&str, &bulkhead_controlplane::MemberCluster)| {
             let kinds: Vec<_> = WORKLOAD_KINDS
@@ -41,11 +41,11 @@ impl Observer {
         Self { clusters: federation.member_clusters().map(follow).collect(), entries: Vec::new() }
     }
 
-    /// Looks at what changed since the last time.
+    /// Processes the changes since the previous sample.
     pub(super) fn sample(&mut self, at: GoDuration) {
         let at_ms = i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX);
         for (cluster, followed) in &mut self.clusters {
-            // A sample is at most a second's changes, far below what the history keeps.
+            // A sample covers at most one second of changes, which is far below the size of the event history.
             let Ok(changes) = followed.changes.drain() else { continue };
             let before = followed.workloads.clone();
             for change in changes {
@@ -72,17 +72,18 @@ impl Observer {
         }
     }
 
-    /// Since when all replicas of a workload, as `Kind namespace/name`, are ready on a cluster; none if they are not.
+    /// Returns the time since which all replicas of a workload (`Kind namespace/name`) on a cluster are ready;
+    /// `None` if they are not.
     pub(super) fn fully_ready_since(&self, cluster: &str, workload: &str) -> Option<GoDuration> {
         self.clusters.get(cluster)?.full_since.get(workload).copied()
     }
 
-    /// Ready replicas of all workloads of a cluster over time.
+    /// Returns the ready replicas of all workloads of a cluster over time.
     pub(super) fn ready_replicas(&self, cluster: &str) -> Vec<(i64, i64)> {
         self.clusters.get(cluster).map(|followed| followed.ready.clone()).unwrap_or_default()
     }
 
-    /// What is worth a line of the timeline.
+    /// Returns and clears the collected timeline entries.
     pub(super) fn take_entries(&mut self) -> Vec<TimelineEntry> {
         std::mem::take(&mut self.entries)
     }
@@ -94,7 +95,7 @@ fn is_full(replicas: Option<&(i64, i64)>) -> bool {
     replicas.is_some_and(|(ready, desired)| ready == desired && *desired > 0)
 }
 
-/// A line when a workload becomes fully ready, stops being so, or goes.
+/// Builds a timeline entry for each workload that becomes fully ready, stops being so, or disappears.
 fn news(at_ms: i64, cluster: &str, before: &Workloads, after: &Workloads) -> Vec<TimelineEntry> {
     let full = is_full;
     let mut entries = Vec::new();
@@ -137,7 +138,7 @@ fn workload_key(object: &Value) -> String {
     format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
-/// Ready and desired replicas.
+/// Returns the ready and desired replicas.
 fn replicas(object: &Value) -> (i64, i64) {
     let number = |pointer: &str, default| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(default);
     (number("/status/readyReplicas", 0), number("/spec/replicas", 1))

@@ -1,4 +1,4 @@
-//! The parts of a report that say how things are at the end.
+//! Report sections with the final state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

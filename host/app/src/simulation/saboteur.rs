@@ -1,4 +1,4 @@
-//! The plugin that fails, is slow or lies when a scenario says so, and has no opinion otherwise.
+//! Plugin that fails, is slow or returns invalid replies while a scenario's fault is active, and abstains otherwise.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,27 +12,27 @@ use tokio::time::Instant;
 
 use crate::scenario::faults::FaultKind;
 
-/// Name of the plugin that fails when a scenario says so.
+/// Name of the faulty plugin.
 pub(super) const SABOTEUR: &str = "saboteur";
 
-/// Duration of a call that is slow and does not fail: below the default budget of five seconds.
+/// Duration of a slow call that does not fail: below the default budget of five seconds.
 const SLUGGISH_CALL: Duration = Duration::from_millis(4_500);
 
-/// The ways in which the saboteur fails.
+/// Kinds of misbehaviour.
 const WAYS: [FaultKind; 4] =
     [FaultKind::FailingPlugin, FaultKind::SlowPlugin, FaultKind::LyingPlugin, FaultKind::SluggishPlugin];
 
-/// Current action of the saboteur.
+/// Current misbehaviour of the plugin.
 #[derive(Default)]
 pub(super) struct Sabotage {
-    /// Until when, whatever the clocks say.
+    /// End of the misbehaviour, in monotonic time.
     until: Mutex<Option<Instant>>,
-    /// How: the position among [`WAYS`].
+    /// Kind of misbehaviour: index into [`WAYS`].
     way: AtomicU8,
 }
 
 impl Sabotage {
-    /// Lets the saboteur fail in some way for a time.
+    /// Starts a kind of misbehaviour for the given duration.
     pub(super) fn start(&self, kind: FaultKind, lasts: Duration) {
         let way = WAYS.iter().position(|way| *way == kind).unwrap_or(0);
         self.way.store(u8::try_from(way).unwrap_or(0), Ordering::Relaxed);
@@ -48,25 +48,25 @@ impl Sabotage {
 const ASKED: [CallKind; 5] =
     [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
 
-/// A plugin that fails for a time, and has no opinion otherwise.
+/// Plugin that misbehaves for a time, and abstains otherwise.
 pub(super) struct Saboteur {
     id: PolicyId,
     capabilities: [Capability; 5],
     sabotage: Arc<Sabotage>,
     count: AtomicU64,
     hub: ApiServer,
-    /// The requests that wait for it.
+    /// End of the current slow call.
     busy: Mutex<Option<Instant>>,
 }
 
 impl Saboteur {
-    /// The plugin of a federation with this control plane.
+    /// Creates the plugin of a federation with this control plane.
     pub(super) fn new(sabotage: Arc<Sabotage>, hub: ApiServer) -> Self {
         let (id, capabilities) = (PolicyId::builtin(SABOTEUR), ASKED.map(Capability::any));
         Self { id, capabilities, sabotage, count: AtomicU64::new(0), hub, busy: Mutex::default() }
     }
 
-    /// Takes time, as seen by everyone who waits for decisions: requests of controllers are sent when the call is over.
+    /// Simulates a slow call: all requests of controllers except those on Leases are held until the call is over.
     fn take_time(&self) {
         let now = Instant::now();
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl Policy for Saboteur {
             return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
         }
         let way = WAYS[usize::from(self.sabotage.way.load(Ordering::Relaxed)) % WAYS.len()];
-        // One sort after the other, and a reply that is out of bounds now and then.
+        // Cycles through the fault kinds and an out-of-range reply.
         let kinds =
             [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];
         let count = self.count.fetch_add(1, Ordering::Relaxed) as usize;
@@ -112,11 +112,11 @@ impl Policy for Saboteur {
     }
 }
 
-/// An answer of the right sort that cannot be true.
+/// Returns an invalid reply: out of range, or of the wrong type.
 fn lie(call: &Call<'_>) -> Reply {
     let reason = || Reason::new("Lie", "x".repeat(100_000));
     match call {
-        // An opinion about health is never out of bounds, so it answers another question.
+        // A health verdict has no range to violate, so the reply is of another type.
         Call::Health(_) => Reply::Score(vec![50]),
         Call::ClusterTaint(_) => {
             let (key, effect) = ("not a key".to_owned(), TaintEffect::NoExecute);

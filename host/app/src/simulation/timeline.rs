@@ -1,4 +1,4 @@
-//! From the journal, and from what was seen, to a timeline that a person reads.
+//! Construction of the timeline from journal records and observations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,34 +7,35 @@ use bulkhead_core::time::Time;
 
 use crate::report::{EntrySource, TimelineEntry, Tone};
 
-/// Records of one sort within one second from here on are one line.
+/// Minimum number of similar entries within one second that are merged into one line.
 const GROUP_FROM: usize = 4;
 
-/// Decisions that took effect, in order.
+/// Returns the decisions that took effect, in order.
 pub(super) fn taken(journal: &Journal) -> Vec<Record> {
     journal.records().into_iter().filter(|record| record.outcome == Outcome::Taken).collect()
 }
 
-/// How much to show.
+/// Level of detail of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What one would put on a slide.
+    /// Important decisions only, with similar ones merged.
     Highlights,
     /// Every decision.
     Everything,
 }
 
-/// The timeline: decisions since `start`, merged with `others` by time, many of a sort as one.
+/// Builds the timeline: decisions since `start` merged with `others` by time. Similar entries are merged for
+/// [`Detail::Highlights`].
 pub(super) fn build(records: &[Record], others: Vec<TimelineEntry>, start: Time, detail: Detail) -> Vec<TimelineEntry> {
     let shown = |record: &&Record| record.entry.at >= start && (detail == Detail::Everything || is_highlight(record));
     let mut entries = others;
     entries.extend(records.iter().filter(shown).map(|record| entry(record, start)));
-    // Stable: what was injected comes before what followed from it at the same moment.
+    // The sort is stable: an injected event precedes its consequences at the same time.
     entries.sort_by_key(|entry| entry.at_ms);
     if detail == Detail::Everything { entries } else { grouped(entries) }
 }
 
-/// Leaves out bookkeeping that always follows from a line that is shown, and health that is on its way.
+/// Returns false for bookkeeping that always follows a shown entry, and for transient health states.
 fn is_highlight(record: &Record) -> bool {
     match record.entry.decision {
         Decision::Bound | Decision::Dispatched | Decision::Applied | Decision::Withdrawn => false,
@@ -43,7 +44,8 @@ fn is_highlight(record: &Record) -> bool {
     }
 }
 
-/// What makes entries of one sort: second, source, what, reason, and the cluster unless it happens on many.
+/// Grouping key of similar entries: second, source, event, reason, and the cluster unless many clusters are
+/// affected.
 type Sort = (i64, EntrySource, String, String, Option<String>);
 
 fn grouped(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {

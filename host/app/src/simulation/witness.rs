@@ -1,6 +1,6 @@
-//! A second process beside the others, in mode `report`: it decides everything and must write nothing (S5).
+//! Second process in mode `report`: it makes all decisions and must not write (S5).
 //!
-//! What it sends is counted on its way into the API servers, behind the permit that is to hold it back.
+//! Its requests are counted at the API servers, behind the permit that is supposed to reject its writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use tower::{Service, ServiceExt, service_fn};
 
 use super::federation::Federation;
 
-/// Most decisions that it remembers: they are of no use.
+/// Maximum number of recorded decisions: none are needed.
 const RECORDS_MAX: usize = 0;
 
-/// The process.
+/// Process in mode `report`.
 pub(super) struct Witness {
     writes: Arc<AtomicU64>,
     _manager: Manager,
@@ -37,7 +37,7 @@ impl Members for Watched {
     }
 }
 
-/// A client that may not write, and counts what it writes all the same.
+/// Creates a client without write permission that counts the writes that reach the server.
 fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
     let (service, writes) = (server.service(), Arc::clone(writes));
     let counting = service_fn(move |request: Request<Body>| {
@@ -51,7 +51,7 @@ fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
 }
 
 impl Witness {
-    /// Starts it beside the controllers of a federation.
+    /// Starts the process beside the controllers of a federation.
     pub(super) fn start(federation: &Federation) -> Self {
         let writes: Arc<AtomicU64> = Arc::default();
         let hub = client(federation.hub(), &writes);
@@ -82,7 +82,7 @@ impl Witness {
         Self { writes, _manager: manager }
     }
 
-    /// How many writes it sent.
+    /// Returns the number of writes sent.
     pub(super) fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }

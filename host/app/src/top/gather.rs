@@ -1,4 +1,4 @@
-//! What `bulkhead top` looks at.
+//! Data collection for `bulkhead top`.
 
 use std::collections::BTreeMap;
 
@@ -19,36 +19,36 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::policies::Policies;
 
-/// Objects that are asked for at a time.
+/// Page size of list requests.
 const PAGE: u32 = 500;
-/// How long the metrics may take.
+/// Timeout of the metrics request.
 const METRICS_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Where to look.
+/// Data sources.
 pub(super) struct Source {
     client: Client,
-    /// Host and port of the metrics.
+    /// Host and port of the metrics endpoint.
     metrics: Option<String>,
     policies: Policies,
 }
 
-/// One look.
+/// State at one moment.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct View {
-    /// When.
+    /// Time of the observation.
     pub(super) at: Timestamp,
     pub(super) clusters: Vec<ClusterRow>,
     pub(super) tasks: Vec<TaskRow>,
-    /// Evictions that could be looked at now; absent without metrics.
+    /// Number of evictions that are ready to be processed; absent without metrics.
     pub(super) queue_depth: Option<u64>,
-    /// Evictions are paused by these, with why.
+    /// Reasons of the EvictionPauses, by name.
     pub(super) pauses: BTreeMap<String, String>,
-    /// Bindings that the scheduler has placed nowhere.
+    /// Bindings without a placement.
     pub(super) unplaced: Vec<String>,
-    /// Causes for which plugins of the control plane are not in force here. Their answers are missing in `tasks`.
+    /// Reasons for plugins of the control plane not being in force here. Their verdicts are missing in `tasks`.
     pub(super) plugin_problems: Vec<String>,
-    /// Why metrics could not be had.
+    /// Error of the metrics request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics_problem: Option<String>,
 }
@@ -59,34 +59,34 @@ pub(super) struct ClusterRow {
     pub(super) name: String,
     /// `True`, `False` or `Unknown`.
     pub(super) ready: &'static str,
-    /// Since when, if it is known.
+    /// Last transition of the Ready condition, if known.
     pub(super) since: Option<Timestamp>,
-    /// Why it is not ready.
+    /// Reason for not being ready.
     pub(super) reason: String,
     pub(super) taints: Vec<String>,
-    /// Bindings that have it as a target.
+    /// Number of bindings with the cluster as a target.
     pub(super) bindings: usize,
-    /// Replicas of those.
+    /// Replicas of those bindings on the cluster.
     pub(super) replicas: i64,
-    /// Bindings with an old copy there that is to go.
+    /// Number of bindings with a graceful eviction task from the cluster.
     pub(super) leaving: usize,
-    /// Bindings whose copy there is healthy.
+    /// Number of bindings whose copy on the cluster is healthy.
     pub(super) healthy: usize,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TaskRow {
-    /// `namespace/name`, or the name alone.
+    /// Binding, as `namespace/name` or `name`.
     pub(super) binding: String,
     pub(super) from: String,
-    /// Where the workload is now, with replicas.
+    /// Current placement: replicas by cluster.
     pub(super) to: BTreeMap<String, i32>,
     pub(super) reason: String,
     pub(super) producer: String,
-    /// When the grace period began.
+    /// Start of the grace period.
     pub(super) since: Option<Timestamp>,
-    /// Reason for which the old copy stays, by the plugins and settings that are known here.
+    /// Reason for keeping the old copy, according to the locally known plugins and settings.
     pub(super) waits_for: String,
 }
 
@@ -104,13 +104,13 @@ impl Source {
         Ok(Self { client, metrics, policies })
     }
 
-    /// Looks at everything.
+    /// Collects the current state.
     pub(super) async fn look(&self, now: Timestamp) -> anyhow::Result<View> {
         let clusters: Vec<Cluster> = list(&self.client).await?;
         let mut bindings: Vec<Binding> = Vec::new();
         bindings.extend(list::<ResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
         bindings.extend(list::<ClusterResourceBinding>(&self.client).await?.iter().map(AnyBinding::to_model));
-        // Beside Karmada, the kinds of this project may not be installed.
+        // In a Karmada installation, the CRDs of this project may be missing.
         let pauses: Vec<EvictionPause> = list(&self.client).await.unwrap_or_default();
         let mut plugin_problems = Vec::new();
         match list::<Plugin>(&self.client).await {
@@ -169,13 +169,13 @@ impl Source {
                 });
             }
         }
-        // What has waited longest first.
+        // Oldest first.
         rows.sort_by(|a, b| (a.since, &a.binding).cmp(&(b.since, &b.binding)));
         rows
     }
 }
 
-/// The targets of a binding whose Cluster objects say that their reports do not count.
+/// Returns the targets of a binding whose reports do not count, according to their Cluster objects.
 fn unconfirmed(binding: &Binding, clusters: &[model::Cluster]) -> UnconfirmedTargets {
     let doubt = |name: &String| match clusters.iter().find(|cluster| cluster.name == *name) {
         Some(cluster) => Unconfirmed::of_cluster(cluster.is_terminating(), &cluster.status.conditions),
@@ -185,7 +185,7 @@ fn unconfirmed(binding: &Binding, clusters: &[model::Cluster]) -> UnconfirmedTar
     targets.filter_map(|target| Some((target.name.clone(), doubt(&target.name)?))).collect()
 }
 
-/// A reason, with the plugin that gave it.
+/// Formats a reason, with the plugin that gave it.
 fn held_by(because: &Because) -> String {
     match because.policy.as_ref().filter(|policy| policy.engine != EngineKind::Builtin) {
         Some(plugin) => format!("{} (plugin {})", because.reason, plugin.name),
@@ -193,8 +193,8 @@ fn held_by(because: &Because) -> String {
     }
 }
 
-/// Returns true if the scheduler has placed a binding nowhere. It leaves those alone that only others depend on: they
-/// run where those do.
+/// Returns true if the scheduler has not placed a binding. Bindings that exist only as dependencies of others are
+/// not counted: they follow the placement of those.
 fn is_unplaced(binding: &Binding) -> bool {
     let is_dependency = binding.spec.placement.is_none() && !binding.spec.required_by.is_empty();
     applied_placement(binding).is_none() && !is_dependency
@@ -222,7 +222,7 @@ fn cluster_row(cluster: &model::Cluster, bindings: &[Binding]) -> ClusterRow {
     }
 }
 
-/// Every object of a kind, page by page.
+/// Lists every object of a kind, page by page.
 async fn list<K>(client: &Client) -> anyhow::Result<Vec<K>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -252,7 +252,7 @@ async fn queue_depth(host: &str) -> anyhow::Result<u64> {
     Ok(depths.sum::<f64>() as u64)
 }
 
-/// The metrics over plain HTTP, which is how they are served.
+/// Fetches the metrics over plain HTTP.
 async fn metrics(host: &str) -> anyhow::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(host).await?;
     stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).await?;

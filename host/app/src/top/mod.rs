@@ -1,4 +1,4 @@
-//! `bulkhead top`: clusters, evictions and what they wait for, live.
+//! `bulkhead top`: live view of clusters and evictions.
 
 mod gather;
 mod policies;
@@ -19,35 +19,37 @@ use crate::engines::EngineArguments;
 use crate::run::settings::Settings;
 use crate::run::{hub, now};
 
-/// Clears a terminal and goes to its first cell.
+/// Escape sequence that clears the terminal and moves the cursor to the top left.
 const CLEAR: &str = "\x1b[2J\x1b[3J\x1b[H";
 
-/// Show clusters, evictions under way and what they wait for, again and again.
+/// Show clusters, evictions in progress and their blocking reasons, updated continuously.
 ///
-/// It asks the plugins that are objects, and those of --plugin-directory, as `bulkhead run` does; give both the same
-/// directory and settings. It reads only, from any control plane: Karmada's, one with Bulkhead's definitions, or an embedded one.
+/// Calls the plugins of Plugin objects and of --plugin-directory, as `bulkhead run` does; pass the same directory
+/// and settings to both. Reads from any control plane, without writing: Karmada's, one with Bulkhead's CRDs, or an
+/// embedded one.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     hub: hub::HubArguments,
 
-    /// Where `bulkhead run` serves its metrics, for the queue of evictions: the address that it says when it starts.
+    /// Metrics endpoint of `bulkhead run`, for the length of the eviction queue; `bulkhead run` prints it at
+    /// startup.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
 
-    /// Plugins of the process that leads: a directory of manifests, or a list (plugins.yaml).
+    /// Plugins of the leader: a directory of manifests, or a list (plugins.yaml).
     #[arg(long, value_name = "PATH")]
     plugin_directory: Option<PathBuf>,
 
-    /// How often to look.
+    /// Refresh interval.
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     interval: GoDuration,
 
-    /// Look once and end.
+    /// Print the state once and exit.
     #[arg(long)]
     once: bool,
 
-    /// How to print it; as JSON, each look is one document.
+    /// Output format; as JSON, each update is one document.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 
@@ -60,9 +62,9 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// Tables for people.
+    /// Human-readable tables.
     Text,
-    /// The same as data.
+    /// JSON.
     Json,
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
-    // Nothing is ever written.
+    // The permit rejects every write.
     let hub = hub::Hub::connect(&arguments.hub, &WritePermit::report_only()).await?;
     let flags = arguments.settings.flags()?;
     let engines = arguments.engines.start(flags.pod_detail())?;
@@ -93,7 +95,7 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     loop {
         let looked = source.look(now()).await;
         let text = match (looked, arguments.output) {
-            // Somebody who watches an outage wants to go on watching.
+            // Errors do not end the command: the operator wants to keep watching during an outage.
             (Err(error), Output::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
             (Err(error), _) if !arguments.once => {
                 let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
@@ -105,7 +107,7 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
         };
         let mut out = std::io::stdout().lock();
         let written = if clears { write!(out, "{CLEAR}{text}") } else { write!(out, "{text}") };
-        // Whoever read this went away.
+        // The output was closed.
         if written.and_then(|()| out.flush()).is_err() || arguments.once {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Policies that `bulkhead run` with the same plugins and settings asks about evictions.
+//! Eviction policies, as `bulkhead run` with the same plugins and settings loads them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use bulkhead_plugin::{Engine, Objects, Plugins, Registry};
 
 use crate::run::federation;
 
-/// Plugins of a directory and of `Plugin` objects, beside the built-in policies.
+/// Plugins of a directory and of `Plugin` objects, and the built-in policies.
 pub(super) struct Policies {
     registry: Arc<Registry>,
     objects: Arc<Objects>,
@@ -36,23 +36,23 @@ impl Policies {
         Ok(Self { registry, objects, plugins, options: flags.finish_options() })
     }
 
-    /// Loads what changed of the directory and of the objects on the control plane.
+    /// Reloads changed plugins of the directory and of the objects on the control plane.
     pub(super) fn refresh(&self, objects: &[Plugin]) {
         self.objects.set(objects.iter().map(Plugin::to_object).collect());
         self.plugins.refresh();
     }
 
-    /// The policies in force.
+    /// Returns the policies in force.
     pub(super) fn current(&self) -> Arc<PolicySet> {
         self.registry.policies()
     }
 
-    /// Options of the operator.
+    /// Returns the options from the settings.
     pub(super) fn options(&self) -> FinishOptions {
         self.options
     }
 
-    /// Plugins whose newest version is not in force here, each with the cause.
+    /// Lists plugins whose newest version is not in force, each with the cause.
     pub(super) fn refused(&self) -> Vec<String> {
         let refused = |status: &bulkhead_plugin::PluginStatus| status.refused.is_some();
         self.plugins.status().iter().filter(|status| refused(status)).map(ToString::to_string).collect()

@@ -1,4 +1,4 @@
-//! What `bulkhead top` prints for people.
+//! Text output of `bulkhead top`.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::gather::View;
 
-/// Bindings without a place that are named; of more only the number is said.
+/// Maximum number of unplaced bindings listed by name; the number of further ones is printed.
 const UNPLACED_MAX: usize = 5;
 
-/// One look as text.
+/// Formats a view as text.
 pub(super) fn text(view: &View, address: &str) -> String {
     let mut out = String::new();
     let ready = view.clusters.iter().filter(|cluster| cluster.ready == "True").count();
@@ -74,7 +74,7 @@ pub(super) fn text(view: &View, address: &str) -> String {
     out
 }
 
-/// How long ago, in its largest units.
+/// Formats an age in its largest units.
 fn age(since: Option<Timestamp>, now: Timestamp) -> String {
     let Some(since) = since else { return "-".to_owned() };
     let seconds = (now.as_second() - since.as_second()).max(0);
@@ -86,7 +86,7 @@ fn age(since: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// Rows with their columns below each other; the last one may be as long as it likes.
+/// Aligns the columns of the rows; the last column has no maximum width.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

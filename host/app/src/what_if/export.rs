@@ -1,4 +1,4 @@
-//! The objects that the question is about: exported to files, or read from a control plane.
+//! Input objects of a what-if question: exported to files, or read from a control plane.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Objects of one request.
+/// Page size of list requests.
 const PAGE: u32 = 500;
 
-/// What an export has.
+/// Objects and notes of an export.
 #[derive(Default)]
 pub struct Export {
     /// Member clusters, in order of name.
     pub clusters: Vec<model::Cluster>,
     /// Bindings of both kinds, in order of key.
     pub bindings: Vec<model::Binding>,
-    /// Taint policies.
+    /// ClusterTaintPolicies.
     pub taint_policies: Vec<ClusterTaintPolicy>,
-    /// Pauses of evictions.
+    /// EvictionPauses.
     pub pauses: Vec<bulkhead_core::decide::eviction::EvictionPause>,
-    /// What is missing or was left out, one sentence each.
+    /// Notes on missing or ignored objects, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Reads every `.yaml`, `.yml` and `.json` file of a directory. Files may have several documents, and documents may be
-/// lists, as `kubectl get -o yaml` prints them.
+/// Reads every `.yaml`, `.yml` and `.json` file of a directory. Files may contain several documents, and documents
+/// may be lists, as `kubectl get -o yaml` prints them.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, an object that is not what its kind says, no clusters, or no bindings.
+/// A file cannot be read, an object does not match its kind, or there are no clusters or no bindings.
 pub fn load(directory: &Path) -> anyhow::Result<Export> {
     let mut export = Export::default();
     let mut others = 0_usize;
@@ -61,11 +61,12 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
     export.complete(&directory.display().to_string())
 }
 
-/// Reads the same from a control plane, page by page, and writes nothing. `origin` is what errors call it.
+/// Reads the same objects from a control plane, page by page, without writing. `origin` names the control plane in
+/// errors.
 ///
 /// # Errors
 ///
-/// A request that fails, no clusters, or no bindings.
+/// A request fails, or there are no clusters or no bindings.
 pub async fn load_live(client: &Client, origin: &str) -> anyhow::Result<Export> {
     let mut export = Export::default();
     let clusters = all::<Cluster>(client, &mut export.notes).await?;
@@ -80,7 +81,7 @@ pub async fn load_live(client: &Client, origin: &str) -> anyhow::Result<Export> 
     export.complete(origin)
 }
 
-/// Every object of a kind. One that is not served is noted.
+/// Lists every object of a kind. A kind that is not served is noted.
 async fn all<K>(client: &Client, notes: &mut Vec<String>) -> anyhow::Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
@@ -104,7 +105,7 @@ where
     }
 }
 
-/// Limits for files that a person chose: an export of thousands of bindings has millions of nodes.
+/// Returns parser limits for trusted files: an export of thousands of bindings has millions of nodes.
 fn large() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -130,7 +131,7 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The items of a list, or the object itself.
+/// Returns the items of a list, or the object itself.
 fn flattened(document: Value) -> Vec<Value> {
     let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
     match document.get("items").and_then(Value::as_array) {
@@ -146,7 +147,7 @@ fn read<K: DeserializeOwned>(object: &Value) -> anyhow::Result<K> {
 }
 
 impl Export {
-    /// Puts everything in order, and says what is missing.
+    /// Sorts the objects, and adds notes on missing ones.
     fn complete(mut self, origin: &str) -> anyhow::Result<Self> {
         if self.clusters.is_empty() {
             bail!("{origin}: there is no Cluster here; `kubectl get clusters -o yaml` prints them");
@@ -167,7 +168,7 @@ impl Export {
         Ok(self)
     }
 
-    /// Takes an object if it matters. Returns whether it does.
+    /// Adds an object if its kind is relevant. Returns true if it is.
     fn take(&mut self, object: &Value) -> anyhow::Result<bool> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "Cluster" => self.clusters.push(read::<Cluster>(object)?.to_model()),
@@ -180,7 +181,8 @@ impl Export {
         Ok(true)
     }
 
-    /// The newest moment that the export speaks of, in milliseconds since the Unix epoch: it was made after that.
+    /// Returns the newest timestamp in the export, in milliseconds since the Unix epoch. The export is at least that
+    /// recent.
     pub(super) fn newest_ms(&self) -> i64 {
         let conditions = self.clusters.iter().flat_map(|cluster| &cluster.status.conditions);
         let transitions = conditions.filter_map(|condition| condition.last_transition_time);

@@ -1,8 +1,8 @@
-//! What would happen if clusters were lost: the decisions of a failover on exported objects, in virtual time.
+//! Simulated loss of clusters: the decisions of a failover on exported objects, in virtual time.
 //!
-//! The core is the same as that of the controllers: taints from the policies of the export, one queue of evictions with
-//! its rates and its brake, the judgement of each eviction, the scheduler. What is left out is what takes time in member
-//! clusters: a workload counts as placed when it is scheduled, and old copies are not purged. Nothing is written.
+//! It uses the same core as the controllers: taints from the policies of the export, one eviction queue with its
+//! rates and its brake, the judgement of each eviction, and the scheduler. Delays in member clusters are not
+//! simulated: a workload counts as placed when it is scheduled, and old copies are not purged. Nothing is written.
 
 mod export;
 mod play;
@@ -15,104 +15,104 @@ use serde::Serialize;
 pub use export::{Export, load, load_live};
 pub use play::play;
 
-/// What is asked.
+/// Question to simulate.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Clusters that are lost at the start.
     pub down: Vec<String>,
-    /// For how long; absent is for good.
+    /// Duration of the loss; `None` means permanent.
     pub lasts: Option<GoDuration>,
-    /// How long to look, at most.
+    /// Maximum virtual time to simulate.
     pub horizon: GoDuration,
     /// Settings of the controllers.
     pub flags: Flags,
 }
 
-/// What would happen.
+/// Result of the simulation.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// Workloads that leave a cluster, in the order in which they do.
+    /// Evictions, in order of time.
     pub moves: Vec<Move>,
-    /// Workloads that would have to leave and stay, each with the gate that keeps it.
+    /// Workloads that would have to leave but stay, each with the gate that blocks the eviction.
     pub stays: Vec<Stay>,
-    /// Workloads that left and found no other place.
+    /// Evicted workloads without another placement.
     pub nowhere: Vec<Unplaced>,
-    /// Taints that are added and removed, in order.
+    /// Added and removed taints, in order of time.
     pub taints: Vec<TaintChange>,
     /// Replicas of each cluster, in order of name.
     pub load: Vec<Load>,
-    /// When the last workload moves, in milliseconds from the loss; absent if none does.
+    /// Time of the last move, in milliseconds from the loss; absent if there is none.
     pub last_move_ms: Option<u64>,
-    /// Evictions that still wait at the end of the horizon.
+    /// Number of evictions still queued at the end of the simulation.
     pub waiting: usize,
-    /// Every cluster is lost or not ready, so that no workload can move.
+    /// True if every cluster is lost or not ready, so that no workload can move.
     pub no_cluster_left: bool,
 }
 
-/// One workload that leaves a cluster.
+/// Eviction of one workload from a cluster.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Move {
-    /// When, in milliseconds from the loss.
+    /// Time, in milliseconds from the loss.
     pub at_ms: u64,
-    /// The binding, as `namespace/name` or `name`.
+    /// Binding, as `namespace/name` or `name`.
     pub binding: String,
-    /// The cluster that it leaves.
+    /// Cluster that the workload leaves.
     pub from: String,
-    /// How many replicas leave.
+    /// Number of evicted replicas.
     pub leaving: i32,
-    /// Replicas that gain, by cluster; empty if it found no place.
+    /// Added replicas by cluster; empty if there is no other placement.
     pub to: BTreeMap<String, i32>,
-    /// Why it leaves.
+    /// Reason for the eviction.
     pub reason: String,
 }
 
-/// One workload that stays although it would have to leave.
+/// Workload that stays although its cluster is lost.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stay {
-    /// The binding.
+    /// Key of the binding.
     pub binding: String,
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The gate, as the code of its reason.
+    /// Gate that blocks the eviction, as its reason code.
     pub gate: String,
-    /// The reason as a sentence.
+    /// Reason as a sentence.
     pub why: String,
 }
 
-/// A workload that is placed nowhere, or not whole.
+/// Workload that the scheduler could not place completely.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unplaced {
-    /// The binding.
+    /// Key of the binding.
     pub binding: String,
-    /// Why the scheduler finds no place.
+    /// Error of the scheduler.
     pub why: String,
 }
 
-/// A change of a cluster's taints.
+/// Change of a cluster's taints.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaintChange {
-    /// When, in milliseconds from the loss.
+    /// Time, in milliseconds from the loss.
     pub at_ms: u64,
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
     /// `+key:effect` or `-key:effect`.
     pub change: String,
 }
 
-/// Replicas of a cluster.
+/// Replicas of one cluster.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Load {
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// Whether it is one of those that are lost.
+    /// True if the cluster is lost.
     pub down: bool,
-    /// Replicas before.
+    /// Replicas before the loss.
     pub before: i64,
     /// Replicas at the end.
     pub after: i64,

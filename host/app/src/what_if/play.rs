@@ -1,4 +1,4 @@
-//! The failover, event by event.
+//! Event-driven simulation of a failover.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use kube::ResourceExt;
 
 use super::{Answer, Export, Load, Move, Question, Stay, TaintChange, Unplaced};
 
-/// How often tainted clusters are looked at, as by the taint manager.
+/// Interval of the scans of tainted clusters, as in the taint manager.
 const RESCAN: Duration = Duration::from_secs(10);
 
-/// For how long nothing has to change until nothing will: longer than the windows of taint policies.
+/// Time without a change after which the simulation ends: longer than the windows of taint policies.
 const SETTLED: Duration = Duration::from_mins(30);
 
-/// An eviction in the queue: binding by position, and cluster.
+/// Queued eviction: index of the binding, and cluster.
 type Eviction = (usize, String);
 
 struct Play<'a> {
@@ -48,19 +48,19 @@ struct Play<'a> {
     pauses: Vec<bulkhead_core::decide::eviction::EvictionPause>,
     brake: Brake,
     queue: EvictionQueue<Eviction>,
-    /// What moved so far, with equal needs as one.
+    /// Workloads moved so far by cluster; those with equal requirements are merged.
     assumed: BTreeMap<String, Vec<AssumedWorkload>>,
     stays: BTreeMap<Eviction, Stay>,
-    /// When something changed the last time.
+    /// Time of the last change.
     changed: Duration,
     answer: Answer,
 }
 
-/// Plays a failover.
+/// Simulates a failover.
 ///
 /// # Errors
 ///
-/// A cluster that is to be lost is not in the export.
+/// A cluster in `down` is not in the export.
 pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow::Result<Answer> {
     let names: BTreeSet<_> = export.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
     for name in &question.down {
@@ -108,7 +108,7 @@ pub fn play(export: Export, registry: &Registry, question: &Question) -> anyhow:
     Ok(play.end(&before))
 }
 
-/// As the scheduler asks them: without what flags switch off.
+/// Returns the policies that the scheduler calls, without those that flags disable.
 fn scheduling(policies: &PolicySet, question: &Question) -> PolicySet {
     let schedules = |policy: &dyn Policy| {
         policy.capabilities().iter().any(|capability| matches!(capability.kind, CallKind::Filter | CallKind::Score))
@@ -128,8 +128,8 @@ fn replicas(bindings: &[Binding]) -> BTreeMap<String, i64> {
     replicas
 }
 
-/// Adds a workload to those that are assumed already. Workloads of one namespace whose pods need the same become one, so
-/// that a decision does not get slower with everything that moved before.
+/// Adds a workload to the assumed ones. Workloads of one namespace with the same pod requirements are merged, so
+/// that the cost of a decision does not grow with the number of earlier moves.
 fn add(there: &mut Vec<AssumedWorkload>, workload: AssumedWorkload) {
     for component in workload.components {
         let alike = |other: &&mut AssumedWorkload| {
@@ -172,7 +172,7 @@ impl Play<'_> {
             let wake = self.pump(now);
             let moments = [Some(scan), wake, back.filter(|_| !is_back)];
             let next = moments.into_iter().flatten().filter(|moment| *moment > now).min();
-            // Once nothing is left but what waits for a person, or for another cluster, time alone changes nothing.
+            // If every queued eviction is blocked by a gate, the passage of time alone changes nothing.
             let only_stays = self.queue.len() <= self.stays.len();
             let settled = only_stays && is_back == back.is_some() && now > self.changed + SETTLED;
             match next {
@@ -198,7 +198,7 @@ impl Play<'_> {
         self.snapshot = Arc::new(self.snapshot.update(self.clusters.values().cloned()));
     }
 
-    /// Taints as they become, then whatever has to leave is put into the queue.
+    /// Updates the taints of lost clusters, then queues the evictions that they cause.
     fn scan(&mut self, now: Duration) {
         let (at, flags) = (self.at(now), &self.question.flags);
         let options = TaintOptions { cleans_up: flags.cluster_taint_policy_clean_up, policies_are_complete: true };
@@ -264,7 +264,7 @@ impl Play<'_> {
         }
     }
 
-    /// Evicts whatever may go now. Returns when the next one may.
+    /// Processes every eviction that the rates permit now. Returns the time of the next one.
     fn pump(&mut self, now: Duration) -> Option<Duration> {
         loop {
             let limits: BTreeMap<_, _> =
@@ -319,7 +319,7 @@ impl Play<'_> {
         self.queue.finish(&eviction, finished, now);
     }
 
-    /// The write of an eviction, and the scheduler's answer to it.
+    /// Applies an eviction and schedules the binding again.
     fn leave(
         &mut self,
         index: usize,
@@ -336,7 +336,7 @@ impl Play<'_> {
             empty_workload_propagation: flags.enable_empty_workload_propagation,
             evicts_standing: flags.gate(FeatureGate::GracefulEviction),
         };
-        // What moved a moment ago shows in no summary of the export, so it never stops counting.
+        // No summary in the export reflects the simulated moves, so assumed workloads never expire.
         let assumed = &self.assumed;
         let Some(binding) = self.bindings.get_mut(index) else { return };
         let leaving = binding.spec.clusters.iter().find(|target| target.name == from).map_or(0, |left| left.replicas);

@@ -1,4 +1,4 @@
-//! `bulkhead config print` and `bulkhead doctor`, as scripts see them.
+//! Exit codes and output of `bulkhead config print` and `bulkhead doctor`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
             "{complaint}"
         );
     }
-    // What each field may be is right, and both together are not.
+    // Each value is valid, but the combination is not.
     let path = file("together.yaml", &format!("{HEAD}mode: [report, evict]\n"));
     let (code, _, complaint) = bulkhead(&["config", "print", "--config", &path]);
     assert!(code == Some(2) && complaint.contains("report,evict"), "{complaint}");

@@ -1,4 +1,4 @@
-//! `bulkhead run --embedded` as its users meet it: with kubectl, and killed.
+//! `bulkhead run --embedded`: use with kubectl, and recovery after a kill.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::bulkhead;
 use crate::transcript::{self, Outcome};
 
-/// How long anything may take on a machine that is busy.
+/// Timeout of every wait, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A control plane that runs. It is killed when this is dropped.
+/// Running control plane, which is killed on drop.
 struct Embedded {
     child: Child,
     folder: PathBuf,
@@ -29,7 +29,7 @@ impl Drop for Embedded {
 }
 
 impl Embedded {
-    /// Starts one with a folder of its own, and waits until it has written its kubeconfig and is ready.
+    /// Starts a control plane with its own folder, and waits for its kubeconfig and readiness.
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let kubeconfig = folder.join("kubeconfig");
@@ -66,7 +66,7 @@ impl Embedded {
         command.output().unwrap()
     }
 
-    /// What a kubectl command prints that has to succeed.
+    /// Returns the output of a kubectl command that has to succeed.
     #[track_caller]
     fn told(&self, arguments: &[&str]) -> String {
         let output = self.kubectl(arguments);
@@ -75,7 +75,7 @@ impl Embedded {
         told.into_owned()
     }
 
-    /// Asks again until something holds.
+    /// Polls until a condition holds.
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "it waits for another process")]
     fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
@@ -88,7 +88,7 @@ impl Embedded {
         }
     }
 
-    /// Ends it in order.
+    /// Stops the process with SIGTERM. Returns its exit code.
     fn stop(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -100,14 +100,14 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-/// A folder of its own for a test, with nothing in it.
+/// Returns the path of the test's own folder, after removing earlier contents.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("embedded").join(name);
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
 
-/// Whether there is a kubectl; a test that needs one says so and ends where there is none.
+/// Returns true if kubectl is installed; prints that the test is skipped otherwise.
 fn has_kubectl(test: &str) -> bool {
     let found =
         Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
@@ -170,7 +170,7 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
         String::from_utf8_lossy(&pods.stdout).contains("Running")
     });
 
-    // Killed without a warning: what was told is there again, and versions go on.
+    // After a kill without warning, acknowledged objects are still there and resource versions continue.
     let version = |embedded: &Embedded| -> u64 {
         let list: Value = serde_json::from_str(&embedded.told(&["get", "--raw", "/api/v1/namespaces"])).unwrap();
         list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
@@ -197,7 +197,7 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     assert_eq!(embedded.stop(), Some(0));
 }
 
-/// A metric of the process, by its whole name with labels.
+/// Returns a metric of the process, by its full name with labels.
 fn metric(embedded: &Embedded, name: &str) -> Option<f64> {
     let log = embedded.log();
     let address = log.lines().find_map(|line| line.split("health and metrics at http://").nth(1))?.trim().to_owned();
@@ -241,7 +241,7 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
             && field(embedded, "{.status.aggregatedStatus[?(@.clusterName==\"member2\")].status.availableReplicas}")
                 == "3"
     });
-    // Decided again with the replacement healthy, several times, and held each time.
+    // The eviction is decided again several times with a healthy replacement, and held each time.
     let faults =
         |embedded: &Embedded| metric(embedded, "bulkhead_plugin_faults_total{plugin=\"freeze\"}").unwrap_or(0.0);
     let before = faults(&embedded);

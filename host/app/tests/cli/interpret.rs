@@ -1,4 +1,4 @@
-//! `bulkhead interpret`: what it prints, how it ends, and that README tells the truth.
+//! `bulkhead interpret`: output, exit codes, and the transcripts in README.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// A folder of its own for a test, with these files.
+/// Creates the test's own folder with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interpret").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -22,12 +22,12 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     folder
 }
 
-/// Runs `bulkhead interpret` in a folder; returns its exit code, what it printed, and what it complained of.
+/// Runs `bulkhead interpret` in a folder. Returns exit code, standard output and standard error.
 fn interpret(folder: &Path, arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
     let mut command = super::bulkhead();
     command.arg("interpret").args(arguments).current_dir(folder);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A command that does not read closes the pipe, which is no mistake.
+    // A command that does not read its input closes the pipe, which is not an error.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -240,7 +240,7 @@ fn what_may_be_wrong_is_a_warning_and_no_failure() {
         1,
         &["PASS", "InterpretStatus:           ERROR: two.yaml:", "returns nothing", other],
     );
-    // A script by itself may be for this program alone.
+    // A bare script may be for this program only, so this is a warning.
     check(&folder, &["-f", "a.lua", "--check"], 0, &["PASS", "WARNING: a.lua:3:5: Karmada does not take +="]);
 }
 
@@ -269,7 +269,7 @@ fn status_items_are_documents_as_karmada_wants_them() {
     check(&folder, &[&run[..], &["list.yaml"]].concat(), 2, &["list.yaml: status item 1 is a list"]);
 }
 
-/// A component answers as a script does, and is compiled once.
+/// A component answers as a script does, and is compiled only once.
 #[test]
 fn a_component_is_asked_and_checked() {
     let guest = root().join("target/guests/game-interpreter.wasm");
@@ -318,7 +318,7 @@ fn cases_beside_a_customization_are_run() {
     check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
 }
 
-/// Command lines in README's blocks of the sort `console`, with what is printed there below each.
+/// Returns the commands in README's `console` blocks, each with the output shown below it.
 fn transcripts() -> Vec<(String, String)> {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let blocks = readme.split("```console\n").skip(1).filter_map(|block| block.split("\n```").next());

@@ -1,4 +1,4 @@
-//! `--journal` and the commands that read it: what they print, how they end, what they say of bad input.
+//! `--journal` and the commands that read it: output, exit codes, and errors for bad input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ fn example() -> PathBuf {
     root.join("examples/nginx-duplicated/scenario.yaml")
 }
 
-/// A directory of its own for a test, with nothing in it.
+/// Returns the path of the test's own directory, after removing earlier contents.
 fn directory(name: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("journal").join(name);
     let _ = fs::remove_dir_all(&directory);
     directory
 }
 
-/// A journal of the example.
+/// Records a journal of the example.
 fn journal(name: &str) -> PathBuf {
     let directory = directory(name);
     let output = record(&directory);
@@ -30,7 +30,7 @@ fn record(directory: &Path) -> Output {
     bulkhead().arg("simulate").arg(example()).arg("--journal").arg(directory).output().unwrap()
 }
 
-/// Runs a command on a journal; returns its exit code, what it printed, and what it complained of.
+/// Runs a command on a journal. Returns exit code, standard output and standard error.
 fn ask(journal: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = bulkhead().args(arguments).arg("--journal").arg(journal).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -157,7 +157,7 @@ fn faults_are_named_and_promises_hold() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
 }
 
-/// A scenario with a script in it, which holds old copies for a time.
+/// Writes a scenario with a script that holds old copies for a time.
 fn with_plugin(name: &str, reason: &str) -> PathBuf {
     let folder = directory(name);
     fs::create_dir_all(&folder).unwrap();

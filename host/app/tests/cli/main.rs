@@ -1,4 +1,4 @@
-//! What scripts depend on: exit codes, streams, and that nothing is coloured outside of a terminal.
+//! Behaviour that scripts depend on: exit codes, streams, and no colours outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod configuration;
@@ -23,7 +23,7 @@ fn simulate(name: &str, scenario: &str, arguments: &[&str]) -> Output {
     bulkhead().arg("simulate").arg(file).args(arguments).output().unwrap()
 }
 
-/// The program, with the caches of the tests and not those of the user who runs them.
+/// Returns the program, with the caches of the tests instead of those of the user.
 fn bulkhead() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
     command.env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("caches"));

@@ -1,9 +1,9 @@
-//! `bulkhead plugin`: what it writes builds, loads, and passes its own tests.
+//! `bulkhead plugin`: new plugins build, load, and pass their own tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder of its own for a test, empty.
+/// Creates the test's own folder, empty.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -11,10 +11,10 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs `bulkhead plugin` in a folder; returns its exit code and everything that it printed.
+/// Runs `bulkhead plugin` in a folder. Returns exit code and combined output.
 fn plugin(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = super::bulkhead();
-    // One target directory for all of them, so that the SDK is compiled once.
+    // One target directory for all tests, so that the SDK is compiled once.
     command.env("CARGO_TARGET_DIR", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plugin-builds"));
     let output = command.arg("plugin").args(arguments).current_dir(folder).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -143,7 +143,7 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     let (code, told) = plugin(&folder, &["test", "a.yaml"]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("a.yaml healthInterpretation:3:5: Karmada does not take +="), "{told}");
-    // A script by itself may be for this program alone: it is told, and no failure.
+    // A bare script may be for this program only: this is reported, and is no failure.
     fs::write(folder.join("a.lua"), script).unwrap();
     let told = succeeds(&folder, &["test", "a.lua"]);
     assert!(

@@ -1,4 +1,4 @@
-//! `bulkhead interpret` beside `karmadactl interpret`: the cases that were recorded of the latter.
+//! `bulkhead interpret` against recorded cases of `karmadactl interpret`.
 
 use std::path::{Path, PathBuf};
 

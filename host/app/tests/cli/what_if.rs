@@ -1,11 +1,11 @@
-//! `bulkhead what-if` as scripts see it.
+//! `bulkhead what-if`: arguments, output and exit codes.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-/// An export of two clusters and a workload on the first, and its directory.
+/// Writes an export of two clusters with a workload on the first. Returns its directory.
 fn export(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("what-if").join(name);
     fs::create_dir_all(&folder).unwrap();

@@ -1,11 +1,11 @@
-//! Whether the control plane answers, and what its clock says.
+//! Check of the control plane: reachability and clock.
 
 use crate::doctor::facts::{Facts, Server};
 use crate::doctor::finding::Section;
 
-/// From how far apart on clocks are worth a word; `Date` headers have whole seconds.
+/// Clock difference that is a warning, in milliseconds; `Date` headers have whole seconds.
 const SKEW_WARNING_MS: i64 = 5_000;
-/// From how far apart on tolerations and grace periods end at the wrong time.
+/// Clock difference that is an error, in milliseconds: tolerations and grace periods end at the wrong time.
 const SKEW_ERROR_MS: i64 = 60_000;
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
@@ -20,7 +20,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     clock(server, &server.address, section);
 }
 
-/// Compares the clock of a server with ours.
+/// Compares the clock of a server with the local clock.
 pub(super) fn clock(server: &Server, place: &str, section: &mut Section) {
     let Some(ahead_ms) = server.clock_ahead_ms.filter(|ahead| ahead.abs() >= SKEW_WARNING_MS) else { return };
     let direction = if ahead_ms > 0 { "ahead of" } else { "behind" };

@@ -1,6 +1,7 @@
-//! Policies whose failover can never act, and which switch is off.
+//! Failover that can never act, with the setting that prevents it.
 //!
-//! The rules are those of `bulkhead_core::decide::{evict, failover}`; here is only what keeps them from ever being met.
+//! The rules are those of `bulkhead_core::decide::{evict, failover}`; this module finds only conditions that can
+//! never be met.
 
 use bulkhead_controllers::NoInterpreter;
 use bulkhead_controllers::flags::FeatureGate;
@@ -59,7 +60,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     }
 }
 
-/// What keeps a failover from acting, and what would let it.
+/// Reason why a failover cannot act, with a remedy.
 #[derive(Clone)]
 struct Reason {
     what: String,
@@ -70,7 +71,7 @@ fn reason(what: impl Into<String>, remedy: impl Into<String>) -> Reason {
     Reason { what: what.into(), remedy: remedy.into() }
 }
 
-/// What keeps every cluster failover from acting.
+/// Returns the reasons that prevent every cluster failover.
 fn switched_off(facts: &Facts) -> Vec<Reason> {
     let (flags, mut found) = (&facts.installation.flags, Vec::new());
     if !flags.gate(FeatureGate::Failover) {
@@ -102,7 +103,7 @@ fn switched_off(facts: &Facts) -> Vec<Reason> {
     found
 }
 
-/// Taints that evict and that something adds or has added.
+/// Returns the evicting taints that policies and flags can add, and those that clusters have.
 fn taints(facts: &Facts) -> Vec<Taint> {
     let flags = &facts.installation.flags;
     let evicts = |effect: &TaintEffect| {
@@ -130,11 +131,11 @@ fn taints(facts: &Facts) -> Vec<Taint> {
     found
 }
 
-/// What keeps the cluster failover of one policy from acting.
+/// Returns the reasons that prevent the cluster failover of one policy.
 fn of_cluster(facts: &Facts, policy: &Policy) -> Vec<Reason> {
     let placement = &policy.spec.placement;
     let tolerations = &placement.cluster_tolerations;
-    // The first one that matches counts; without seconds it counts for ever.
+    // The first matching toleration counts; without seconds it has no limit.
     let is_forever = |taint: &Taint| {
         let first = tolerations.iter().find(|toleration| toleration.tolerates(taint));
         taint.effect == TaintEffect::NoExecute && first.is_some_and(|first| first.toleration_seconds.is_none())
@@ -151,7 +152,7 @@ fn of_cluster(facts: &Facts, policy: &Policy) -> Vec<Reason> {
     found
 }
 
-/// What keeps the application failover of one policy from acting.
+/// Returns the reasons that prevent the application failover of one policy.
 fn of_application(facts: &Facts, policy: &Policy) -> Vec<Reason> {
     let mut found = Vec::new();
     if !facts.installation.runs("applicationFailover") {
@@ -177,7 +178,7 @@ fn of_application(facts: &Facts, policy: &Policy) -> Vec<Reason> {
     found
 }
 
-/// A workload that may run in one place only cannot leave it.
+/// Returns a reason if the policy allows only one cluster, so that a workload cannot leave it.
 fn nowhere_else(policy: &Policy) -> Option<Reason> {
     let placement = &policy.spec.placement;
     let names = &placement.cluster_affinity.as_ref()?.cluster_names;

@@ -1,4 +1,4 @@
-//! Whether the kinds are there, in the versions that this program speaks, and whether somebody interprets those in use.
+//! Checks of the served kinds and versions, and of the interpreters for kinds in use.
 
 use bulkhead_api::{KindInfo, REGISTERED};
 use bulkhead_controllers::NoInterpreter;
@@ -6,11 +6,11 @@ use bulkhead_controllers::NoInterpreter;
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Section, count};
 
-/// The group of the kinds that are ours and not Karmada's.
+/// Group of Bulkhead's own kinds.
 const OURS: &str = "bulkhead.dev";
 
 pub(super) fn served(facts: &Facts, section: &mut Section) {
-    // An API that does not answer is an error of its own.
+    // An API that does not answer is reported as a separate error.
     let is_known = |info: &&KindInfo| {
         let api = info.api_version();
         !facts.unread.iter().any(|unread| !unread.answered && unread.what == api)

@@ -1,4 +1,4 @@
-//! Whether member clusters can be reached, and what they say of themselves.
+//! Check of member clusters: reachability and reported conditions.
 
 use bulkhead_core::model::SyncMode;
 

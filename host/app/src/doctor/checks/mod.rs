@@ -1,4 +1,4 @@
-//! The checks: from facts to findings, without I/O.
+//! Checks: from facts to findings, without I/O.
 
 mod control_plane;
 mod failover;
@@ -11,12 +11,12 @@ mod upkeep;
 use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
 
-/// What to do about an API that does not answer on a control plane that does.
+/// Remedy for an API that does not answer on a control plane that does.
 const NO_ANSWER: &str = "look at the server of that API; `kubectl get apiservices` shows aggregated ones";
 
 type Check = fn(&Facts, &mut Section);
 
-/// Every check with its name, in the order of the report: what comes first explains what comes later.
+/// All checks with their names, in the order of the report: earlier checks explain findings of later ones.
 const CHECKS: &[(&str, Check)] = &[
     (CONTROL_PLANE, control_plane::check),
     (KINDS, kinds::served),
@@ -39,10 +39,10 @@ pub(super) const INTERPRETERS: &str = "interpreters";
 pub(super) const FAILOVER: &str = "failover";
 pub(super) const MEMBERS: &str = "members";
 
-/// What of it can be checked without a control plane that answers.
+/// Checks that do not need an answer from the control plane.
 const WITHOUT: &[&str] = &[CONTROL_PLANE, CERTIFICATES, PLUGINS];
 
-/// Makes every check. What could not be looked at is a note of the check that lacks it.
+/// Runs every check. Facts that could not be gathered become findings of the check that needs them.
 pub(super) fn all(facts: &Facts) -> Vec<Section> {
     let answers = facts.control_plane.trouble.is_none();
     let check = |(name, check): &(&'static str, Check)| {

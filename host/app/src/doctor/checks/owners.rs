@@ -1,11 +1,11 @@
-//! Who else does what the modes of this installation do.
+//! Check for other programs that do the work of this installation's modes.
 
 use crate::doctor::facts::{Facts, Installation, Lease};
 use crate::doctor::finding::Section;
 
-/// Lease of Karmada's controllers.
+/// Name of the Lease of Karmada's controllers.
 const KARMADA: &str = "karmada-controller-manager";
-/// Lease of Karmada's scheduler.
+/// Name of the Lease of Karmada's scheduler.
 const KARMADA_SCHEDULER: &str = "karmada-scheduler";
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
@@ -46,7 +46,7 @@ fn other_mode(facts: &Facts, own: &Lease, section: &mut Section) {
     }
 }
 
-/// Another installation, with a Lease of its own.
+/// Reports another installation, which has its own Lease.
 fn other_bulkhead(facts: &Facts, lease: &Lease, section: &mut Section) {
     let both = |mode: &&String| {
         let is_shared = |known: &String| known == *mode || (acts(known) && acts(mode));
@@ -63,7 +63,7 @@ fn other_bulkhead(facts: &Facts, lease: &Lease, section: &mut Section) {
     }
 }
 
-/// Whether a mode changes where something runs.
+/// Returns true if a mode changes where workloads run.
 fn acts(mode: &str) -> bool {
     matches!(mode, "all" | "evict" | "finish")
 }
@@ -109,7 +109,7 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
     }
 }
 
-/// What is left of a field to the program that writes it beside these modes, if it is not all ours.
+/// Returns the part of a field that another program may keep writing beside these modes, if there is one.
 fn keeps(installation: &Installation, field: &str) -> Option<&'static str> {
     match field {
         _ if installation.has("all") => None,

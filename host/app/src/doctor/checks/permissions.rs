@@ -1,9 +1,9 @@
-//! Whether the account may do what the modes need.
+//! Check of the permissions that the modes need.
 
 use crate::doctor::facts::{Facts, Permission};
 use crate::doctor::finding::{Section, count};
 
-/// How many verbs are told one by one of which nobody says whether they are allowed.
+/// Maximum number of verbs without an answer that are reported one by one.
 const UNSAID_MAX: usize = 3;
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
@@ -35,7 +35,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     }
 }
 
-/// What a permission is about.
+/// Formats the object of a permission.
 fn target(permission: &Permission) -> String {
     let Permission { resource, namespace, object, .. } = permission;
     let object = object.as_ref().map(|name| format!("/{name}")).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Certificates that end, and plugins that do not load.
+//! Checks for certificates that expire, and for plugins that do not load.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Section, count};
 
-/// From how long before its end on a certificate is worth a word, in days.
+/// Remaining validity of a certificate below which a warning is reported, in days.
 const ENDS_SOON_DAYS: i64 = 14;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 

@@ -9,12 +9,12 @@ use crate::expiry;
 use crate::run;
 use crate::run::hub::{HubArguments, client_certificate};
 
-/// Secret with the certificate of the webhook, where it is made by the processes.
+/// Secret with the certificate of the webhook, if the processes generate it.
 const WEBHOOK_SECRET: &str = "bulkhead-webhook";
 
-/// The client certificate and the authority of the kubeconfig.
+/// Returns the client certificate and the certificate authority of the kubeconfig.
 pub(super) async fn of_kubeconfig(arguments: &HubArguments) -> Vec<Certificate> {
-    // A kubeconfig that cannot be read is told by the check of the control plane.
+    // The control plane check reports a kubeconfig that cannot be read.
     let Ok(config) = arguments.config().await else { return Vec::new() };
     let mut found = Vec::new();
     if let Some((place, pem)) = client_certificate(&config) {
@@ -29,7 +29,7 @@ pub(super) async fn of_kubeconfig(arguments: &HubArguments) -> Vec<Certificate> 
     found
 }
 
-/// The certificate of the webhook, if there is one.
+/// Adds the certificate of the webhook, if there is one.
 pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, facts: &mut Facts) {
     let Some(place) = arguments.webhook_certificate() else { return };
     let (place, remedy, chain) = match place {
@@ -42,7 +42,7 @@ pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, fact
             let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
             let secret = match secrets.get_opt(WEBHOOK_SECRET).await {
                 Ok(Some(secret)) => secret,
-                // It is made by the first process.
+                // The first process creates it.
                 Ok(None) => return,
                 Err(error) => return facts.unread(checks::CERTIFICATES, WEBHOOK_SECRET, &error),
             };
@@ -56,7 +56,7 @@ pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, fact
     facts.certificates.push(read("certificate of the webhook", &place, remedy, ends));
 }
 
-/// A certificate as a fact.
+/// Converts a certificate to a fact.
 pub(super) fn read(
     what: &str,
     place: &str,

@@ -1,4 +1,4 @@
-//! Leases in the namespace of our own: who works, in which mode, and who else.
+//! Leases in the namespace of the installation: holders and modes.
 
 use bulkhead_core::time::Time;
 use k8s_openapi::api::coordination::v1 as k8s;
@@ -16,7 +16,7 @@ pub(super) async fn gather(client: &Client, facts: &mut Facts) {
         Ok(list) => facts.leases = list.items.into_iter().map(lease).collect(),
         Err(error) => {
             facts.unread(checks::OWNERS, &format!("leases of others in {namespace}"), &error);
-            // The account of the program may look at its own.
+            // The account of the program may read its own Lease.
             if let Some(own) = own
                 && let Ok(Some(found)) = leases.get_opt(&own.name).await
             {

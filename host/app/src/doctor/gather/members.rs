@@ -1,4 +1,4 @@
-//! Member clusters: what their Cluster objects say, and how those answer that this installation talks to.
+//! Member clusters: their Cluster objects, and the API servers of those that this installation connects to.
 
 use bulkhead_api::Cluster;
 use bulkhead_controllers::{MemberAccess, member_access};
@@ -12,16 +12,16 @@ use crate::doctor::checks;
 use crate::doctor::facts::{Certificate, Facts, Member, Server, Trouble};
 use crate::{expiry, run};
 
-/// What was learned of a member beside its Cluster.
+/// Result of querying one member.
 struct Asked {
     member: Member,
     certificate: Option<Certificate>,
     unread: Option<kube::Error>,
 }
 
-/// Asks all members at the same time, so that one that hangs delays no other.
+/// Queries all members concurrently, so that a hanging member delays no other.
 pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, facts: &mut Facts) {
-    // Other modes have no business with members, and no right to read their Secrets.
+    // Other modes do not connect to members, and have no right to read their Secrets.
     let talks = facts.installation.has("all");
     let mut asking = JoinSet::new();
     for (index, cluster) in clusters.into_iter().enumerate() {
@@ -73,7 +73,7 @@ async fn of_client(client: &Client, address: &str) -> Server {
         Ok(Ok(version)) => return server::ask(client, address, &version.git_version).await,
         Ok(Err(error)) => {
             let trouble = run::trouble::Trouble::of(address, &error);
-            // There is no kubeconfig of a member here, but a Secret.
+            // A member has no kubeconfig here, but a Secret.
             let of_secret = |text: String| text.replace("the kubeconfig", "the Secret of the cluster");
             Trouble { what: of_secret(trouble.what), remedy: of_secret(trouble.remedy) }
         }

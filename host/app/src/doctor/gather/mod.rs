@@ -1,4 +1,4 @@
-//! Asks control plane, members and files for the facts. Nothing here judges, and nothing is written.
+//! Gathers the facts from control plane, members and files, without judging them and without writing.
 
 mod certificates;
 mod leases;
@@ -30,11 +30,11 @@ use crate::access::{self, Uses};
 use crate::run::hub::{Hub, in_time};
 use crate::run::{self, Checked, federation};
 
-/// Everything that can be known of an installation.
+/// Gathers all facts about an installation.
 ///
 /// # Errors
 ///
-/// When the arguments do not go together; whatever else is wrong is among the facts.
+/// The arguments contradict each other. All other problems are recorded as facts.
 pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> anyhow::Result<Facts> {
     let checked = arguments.check()?;
     let now = Time::new(run::now());
@@ -93,7 +93,7 @@ pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> any
     Ok(facts)
 }
 
-/// All objects of a kind; if they cannot be listed, that is a fact of its own.
+/// Lists all objects of a kind; a failure is recorded as a fact.
 async fn listed<K>(client: &Client, check: &str, facts: &mut Facts) -> Vec<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -108,7 +108,7 @@ where
 }
 
 impl Facts {
-    /// Notes that something could not be read. A kind that is not served is told by another check.
+    /// Records a read that failed. Kinds that are not served (404) are skipped, because another check reports them.
     fn unread(&mut self, check: &str, what: &str, error: &kube::Error) {
         let (why, answered) = match error {
             kube::Error::Api(status) if status.code == 404 => return,
@@ -144,7 +144,7 @@ fn plugins(
     Ok(registry)
 }
 
-/// What is served of the groups that the program uses.
+/// Records the served versions and resources of the groups that the program uses.
 async fn served(client: &Client, facts: &mut Facts) {
     let wanted: BTreeSet<_> = bulkhead_api::REGISTERED.iter().map(|info| info.group).collect();
     let groups = match client.list_api_groups().await {
@@ -183,7 +183,8 @@ async fn policies(client: &Client, facts: &mut Facts) {
     }
 }
 
-/// Kinds that policies select, and who tells their health: plugins, customizations, hooks, the library, native rules.
+/// Records the kinds that policies select, each with the interpreter that determines its health: plugin,
+/// customization, hook, library or native rule.
 async fn kinds(client: &Client, registry: &Registry, facts: &mut Facts) {
     let customizations = listed::<ResourceInterpreterCustomization>(client, checks::INTERPRETERS, facts).await;
     install_customizations(registry, customizations.iter());
@@ -206,7 +207,7 @@ async fn kinds(client: &Client, registry: &Registry, facts: &mut Facts) {
     }
 }
 
-/// Discovery has a word of its own for a kind that is not there.
+/// Returns true if discovery found no such kind.
 fn is_missing(error: &bulkhead_controllers::Error) -> bool {
     let bulkhead_controllers::Error::Api { source, .. } = error else { return false };
     matches!(&**source, kube::Error::Discovery(_))
@@ -255,7 +256,7 @@ async fn permissions(
     facts.permissions = needs.into_iter().zip(answers).map(permission).collect();
 }
 
-/// Why an API server cannot be used, as a fact.
+/// Converts the reason why an API server cannot be used to a fact.
 fn trouble_of(error: &anyhow::Error) -> Trouble {
     match error.downcast_ref::<run::trouble::Trouble>() {
         Some(trouble) => Trouble { what: trouble.what.clone(), remedy: trouble.remedy.clone() },

@@ -1,4 +1,4 @@
-//! What an API server says of itself: version and time.
+//! Version and clock of an API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::doctor::facts::{NO_ADDRESS, Server, Trouble};
 use crate::run;
 use crate::run::hub::{HubArguments, in_time};
 
-/// How long a server may take.
+/// Timeout of a request to a server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Asks a server that answered before for its time.
+/// Queries the clock of a server that answered before.
 pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server {
     let mut server = Server { address: address.to_owned(), version: version.to_owned(), ..Server::default() };
     match tokio::time::timeout(ANSWER_TIME_MAX, clock_ahead_ms(client)).await {
@@ -33,7 +33,8 @@ pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server
     server
 }
 
-/// How far a server's clock is ahead of ours, in milliseconds, by its `Date` header against the middle of the request.
+/// Returns how far a server's clock is ahead of the local clock, in milliseconds: its `Date` header minus the middle
+/// of the request.
 async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
     let request = Request::get("/version").body(Body::empty()).map_err(kube::Error::HttpError)?;
     let before = run::now();
@@ -47,18 +48,18 @@ async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
     let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| DateTimeParser::new().parse_timestamp(date).ok());
     let middle = i64::midpoint(before.as_millisecond(), after.as_millisecond());
-    // The header has whole seconds, so it is half a second late on average.
+    // The header is cut to whole seconds, so it is half a second behind on average.
     Ok(date.map(|date| date.as_millisecond() + 500 - middle))
 }
 
-/// The control plane of arguments with which nobody could connect.
+/// Describes a control plane that could not be connected to.
 pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error) -> Server {
     let address =
         arguments.config().await.map_or_else(|_| NO_ADDRESS.to_owned(), |config| config.cluster_url.to_string());
     Server { address, trouble: Some(trouble_of(error)), ..Server::default() }
 }
 
-/// A client that asks as another user.
+/// Returns a client that impersonates another user.
 pub(super) async fn impersonating(arguments: &HubArguments, user: &str) -> anyhow::Result<Client> {
     let mut config = arguments.config().await?;
     config.auth_info.impersonate = Some(user.to_owned());

@@ -1,4 +1,4 @@
-//! Who wrote the fields that the modes own, as managedFields tell.
+//! Writers of the fields that the modes own, from managedFields.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use kube::{Api, Client, Resource};
 use crate::doctor::checks;
 use crate::doctor::facts::{Facts, Installation, Name, Writer};
 
-/// Most objects of a kind that are looked at: one writer shows in any of them.
+/// Maximum number of objects that are read per kind: a writer appears in any of them.
 const OBJECTS_MAX: u32 = 500;
-/// Managers that are people, or ours: `kubectl`, and `bulkhead-join`.
+/// Prefixes of managers that are people or Bulkhead: `kubectl`, and Bulkhead's own, such as `bulkhead-join`.
 const NOT_FOREIGN: &[&str] = &["kubectl", FIELD_MANAGER];
 
-/// By manager, kind and field.
+/// Writers by manager, kind and field.
 type Found = BTreeMap<(String, String, &'static str), Writer>;
 
 pub(super) async fn gather(client: &Client, facts: &mut Facts) {
@@ -29,7 +29,7 @@ pub(super) async fn gather(client: &Client, facts: &mut Facts) {
     facts.writers = found.into_values().collect();
 }
 
-/// The fields of bindings and of clusters that the modes write.
+/// Returns the fields of bindings and of clusters that the modes write.
 fn owned(installation: &Installation) -> (Vec<&'static str>, Vec<&'static str>) {
     let has_any = |modes: &[&str]| modes.iter().any(|mode| installation.has(mode));
     let (mut of_bindings, mut of_clusters) = (Vec::new(), Vec::new());
@@ -88,7 +88,7 @@ fn note<K>(object: &PartialObjectMeta<K>, kind: &str, fields: &[&'static str], f
     }
 }
 
-/// Whether an entry owns a field, or anything below it.
+/// Returns true if an entry owns a field or anything below it.
 fn has(entry: &ManagedFieldsEntry, field: &str) -> bool {
     let mut at = entry.fields_v1.as_ref().map(|fields| &fields.0);
     for part in field.split('.') {

@@ -1,8 +1,8 @@
-//! `--data-dir`: objects outlive the process.
+//! `--data-dir`: persistent storage of objects.
 //!
-//! What is kept of one API server is a folder of segments in the form of the journal: each change is a frame that is
-//! written before anybody is told of it. A segment begins with all objects that there are; when it has grown to several
-//! times their size, another one is begun and those before it go.
+//! The objects of one API server are stored in a directory of segments in the journal's format: each change is a
+//! frame that is written before watchers are notified. A segment starts with all existing objects. When it has grown
+//! to several times their size, a new segment replaces all previous ones.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,24 +20,24 @@ use tokio::sync::Notify;
 
 use super::super::now;
 
-/// A segment is not closed before it has this many bytes.
+/// Minimum size of a segment before it is replaced, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
-/// Nor before it has this many times the bytes of the objects.
+/// Minimum size of a segment before it is replaced, as a multiple of the objects' size.
 const SEGMENT_OBJECTS_MAX: u64 = 4;
 
-/// apiVersion, kind, namespace and name.
+/// Key of an object: apiVersion, kind, namespace and name.
 type Key = (String, String, String, String);
 
-/// The folder that everything of an embedded federation is kept in, for one process at a time.
+/// Directory with the data of an embedded federation, locked by one process at a time.
 pub(super) struct DataDirectory {
     path: PathBuf,
     _lock: File,
-    /// Told when something can no longer be kept.
+    /// Set when data can no longer be stored.
     failure: Arc<Failure>,
     stores: Mutex<Vec<Arc<Kept>>>,
 }
 
-/// That something could not be kept, and why.
+/// Storage failure, and its reason.
 #[derive(Default)]
 struct Failure {
     why: Mutex<Option<String>>,
@@ -45,10 +45,10 @@ struct Failure {
 }
 
 impl DataDirectory {
-    /// Opens the folder, or makes it.
+    /// Opens the directory, or creates it.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let about = || format!("--data-dir {}", path.display());
-        // It holds Secrets.
+        // It contains Secrets.
         private::directory(path).with_context(about)?;
         let lock = private::open(OpenOptions::new().create(true).write(true).truncate(false), &path.join("lock"));
         let lock = lock.with_context(about)?;
@@ -60,12 +60,12 @@ impl DataDirectory {
         Ok(Self { path: path.to_path_buf(), _lock: lock, failure: Arc::default(), stores: Mutex::default() })
     }
 
-    /// The folder.
+    /// Returns the path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the server of that name held, and where its changes are kept from now on.
+    /// Returns the stored objects of a server, and the storage of its changes.
     pub(super) fn server(&self, name: &str) -> anyhow::Result<(Contents, Arc<dyn Persistence>)> {
         let folder = self.path.join(name);
         let (contents, kept) = Kept::open(&folder, &self.failure)
@@ -75,14 +75,14 @@ impl DataDirectory {
         Ok((contents, kept))
     }
 
-    /// Makes what was kept outlive the machine, now.
+    /// Syncs all stored changes to disk.
     pub(super) fn sync(&self) {
         for kept in self.stores.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             kept.attempt(|log| log.file.sync_data());
         }
     }
 
-    /// Returns when something can no longer be kept, with the reason.
+    /// Waits until data can no longer be stored. Returns the reason.
     pub(super) async fn failed(&self) -> String {
         loop {
             if let Some(why) = &*self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -93,7 +93,7 @@ impl DataDirectory {
     }
 }
 
-/// The objects of one server.
+/// Storage of one server.
 struct Kept {
     log: Mutex<Log>,
     failure: Arc<Failure>,
@@ -126,7 +126,7 @@ impl Kept {
         let mut log = Log {
             folder: folder.to_path_buf(),
             number: last,
-            // Replaced below, before anything is written.
+            // Placeholder, replaced below before the first write.
             file: File::open(folder)?,
             bytes: 0,
             chain: Chain::default(),
@@ -143,7 +143,7 @@ impl Kept {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the log, unless it failed before. A failure is told once.
+    /// Performs an operation on the log, unless an earlier one failed. Reports a failure once.
     fn attempt(&self, act: impl FnOnce(&mut Log) -> std::io::Result<()>) {
         let mut log = self.lock();
         if log.failed {
@@ -190,8 +190,8 @@ impl Log {
         Ok(())
     }
 
-    /// Begins a segment with all objects, and removes those before it. A process that dies in the middle leaves both:
-    /// what is read twice is the same.
+    /// Starts a segment with all objects, and removes the previous ones. A crash in between leaves both, whose
+    /// content is consistent.
     fn begin_segment(&mut self) -> std::io::Result<()> {
         let (mut bytes, mut chain) =
             Header { first_id: self.version, first_at_ms: now().as_millisecond(), before: self.chain }.encode();
@@ -224,7 +224,7 @@ fn removed(version: u64, (api_version, kind, namespace, name): &Key) -> String {
         .to_string()
 }
 
-/// What the segments come to.
+/// State reconstructed from the segments.
 #[derive(Default)]
 struct Replay {
     version: u64,
@@ -251,7 +251,7 @@ impl Replay {
             Err(error) => return Err(error.into()),
         };
         match problem {
-            // The process died in the middle of a write that nobody was told of.
+            // The process crashed during a write before watchers were notified of it.
             None => Ok(()),
             Some(Problem::Torn { .. }) if is_last => Ok(()),
             Some(problem) => bail!("{problem}"),
@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    /// A server with what the folder holds.
+    /// Creates a server with the stored objects.
     fn server(directory: &DataDirectory) -> ApiServer {
         let (contents, persistence) = directory.server("hub").unwrap();
         let options = Options::new("hub", 1, Clock::new(now()));
@@ -311,7 +311,7 @@ mod tests {
         assert!(DataDirectory::open(folder.path()).is_err(), "two processes use one folder");
         drop((first, directory));
 
-        // The end of the last write did not reach the file.
+        // Simulates a torn last write.
         let (_, path) = segment::list(&folder.path().join("hub")).unwrap().pop().unwrap();
         let mut bytes = fs::read(&path).unwrap();
         bytes.extend([7, 0, 0, 0, 1]);

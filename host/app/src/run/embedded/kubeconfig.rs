@@ -1,4 +1,4 @@
-//! The kubeconfig that is written for people.
+//! Kubeconfig of the embedded control plane, for users.
 
 use std::fs;
 use std::io::Write;
@@ -8,16 +8,16 @@ use anyhow::Context as _;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-/// The name of the context of the control plane; members' contexts have the members' names.
+/// Name of the context of the control plane; members' contexts have the members' names.
 pub(super) const CONTEXT: &str = "bulkhead";
 
-/// Writes a kubeconfig that only its owner can read. `clusters` are names with URLs, the control plane first.
+/// Writes a kubeconfig that only its owner can read. `clusters` are pairs of name and URL, the control plane first.
 pub(super) fn write(path: &Path, clusters: &[(String, String)], ca_pem: &str, token: &str) -> anyhow::Result<()> {
     let about = || format!("writing the kubeconfig {}", path.display());
     let text = serde_saphyr::to_string(&kubeconfig(clusters, ca_pem, token)).with_context(about)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(about)?;
-    // A new file beside it, so that nobody reads half of it; such files are their owner's alone.
+    // A temporary file in the same directory makes the write atomic; its permissions exclude other users.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(about)?;
     file.write_all(text.as_bytes()).with_context(about)?;
     file.persist(path).with_context(about)?;

@@ -1,4 +1,4 @@
-//! Simulated members of an embedded control plane, and what annotations of their Clusters do to them.
+//! Simulated members of an embedded control plane, controlled by annotations of their Clusters.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use super::super::say;
 use super::data::DataDirectory;
 
-/// Namespace of the Secrets with members' credentials, as with `bulkhead join`.
+/// Namespace of the Secrets with members' credentials, same as for `bulkhead join`.
 const NAMESPACE: &str = "karmada-cluster";
-/// What the control plane's own writes are called.
+/// Field manager of the embedded control plane's own writes.
 const MANAGER: &str = "bulkhead-embedded";
-/// Annotation of a Cluster: `unreachable`, `readyz-failing` or `readyz-degraded`; well without it.
+/// Annotation of a Cluster: `unreachable`, `readyz-failing` or `readyz-degraded`; ready without it.
 const STATE: &str = "simulation.bulkhead.dev/state";
-/// Annotation of a Cluster: `never-ready`, `crash-loop` or `image-pull`; workloads are well without it.
+/// Annotation of a Cluster: `never-ready`, `crash-loop` or `image-pull`; workloads are healthy without it.
 const WORKLOADS: &str = "simulation.bulkhead.dev/workloads";
-/// How long a replica stays ready when it crashes over and over.
+/// Time for which a crash-looping replica stays ready.
 const CRASH_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// The members that a control plane is started with: `total` of them, and those that are in the data directory.
+/// Returns the names of the members: `total` numbered ones, and those in the data directory.
 pub(super) fn names(total: usize, data: Option<&DataDirectory>) -> anyhow::Result<Vec<String>> {
     let mut names: Vec<String> = (1..=total).map(|number| format!("member{number}")).collect();
     if let Some(data) = data {
@@ -44,7 +44,7 @@ pub(super) fn names(total: usize, data: Option<&DataDirectory>) -> anyhow::Resul
     Ok(names)
 }
 
-/// Makes a member with what it held before.
+/// Creates a member with its stored objects.
 pub(super) fn build(
     name: &str,
     seed: u64,
@@ -60,7 +60,7 @@ pub(super) fn build(
     Ok(MemberCluster::new(options))
 }
 
-/// Makes a member known to the control plane, as `bulkhead join` does.
+/// Registers a member on the control plane, as `bulkhead join` does.
 pub(super) async fn join(
     hub: &Client,
     member: &MemberCluster,
@@ -103,7 +103,7 @@ where
     applied.map(drop).with_context(|| format!("writing {} {name}", K::kind(&())))
 }
 
-/// Does to the members what annotations of their Clusters say, for ever.
+/// Applies the annotations of Clusters to the members. Never returns.
 pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String, MemberCluster>) {
     let Some(kind) = hub.kind_id("cluster.karmada.io/v1alpha1", "Cluster") else { return };
     let store = hub.store();
@@ -126,12 +126,13 @@ pub(super) async fn follow_annotations(hub: ApiServer, members: BTreeMap<String,
             }
         }
         changes.changed().await;
-        // What changed is looked up above; an overflow loses nothing.
+        // The loop reads the current objects, so the changes themselves are not needed, and an overflow loses
+        // nothing.
         let _ = changes.drain();
     }
 }
 
-/// A word of an annotation; nothing when there is none, or it is wrong, which is said.
+/// Parses the value of an annotation. Returns `None` if it is empty or invalid; an invalid value is logged.
 fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &str) -> Option<T> {
     if text.is_empty() {
         return None;

@@ -1,7 +1,6 @@
 //! `bulkhead run --embedded`: control plane and members in this process, served on loopback.
 //!
-//! The controllers reach both as they reach real ones, over TLS: what differs from a real federation is only what is
-//! behind the API.
+//! The controllers reach both over TLS, as in a real federation. Only the implementation behind the API differs.
 
 mod data;
 mod kubeconfig;
@@ -35,22 +34,22 @@ use super::server::{self, Transport};
 use super::webhook::certificate::Certificate;
 use super::{now, say};
 
-/// Version that the control plane reports.
+/// Kubernetes version that the control plane reports.
 const KUBERNETES_VERSION: &str = "v1.35.0";
-/// Most members; each is a whole API server.
+/// Maximum number of members; each is a complete API server.
 const MEMBERS_MAX: u64 = 100;
-/// Namespaces that are there from the start.
+/// Initial namespaces.
 const NAMESPACES: [&str; 5] = ["default", "kube-system", "kube-public", "karmada-system", "karmada-cluster"];
-/// How long events are kept, as in Kubernetes.
+/// Retention of events, as in Kubernetes.
 const EVENT_AGE_MAX: Duration = Duration::from_hours(1);
-/// How often old events are removed.
+/// Interval of the removal of old events.
 const EVENT_SWEEP: Duration = Duration::from_mins(1);
-/// How often what was kept is made to outlive the machine. A process that dies loses nothing in between.
+/// Interval of fsync. A crash of the process alone loses no data in between.
 const SYNC: Duration = Duration::from_secs(1);
-/// Years that a self-made certificate is good for.
+/// Validity of a self-signed certificate, in years.
 const CERTIFICATE_YEARS: i16 = 10;
 
-/// What its arguments stand under in the help.
+/// Help heading of the arguments.
 pub(crate) const HEADING: &str = "Embedded control plane";
 
 #[derive(Args)]
@@ -60,27 +59,28 @@ pub(super) struct EmbeddedArguments {
     #[arg(long, conflicts_with_all = ["kubeconfig", "context", "webhook_bind_address"])]
     pub(super) embedded: bool,
 
-    /// How many simulated members join, called member1 and so on.
+    /// Number of simulated members, named member1 and so on.
     #[arg(long, value_name = "N", default_value_t = 2, requires = "embedded",
           value_parser = clap::value_parser!(u64).range(..=MEMBERS_MAX))]
     members: u64,
 
-    /// Directory that the objects of control plane and members outlive the process in.
+    /// Directory that stores the objects of control plane and members across restarts.
     #[arg(long, value_name = "DIR", requires = "embedded")]
     data_dir: Option<PathBuf>,
 
-    /// Where the API is served; port 0 takes a free one, with --data-dir the one that was used last.
+    /// Address of the API; port 0 selects a free one, with --data-dir the last used one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", requires = "embedded")]
     bind_address: SocketAddr,
 
-    /// File that the kubeconfig is written to; the default is bulkhead.kubeconfig here, or kubeconfig in --data-dir.
+    /// File to write the kubeconfig to; defaults to bulkhead.kubeconfig in the working directory, or kubeconfig in
+    /// --data-dir.
     #[arg(long, value_name = "FILE", requires = "embedded")]
     write_kubeconfig: Option<PathBuf>,
 }
 
-/// A control plane with members. It ends when this is dropped.
+/// Running control plane with members. Dropping it stops them.
 pub(super) struct Embedded {
-    /// How the controllers and everybody else reach it.
+    /// Path of the kubeconfig for the controllers and other clients.
     pub(super) kubeconfig: PathBuf,
     members: BTreeMap<String, MemberCluster>,
     url: String,
@@ -91,7 +91,7 @@ pub(super) struct Embedded {
 }
 
 impl EmbeddedArguments {
-    /// Starts the control plane, if there is to be one.
+    /// Starts the control plane, if it is enabled.
     pub(super) async fn start(&self, flags: &Flags) -> anyhow::Result<Option<Embedded>> {
         if !self.embedded {
             return Ok(None);
@@ -146,7 +146,7 @@ impl EmbeddedArguments {
 }
 
 impl Embedded {
-    /// Makes the members known, and says when they are ready.
+    /// Registers the members on the control plane.
     pub(super) async fn join_members(&self, hub: &Client) -> anyhow::Result<()> {
         for (name, member) in &self.members {
             let url = format!("{}{}", self.url, serve::member_path(name));
@@ -155,7 +155,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Says when the members are ready; returns when one can no longer be kept, with the reason.
+    /// Logs when members become ready. Returns the reason if objects can no longer be stored.
     pub(super) async fn attend(&self, hub: Client) -> String {
         let ready = async {
             for name in self.members.keys() {
@@ -188,7 +188,7 @@ impl Drop for Embedded {
     }
 }
 
-/// The control plane with its namespaces and definitions.
+/// Creates the control plane with its namespaces and CRDs.
 fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Result<ApiServer> {
     let (contents, persistence) = data.map(|data| data.server("hub")).transpose()?.unzip();
     let hub = ApiServer::new(Options {
@@ -218,11 +218,11 @@ fn hub(flags: &Flags, clock: &Clock, data: Option<&DataDirectory>) -> anyhow::Re
     Ok(hub)
 }
 
-/// Makes an object, or brings the one that is there up to date.
+/// Creates an object, or updates the existing one.
 fn put(store: &Store, key: &ObjectKey, mut object: Value) -> Result<(), StatusError> {
     match store.get(key) {
         None => store.create(key.kind, "", object).map(drop),
-        // Only a definition says something that may be new.
+        // Only CRDs have a spec that may have changed.
         Some(_) if object.get("spec").is_none() => Ok(()),
         Some(known) => {
             object["status"] = known.value()["status"].clone();
@@ -231,12 +231,12 @@ fn put(store: &Store, key: &ObjectKey, mut object: Value) -> Result<(), StatusEr
     }
 }
 
-/// A seed that is another one each time: nothing may be called like something that was deleted.
+/// Returns a random seed, so that new names never match those of deleted objects.
 fn seed() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().1
 }
 
-/// Makes what was kept outlive the machine, over and over.
+/// Syncs stored objects to disk periodically. Never returns.
 async fn keep_up(data: Arc<DataDirectory>) {
     loop {
         tokio::time::sleep(SYNC).await;
@@ -245,7 +245,7 @@ async fn keep_up(data: Arc<DataDirectory>) {
     }
 }
 
-/// Removes events that are old, over and over.
+/// Removes expired events periodically.
 async fn expire_events(hub: ApiServer) {
     let Some(kind) = hub.kind_id("v1", "Event") else { return };
     let store = hub.store();
@@ -257,7 +257,7 @@ async fn expire_events(hub: ApiServer) {
             let seen = seen.iter().find_map(|pointer| event.value().pointer(pointer)?.as_str());
             let seen = seen.and_then(|seen| seen.parse::<k8s_openapi::jiff::Timestamp>().ok());
             if seen.is_some_and(|seen| seen < oldest) {
-                // It may have gone meanwhile.
+                // The event may be gone already.
                 let key = ObjectKey::new(kind, event.namespace(), event.name());
                 let _ = store.delete(&key, &DeleteOptions::default());
             }
@@ -265,16 +265,16 @@ async fn expire_events(hub: ApiServer) {
     }
 }
 
-/// What clients know the control plane by.
+/// Certificate and token of the control plane.
 struct Identity {
     certificate: Certificate,
     token: String,
-    /// The port that was used last.
+    /// Last used port.
     port: Option<u16>,
 }
 
 impl Identity {
-    /// A new one, or the one in the data directory.
+    /// Reads the identity in the data directory, or creates a new one.
     fn new(host: &str, data: Option<&DataDirectory>) -> anyhow::Result<Self> {
         let made = || {
             let until = now().to_zoned(k8s_openapi::jiff::tz::TimeZone::UTC).date();
@@ -307,7 +307,7 @@ impl Identity {
     }
 }
 
-/// Keeps the port for the next time.
+/// Stores the port for the next start.
 fn keep_port(port: u16, data: Option<&DataDirectory>) -> anyhow::Result<()> {
     match data {
         Some(data) => write_private(&data.path().join("identity/port"), &port.to_string()),

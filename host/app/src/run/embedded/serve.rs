@@ -1,4 +1,4 @@
-//! The API of the control plane and of the simulated members over HTTPS on loopback.
+//! API of the control plane and of the simulated members over HTTPS on loopback.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,27 +14,27 @@ use tower::ServiceExt as _;
 
 use crate::run::server::{Application, Limits, Refusal};
 
-/// Room for the watches of the controllers on a hundred members and for people; requests as large as in Kubernetes.
+/// Limits for the watches of the controllers on a hundred members and for users; same request size as in Kubernetes.
 pub(super) const LIMITS: Limits = Limits { connections: 4096, body_bytes: 3 << 20, buffered_bytes: 64 << 20 };
-/// Paths below this lead to members.
+/// Path prefix of the members.
 const MEMBERS: &str = "/members/";
 
-/// Who is served, and to whom.
+/// Served API servers and the required token.
 pub(super) struct Api {
-    /// The control plane.
+    /// Control plane.
     pub(super) hub: ApiService,
-    /// The members by name, each behind its link.
+    /// Members by name, each behind its link.
     pub(super) members: BTreeMap<String, ApiService>,
-    /// What a client has to show.
+    /// Bearer token that clients must present.
     pub(super) token: String,
 }
 
-/// The path below which a member is served.
+/// Returns the path prefix of a member.
 pub(super) fn member_path(name: &str) -> String {
     format!("{MEMBERS}{name}")
 }
 
-/// Listens on an address; when a preferred port is taken, on a free one.
+/// Listens on an address. With port 0, tries the preferred port before a free one.
 pub(super) async fn listen(address: SocketAddr, preferred: Option<u16>) -> anyhow::Result<TcpListener> {
     if let Some(port) = preferred.filter(|_| address.port() == 0)
         && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
@@ -45,7 +45,7 @@ pub(super) async fn listen(address: SocketAddr, preferred: Option<u16>) -> anyho
 }
 
 impl Api {
-    /// The service that a path leads to, with the path below it.
+    /// Returns the service for a path, with the path relative to it.
     fn route(&self, uri: &Uri) -> Option<(ApiService, Uri)> {
         let Some(rest) = uri.path().strip_prefix(MEMBERS) else { return Some((self.hub.clone(), uri.clone())) };
         let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -57,7 +57,7 @@ impl Api {
 
 impl Application for Api {
     type Body = ApiBody;
-    /// An error ends the connection without a response: that is how a member behaves that cannot be reached.
+    /// An error closes the connection without a response, as with an unreachable member.
     type Error = ConnectionError;
 
     fn answer_head(&self, head: &Parts) -> Option<Response<ApiBody>> {

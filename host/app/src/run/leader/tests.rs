@@ -36,7 +36,7 @@ async fn elected(hub: &ApiServer, identity: &str) -> Candidate {
     candidate
 }
 
-/// What `hold` says within a time, if it gives up.
+/// Returns the reason from `hold` if it ends within the time limit.
 async fn lost_within(candidate: &mut Candidate, limit_s: u64) -> Option<String> {
     tokio::time::timeout(Duration::from_secs(limit_s), candidate.hold()).await.ok()
 }
@@ -126,7 +126,7 @@ async fn who_cannot_record_gives_the_lease_up_and_who_is_slow_does_not() {
     drop(keeper);
 }
 
-/// The arguments of a process with these durations, checked.
+/// Parses and validates election arguments.
 fn checked(arguments: &[&str]) -> Result<Election, String> {
     #[derive(clap::Parser)]
     struct Program {

@@ -17,27 +17,27 @@ pub(super) struct Connections(Arc<Shared>);
 struct Shared {
     limits: Limits,
     state: Mutex<State>,
-    /// Notified when a connection ends, releases its buffer or begins to wait for its client.
+    /// Notified when a connection ends, releases its buffer or starts to wait for its client.
     freed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Next id, and next position in the order of waiting.
+    /// Last used id or position in the waiting order.
     next: u64,
     seats: BTreeMap<u64, Entry>,
-    /// Sum of the bytes that the connections buffer.
+    /// Total size of all buffered bodies, in bytes.
     buffered: usize,
 }
 
 struct Entry {
-    /// Position in the order in which connections began to wait for their clients; absent while the server works.
+    /// Position in the order in which connections started to wait for their clients; `None` while the server works.
     waits_since: Option<u64>,
-    /// Bytes of the request body that it holds.
+    /// Size of the buffered request body, in bytes.
     buffered: usize,
-    /// It was closed to make room, and its task has not ended yet.
+    /// True if it was closed to make room, but its task has not ended yet.
     closing: bool,
-    /// End of the present step; absent while the server works.
+    /// Deadline of the current step; `None` while the server works.
     deadline: watch::Sender<Option<Instant>>,
 }
 
@@ -46,8 +46,8 @@ impl Connections {
         Self(Arc::new(Shared { limits, state: Mutex::default(), freed: Notify::new() }))
     }
 
-    /// Admits a connection whose first step may take this long. When the endpoint is full, closes the connection that
-    /// has waited longest for its client; when all are being answered, waits for one to end.
+    /// Admits a connection whose first step has the given time limit. If the endpoint is full, closes the connection
+    /// that has waited longest for its client; if all have a request in progress, waits for one to end.
     pub(super) async fn seat(&self, first_step: Duration) -> Arc<Seat> {
         loop {
             let mut freed = pin!(self.0.freed.notified());
@@ -65,7 +65,7 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that has waited longest for its client, if one waits.
+    /// Closes the connection that has waited longest for its client, if any.
     pub(super) fn close_longest_waiting(&self) {
         self.0.state().close_longest_waiting(|_, _| true);
     }
@@ -77,7 +77,7 @@ impl Connections {
         Arc::new(Seat { id, shared: Arc::clone(&self.0), deadlines })
     }
 
-    /// Number of open connections, and bytes that they buffer.
+    /// Returns the number of open connections, and the bytes that they buffer.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
         let state = self.0.state();
@@ -97,7 +97,8 @@ impl State {
         self.next
     }
 
-    /// Closes the connection that has waited longest for its client, of those that `eligible` accepts by id and entry.
+    /// Closes the connection that has waited longest for its client, among those that `eligible` accepts by id and
+    /// entry.
     fn close_longest_waiting(&mut self, eligible: impl Fn(u64, &Entry) -> bool) {
         let waiting = self.seats.iter_mut().filter(|(id, entry)| !entry.closing && eligible(**id, entry));
         let oldest = waiting.filter_map(|(_, entry)| entry.waits_since.map(|since| (since, entry)));
@@ -107,13 +108,13 @@ impl State {
         }
     }
 
-    /// Bytes that will be free once the connections that are closing have ended.
+    /// Returns the number of bytes that closing connections will free.
     fn becoming_free(&self) -> usize {
         self.seats.values().filter(|entry| entry.closing).map(|entry| entry.buffered).sum()
     }
 }
 
-/// Place of one open connection. It becomes free when this is dropped.
+/// Slot of one open connection. Dropping it frees the slot.
 pub(super) struct Seat {
     id: u64,
     shared: Arc<Shared>,
@@ -121,12 +122,12 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Limits of the endpoint.
+    /// Returns the limits of the endpoint.
     pub(super) fn limits(&self) -> Limits {
         self.shared.limits
     }
 
-    /// Begins a step of the client, which may take this long.
+    /// Starts a step of the client with a time limit.
     pub(super) fn wait(&self, limit: Duration) {
         let mut state = self.shared.state();
         let order = state.take_next();
@@ -135,11 +136,11 @@ impl Seat {
             entry.deadline.send_replace(Some(Instant::now() + limit));
         }
         drop(state);
-        // It may give way now.
+        // The connection may now be closed to make room.
         self.shared.freed.notify_waiters();
     }
 
-    /// Begins a step of the server, which has no deadline here.
+    /// Starts a step of the server, without a deadline.
     pub(super) fn work(&self) {
         let mut state = self.shared.state();
         if let Some(entry) = state.seats.get_mut(&self.id).filter(|entry| !entry.closing) {
@@ -148,8 +149,8 @@ impl Seat {
         }
     }
 
-    /// Reserves bytes for the body of the request. When too many are in use, closes the connections that have waited
-    /// longest for the rest of a body; when all bodies are complete, waits for an answer to one.
+    /// Reserves bytes for the body of the request. If too many are in use, closes the connections that have waited
+    /// longest for the rest of a body; if all bodies are complete, waits for a response to one.
     pub(super) async fn buffer(&self, bytes: usize) {
         loop {
             let mut freed = pin!(self.shared.freed.notified());

@@ -1,4 +1,4 @@
-//! Bound on the requests that are answered at the same time.
+//! Limit of concurrent requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
-/// Bytes of a request body that one permit stands for.
+/// Number of request body bytes per semaphore permit.
 const UNIT_BYTES: usize = 64 << 10;
-/// Largest wait for a permit: after that an API server has given the request up.
+/// Maximum wait for a permit: an API server gives up the request after that.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// Admits requests to the threads that answer them, by number and by size: a document takes many times its bytes once
-/// it is parsed.
+/// Limits the number and total size of concurrent requests. A document takes up many times its size once it is
+/// parsed.
 #[derive(Clone)]
 pub(in crate::run) struct Gate {
     permits: Arc<Semaphore>,
     units: u32,
-    /// Permits that the smallest request takes.
+    /// Number of permits of the smallest request.
     least: u32,
 }
 
-/// Too many requests are being answered.
+/// Error: too many concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) struct Overloaded;
 
@@ -35,7 +35,7 @@ impl fmt::Display for Overloaded {
 impl std::error::Error for Overloaded {}
 
 impl Gate {
-    /// A gate that admits at most `requests` at a time, with `bytes` of bodies in total. A body that is larger is
+    /// Creates a gate for at most `requests` concurrent requests with `bytes` of bodies in total. A larger body is
     /// admitted alone.
     pub(in crate::run) fn new(requests: usize, bytes: usize) -> Self {
         let units = (bytes / UNIT_BYTES).max(requests);
@@ -43,16 +43,16 @@ impl Gate {
         Self { permits: Arc::new(Semaphore::new(units)), units: count(units), least: count(units / requests.max(1)) }
     }
 
-    /// Runs `work` for a request of this size on a thread that may block. The thread keeps its permits when the caller
-    /// goes away: the work goes on.
+    /// Runs `work` for a request of this size on a blocking thread. If the caller is cancelled, the work continues
+    /// and keeps its permits.
     ///
     /// # Errors
     ///
-    /// [`Overloaded`] when no permit becomes free in time, or the process ends.
+    /// [`Overloaded`] if no permit becomes free in time, or if the process ends.
     ///
     /// # Panics
     ///
-    /// When the work does.
+    /// If `work` panics.
     pub(in crate::run) async fn run<T: Send + 'static>(
         &self,
         bytes: usize,

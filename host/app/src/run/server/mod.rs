@@ -1,10 +1,10 @@
-//! HTTP/1.1 server of every endpoint of the process: one accept loop, one place for limits.
+//! HTTP/1.1 server of every endpoint of the process, with a single accept loop and shared limits.
 //!
-//! A client cannot hold a connection by waiting: each step that depends on it has a deadline, and when the endpoint is
-//! full, the connection that has waited longest for its client gives way to the new one. Connections whose request is
-//! being answered stay.
+//! A client cannot hold a connection by waiting: each step that depends on it has a deadline. When the endpoint is
+//! full, the connection that has waited longest for its client is closed in favour of the new one. Connections with
+//! a request in progress are kept.
 //!
-//! Start reading at [`serve`]; the limits are kept by [`connections`].
+//! Start reading at [`serve`]; [`connections`] enforces the limits.
 
 mod connections;
 mod gate;
@@ -34,30 +34,30 @@ use self::connections::{Connections, Seat};
 pub(super) use self::gate::{Gate, Overloaded};
 use super::News;
 
-/// Duration of each step of a client: the TLS handshake, the head of its first request, the body of a request.
+/// Deadline of each step of a client: the TLS handshake, the head of its first request, the body of a request.
 const STEP: Duration = Duration::from_secs(10);
-/// Time from a response to the next request of a connection. Longer than the intervals of probes and scrapes, and as
-/// long as a Kubernetes API server keeps idle connections.
+/// Idle time of a connection between two requests. Longer than the intervals of probes and scrapes, and as long as
+/// that of a Kubernetes API server.
 const IDLE: Duration = Duration::from_secs(90);
-/// Largest head of a request, and size of the buffer of a connection.
+/// Maximum size of a request head, and size of a connection's buffer, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// First pause after an error of the listener; it doubles up to [`PAUSE_MAX`].
+/// First pause after an error of the listener; doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_millis(50);
-/// Longest pause after an error of the listener.
+/// Maximum pause after an error of the listener.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Limits of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Open connections.
+    /// Maximum number of open connections.
     pub(super) connections: usize,
-    /// Bytes of the body of one request.
+    /// Maximum size of one request body, in bytes.
     pub(super) body_bytes: usize,
-    /// Bytes of all request bodies that are read or answered.
+    /// Maximum total size of all buffered request bodies, in bytes.
     pub(super) buffered_bytes: usize,
 }
 
-/// Reason for which the server does not pass a request on.
+/// Reason for rejecting a request before it reaches the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The body is larger than this many bytes.
@@ -67,7 +67,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Status of the response.
+    /// Returns the HTTP status of the response.
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -85,7 +85,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A response of plain text.
+/// Builds a plain-text response.
 pub(super) fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;
@@ -95,7 +95,7 @@ pub(super) fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
 
 /// Source of connections.
 pub(super) trait Listener: Send + 'static {
-    /// Connection.
+    /// Type of a connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Waits for the next connection.
@@ -107,7 +107,7 @@ impl Listener for TcpListener {
 
     async fn next(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = self.accept().await?;
-        // Events of a watch are small and must not wait for more of them.
+        // Watch events are small and must not be delayed by Nagle's algorithm.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }
@@ -117,25 +117,25 @@ impl Listener for TcpListener {
 pub(super) enum Transport {
     /// Plain HTTP.
     Plain,
-    /// TLS with the acceptor that is current when a connection begins.
+    /// TLS with the acceptor that is current when a connection starts.
     Tls(Box<dyn Fn() -> TlsAcceptor + Send + Sync>),
 }
 
-/// Answers to the requests of an endpoint.
+/// Handler of an endpoint's requests.
 pub(super) trait Application: Send + Sync + 'static {
-    /// Body of a response.
+    /// Type of a response body.
     type Body: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static;
-    /// Failure that ends the connection without a response.
+    /// Error that closes the connection without a response.
     type Error: Into<BoxError>;
 
-    /// Answers a request whose head decides, before its body is read.
+    /// Answers a request by its head alone, before its body is read. `None` to read the body.
     fn answer_head(&self, head: &Parts) -> Option<Response<Self::Body>>;
 
     /// Answers a complete request.
     fn answer(&self, request: Request<Bytes>)
     -> impl Future<Output = Result<Response<Self::Body>, Self::Error>> + Send;
 
-    /// Response to a request that the server does not pass on.
+    /// Returns the response to a rejected request.
     fn refuse(&self, refusal: &Refusal) -> Response<Self::Body>;
 }
 
@@ -145,7 +145,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Serves an endpoint until the future is dropped, which closes its connections. `name` is how the log calls it.
+/// Serves an endpoint until the future is dropped, which closes its connections. `name` identifies it in the log.
 pub(super) async fn serve(
     listener: impl Listener,
     transport: Transport,
@@ -171,7 +171,7 @@ async fn accept<L: Listener, A: Application>(
             Ok(stream) => stream,
             Err(error) if is_of_connection(&error) => continue,
             Err(error) => {
-                // The process is out of file descriptors, for example. An idle connection has one to give.
+                // For example, the process is out of file descriptors. Closing an idle connection frees one.
                 news.say(format!("cannot accept a connection of {name}: {error}; trying again"));
                 connections.close_longest_waiting();
                 tokio::time::sleep(pause).await;
@@ -208,7 +208,7 @@ async fn connection<A: Application>(
     };
     seat.wait(STEP);
     let answer = service_fn(|request| answer(request, &*application, &seat));
-    // Deadlines are those of the seat, which knows idle connections from slow ones; hyper has one for both.
+    // The seat enforces deadlines, because it distinguishes idle connections from slow ones; hyper does not.
     let mut server = http1::Builder::new();
     server.max_buf_size(HEAD_BYTES_MAX);
     let _ = server.serve_connection(TokioIo::new(stream), answer).await;
@@ -233,7 +233,7 @@ async fn answer<A: Application>(
         }
     };
     seat.release();
-    // A response of known size waits for nothing but its client; a stream of events waits for events.
+    // A response of known size waits for its client only; an event stream waits for events.
     if response.body().size_hint().exact().is_some() {
         seat.wait(IDLE);
     } else {
@@ -242,7 +242,7 @@ async fn answer<A: Application>(
     Ok(response.map(|body| Sent { body, seat: Arc::clone(seat) }))
 }
 
-/// Reads a body whole, within the limits of the endpoint.
+/// Reads a whole body, within the limits of the endpoint.
 async fn read(mut body: Incoming, seat: &Seat) -> Result<Bytes, Refusal> {
     let limit = seat.limits().body_bytes;
     if body.size_hint().lower() > limit as u64 {
@@ -261,7 +261,7 @@ async fn read(mut body: Incoming, seat: &Seat) -> Result<Bytes, Refusal> {
     Ok(whole.freeze())
 }
 
-/// Body of a response. Its connection is idle once it is dropped.
+/// Response body. Dropping it marks its connection as idle.
 struct Sent<B> {
     body: B,
     seat: Arc<Seat>,

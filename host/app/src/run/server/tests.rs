@@ -8,13 +8,13 @@ use tokio::sync::{Notify, mpsc};
 
 use super::*;
 
-/// Bytes that a connection holds in each direction.
+/// Size of a connection's buffer in each direction, in bytes.
 const PIPE: usize = 4096;
-/// Error of a process that is out of file descriptors.
+/// OS error of a process that is out of file descriptors.
 const EMFILE: i32 = 24;
 const LIMITS: Limits = Limits { connections: 1024, body_bytes: 400, buffered_bytes: 1 << 20 };
 
-/// Listener whose connections come from a test.
+/// Listener with connections from a test.
 struct Script(mpsc::UnboundedReceiver<io::Result<DuplexStream>>);
 
 impl Listener for Script {
@@ -30,7 +30,7 @@ impl Listener for Script {
 
 type AnyBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers with the size of the body: at once, after a signal, as a stream without an end, or as a large response.
+/// Responds with the size of the body: at once, after a signal, as an endless stream, or as a large response.
 struct Sizes(Arc<Notify>);
 
 impl Application for Sizes {
@@ -61,7 +61,7 @@ impl Application for Sizes {
     }
 }
 
-/// An endpoint that serves. It ends when this is dropped.
+/// Running endpoint. Dropping it stops the endpoint.
 struct Endpoint {
     arriving: mpsc::UnboundedSender<io::Result<DuplexStream>>,
     connections: Connections,
@@ -95,7 +95,7 @@ impl Endpoint {
     }
 }
 
-/// Lets every task run until it waits; the clock stands still.
+/// Runs every task until it waits, without advancing the clock.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ fn post(path: &str, declared: usize, sent: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {declared}\r\n\r\n{}", "x".repeat(sent))
 }
 
-/// Reads until the text ends like this, or the connection does.
+/// Reads until the text ends with `end`, or the connection is closed.
 async fn read_until(stream: &mut DuplexStream, end: &str) -> String {
     let mut text = Vec::new();
     while !text.ends_with(end.as_bytes()) {
@@ -118,7 +118,7 @@ async fn read_until(stream: &mut DuplexStream, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Returns true if the server has closed the connection, once it had nothing more to send.
+/// Returns true if the server has closed the connection and all of its data has been read.
 async fn is_closed(stream: &mut DuplexStream) -> bool {
     let mut rest = Vec::new();
     tokio::time::timeout(Duration::ZERO, stream.read_to_end(&mut rest)).await.is_ok()
@@ -168,7 +168,7 @@ async fn a_full_endpoint_answers_a_new_client_in_place_of_one_that_waits() {
     for client in &mut idle {
         closed += usize::from(is_closed(client).await);
     }
-    // Of 25 connections, the client has one of the eight.
+    // One of the eight connections belongs to the last client; 25 connections were opened in total.
     assert_eq!(closed, 25 - 8);
 }
 
@@ -303,7 +303,7 @@ async fn a_gate_bounds_requests_by_number_and_by_size() {
     };
     let ((first, _first), (_second, second)) = (hold(1), hold(1));
     settle().await;
-    // A caller that goes away leaves its work and its permit behind.
+    // A cancelled caller leaves its work running with its permit.
     second.abort();
     settle().await;
     let late = tokio::spawn({

@@ -1,4 +1,4 @@
-//! A certificate with its key.
+//! TLS certificates of the endpoints.
 
 use std::fs;
 use std::path::Path;
@@ -13,21 +13,21 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate with its key, and what clients check it against, all in PEM.
+/// Certificate with its private key and CA bundle, all in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
-    /// The certificate, and those between it and the authority.
+    /// Certificate, followed by intermediate certificates.
     pub(in crate::run) chain_pem: String,
-    /// Its key.
+    /// Private key of the certificate.
     pub(in crate::run) key_pem: String,
-    /// The authorities that clients may trust.
+    /// CA bundle for clients.
     pub(in crate::run) ca_pem: String,
 }
 
 impl Certificate {
-    /// A new certificate for a host name or address, from an authority of its own whose key is forgotten at once. It
-    /// is good until the end of the day `until`. Clients that still see the one before trust both, if `before` has its
-    /// authorities.
+    /// Creates a certificate for a host name or address, signed by a new authority whose key is discarded. It is
+    /// valid until the end of the day `until`. The CA bundle also includes `before`, the authorities of the previous
+    /// certificate, for clients that still receive it.
     pub(in crate::run) fn self_made(host: &str, until: Date, before: Option<&str>) -> anyhow::Result<Self> {
         let last_day = until.tomorrow().unwrap_or(until);
         let month = u8::try_from(last_day.month()).unwrap_or(1);
@@ -47,7 +47,7 @@ impl Certificate {
         Ok(Self { chain_pem: certificate.pem(), key_pem: key.serialize_pem(), ca_pem })
     }
 
-    /// `tls.crt`, `tls.key` and `ca.crt` of a directory, as in a mounted Secret of type `kubernetes.io/tls`.
+    /// Reads `tls.crt`, `tls.key` and `ca.crt` in a directory, as in a mounted Secret of type `kubernetes.io/tls`.
     pub(crate) fn from_directory(directory: &Path) -> anyhow::Result<Self> {
         let read = |name: &str| {
             let path = directory.join(name);
@@ -56,13 +56,14 @@ impl Certificate {
         Ok(Self { chain_pem: read("tls.crt")?, key_pem: read("tls.key")?, ca_pem: read("ca.crt")? })
     }
 
-    /// The first of the authorities: that of this certificate.
+    /// Returns the first authority in the CA bundle: that of this certificate.
     pub(in crate::run) fn own_authority(&self) -> &str {
         const END: &str = "-----END CERTIFICATE-----\n";
         self.ca_pem.find(END).map_or(&self.ca_pem, |at| &self.ca_pem[..at + END.len()])
     }
 
-    /// The TLS side of a server with this certificate, for the clients that `clients` accepts or for any.
+    /// Builds the TLS configuration of a server. `clients` verifies client certificates; without it, clients need
+    /// none.
     pub(in crate::run) fn server_config(
         &self,
         clients: Option<Arc<dyn ClientCertVerifier>>,
@@ -82,7 +83,7 @@ impl Certificate {
     }
 }
 
-/// A verifier that accepts only clients with a certificate of one of these authorities.
+/// Creates a verifier that accepts only client certificates signed by these authorities.
 pub(super) fn clients_of(authorities_pem: &str) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! Karmada's questions to its interpreter, answered by plugins.
+//! Interpreter webhook for Karmada, served by plugins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use bulkhead_controllers::{Lane, Pool, PoolLimits};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
 
-/// Where questions are posted.
+/// Path of interpreter requests.
 pub(super) const PATH: &str = "/interpret";
 
-/// Threads for questions, apart from those of the controllers, and questions that may wait for them.
+/// Limits of the threads for requests, which are separate from those of the controllers, and of the waiting
+/// requests.
 const LIMITS: PoolLimits = PoolLimits { threads: 4, lane_threads: 4, waiting: 64 };
-/// How long an answer may take. Karmada waits ten seconds by default.
+/// Timeout of a response. Karmada waits ten seconds by default.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Plugins that answer Karmada's interpreter, on threads of their own: any caller may ask, and controllers do not wait
-/// for callers.
+/// Plugins behind Karmada's interpreter, on separate threads: any caller may send requests, and controllers must not
+/// wait for them.
 #[derive(Clone)]
 pub(in crate::run) struct Interpreter {
     pub(super) registry: Arc<Registry>,
@@ -26,19 +27,21 @@ pub(in crate::run) struct Interpreter {
 }
 
 impl Interpreter {
+    /// Starts the threads.
+    ///
     /// # Errors
     ///
-    /// If the system refuses a thread.
+    /// The system cannot create a thread.
     pub(in crate::run) fn new(registry: Arc<Registry>) -> anyhow::Result<Self> {
         let pool = Pool::start("interpret", LIMITS).context("starting the threads of the interpreter")?;
         Ok(Self { registry, pool: Arc::new(pool) })
     }
 
-    /// Answers a question.
+    /// Answers an interpreter request.
     ///
     /// # Errors
     ///
-    /// If the request is no question, or [`Unanswered`](bulkhead_controllers::Unanswered) if plugins are busy.
+    /// The request is malformed, or [`Unanswered`](bulkhead_controllers::Unanswered) if the plugins are busy.
     pub(super) async fn answer(self, body: bytes::Bytes) -> anyhow::Result<Vec<u8>> {
         let (registry, now) = (self.registry, Time::new(crate::run::now()));
         let work = move || serve::answer(&registry.policies(), &body, now);

@@ -1,8 +1,7 @@
-//! The HTTPS endpoint: completes and checks objects before the API server stores them, and answers Karmada's
-//! interpreter with plugins.
+//! HTTPS endpoint: mutates and validates objects on admission, and serves Karmada's interpreter with plugins.
 //!
-//! What it decides is in [`bulkhead_api::admission`] and [`bulkhead_api::webhook::serve`]; here are only the protocol,
-//! the certificate and the registration.
+//! The decisions are made in [`bulkhead_api::admission`] and [`bulkhead_api::webhook::serve`]; this module contains
+//! only the protocol, the certificate and the registration.
 
 pub(super) mod certificate;
 mod interpreter;
@@ -39,37 +38,37 @@ pub(super) use self::source::Source;
 use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transport};
 use super::{News, say};
 
-/// API servers do not store objects larger than about 1.5 MiB, and a review may hold two of them. A client keeps a few
-/// connections.
+/// Limits of the endpoint. API servers do not store objects larger than about 1.5 MiB, and a review may contain two
+/// of them. A client uses a few connections.
 const LIMITS: Limits =
     Limits { connections: 512, body_bytes: REQUEST_BYTES_MAX, buffered_bytes: 4 * REQUEST_BYTES_MAX };
-/// Largest request.
+/// Maximum size of a request body, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
-/// Reviews that are answered at a time.
+/// Maximum number of concurrent reviews.
 const REVIEWS_MAX: usize = 32;
-/// How soon a registration that failed is tried again.
+/// Retry interval of a failed registration.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What the endpoint answers.
+/// Services of the endpoint.
 #[derive(Clone)]
 pub(super) struct Answers {
-    /// Under which name it is registered: that of the Lease, so that two installations do not take each other's place.
+    /// Name of the registration: that of the Lease, so that two installations do not replace each other's.
     pub(super) name: String,
-    /// Switches of admission.
+    /// Options of admission.
     pub(super) admission: AdmissionOptions,
-    /// Whether Karmada's kinds are completed and checked too.
+    /// True to mutate and validate Karmada's kinds as well.
     pub(super) karmada_kinds: bool,
-    /// The customizations there are, with which a new one must not conflict.
+    /// Known customizations, which a new one must not conflict with.
     pub(super) customizations: Arc<Store<ResourceInterpreterCustomization>>,
-    /// Plugins for Karmada's interpreter, if it is to ask them.
+    /// Plugins for Karmada's interpreter, if enabled.
     pub(super) interpreter: Option<Interpreter>,
 }
 
-/// Certificate of the endpoint, and the clients that it accepts.
+/// Certificate of the endpoint, and its client authentication.
 pub(super) struct Credentials {
     /// Source of the certificate.
     pub(super) source: Source,
-    /// File with the authorities that the certificates of clients must come from; without it, a client needs none.
+    /// File with the CA certificates of clients; without it, clients need no certificate.
     pub(super) client_ca: Option<PathBuf>,
 }
 
@@ -90,23 +89,23 @@ impl Credentials {
     }
 }
 
-/// Credentials in use, until there are newer ones.
+/// Loaded credentials.
 struct Identity {
     certificate: Certificate,
     client_ca: Option<String>,
     acceptor: TlsAcceptor,
 }
 
-/// The running endpoint. It ends when this is dropped.
+/// Running endpoint. Dropping it stops the endpoint.
 pub(super) struct Endpoint {
-    /// Where it listens.
+    /// Address that it listens on.
     pub(super) address: SocketAddr,
     answers: Answers,
     identity: watch::Receiver<Arc<Identity>>,
     _tasks: tokio::task::JoinSet<()>,
 }
 
-/// Starts to serve.
+/// Starts the endpoint.
 pub(super) async fn start(address: SocketAddr, credentials: Credentials, answers: Answers) -> anyhow::Result<Endpoint> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for webhooks"))?;
     let address = listener.local_addr()?;
@@ -119,7 +118,7 @@ pub(super) async fn start(address: SocketAddr, credentials: Credentials, answers
     Ok(Endpoint { address, answers, identity, _tasks: tasks })
 }
 
-/// Looks for newer credentials. An error is logged once, and the ones before stay.
+/// Polls for new credentials. Logs an error once and keeps the old ones.
 async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) {
     let mut news = News::default();
     loop {
@@ -143,7 +142,7 @@ impl Identity {
 }
 
 impl Endpoint {
-    /// Keeps the endpoint registered under a URL, for ever: after a change of plugins, and of the certificate.
+    /// Keeps the endpoint registered under a URL, across changes of plugins and of the certificate. Never returns.
     pub(super) async fn keep_registered(&self, client: &Client, url: &str) {
         let mut identity = self.identity.clone();
         let (changed, mut plugins) = watch::channel(());
@@ -185,7 +184,7 @@ impl Endpoint {
         }
     }
 
-    /// The certificate in use, in PEM.
+    /// Returns the certificate in use, in PEM.
     pub(super) fn certificate(&self) -> Vec<u8> {
         self.identity.borrow().certificate.chain_pem.clone().into_bytes()
     }
@@ -207,7 +206,7 @@ fn stored(customizations: &Store<ResourceInterpreterCustomization>) -> Vec<serde
     customizations.list().iter().filter_map(|stored| serde_json::to_value(&**stored).ok()).collect()
 }
 
-/// The endpoint for reviews and interpreter requests.
+/// Application for reviews and interpreter requests.
 struct Webhook {
     answers: Answers,
     reviews: Gate,
@@ -218,7 +217,7 @@ impl Webhook {
         Self { answers, reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX) }
     }
 
-    /// The plugins that answer requests to a path.
+    /// Returns the interpreter if it serves the path.
     fn interpreter(&self, path: &str) -> Option<&Interpreter> {
         self.answers.interpreter.as_ref().filter(|_| path == interpreter::PATH)
     }

@@ -1,4 +1,4 @@
-//! Tells the API server and Karmada about the endpoint.
+//! Registration of the endpoint with the API server and Karmada.
 
 use anyhow::Context as _;
 use bulkhead_api::webhook::Rule;
@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 
 use super::{interpreter, review};
 
-/// The group of the kinds that are ours and not Karmada's.
+/// API group of Bulkhead's own kinds.
 const OURS: &str = "bulkhead.dev";
-/// As Karmada's. An answer takes well under a millisecond; the rest is for a busy machine.
+/// Timeout in seconds, same as Karmada's. A response takes well under a millisecond; the rest is for a busy machine.
 const TIMEOUT_S: u32 = 3;
 
-/// What is registered.
+/// Content of the registration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Registration {
-    /// Name of the objects that it is written to.
+    /// Name of the webhook configurations.
     pub(super) name: String,
-    /// Address of the endpoint, without a path.
+    /// URL of the endpoint, without a path.
     pub(super) url: String,
-    /// Certificates that API servers are to trust, in PEM.
+    /// CA bundle for API servers, in PEM.
     pub(super) authorities: String,
-    /// Whether Karmada's kinds are completed and checked too.
+    /// True to register Karmada's kinds as well.
     pub(super) karmada_kinds: bool,
-    /// What plugins interpret for Karmada; none if it is not to ask.
+    /// Rules of the interpreter webhook; `None` if it is disabled.
     pub(super) interprets: Option<Vec<Rule>>,
 }
 
 impl Registration {
-    /// Writes it in place of what was registered before. The endpoint is asked by URL, which API servers outside of a
-    /// cluster can reach too.
+    /// Applies the webhook configurations, replacing previous ones. They refer to the endpoint by URL, which API
+    /// servers outside the cluster can reach too.
     pub(super) async fn write(&self, client: &Client) -> anyhow::Result<()> {
         let parameters = PatchParams::apply("bulkhead").force();
         let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
@@ -66,10 +66,11 @@ impl Registration {
                 "clientConfig": self.client_config(review::PATH),
             })
         };
-        // A pause must be possible while this process is away; nothing is evicted then, and it is checked again when read.
+        // An EvictionPause must be writable while this process is down: there are no evictions then, and it is
+        // validated again when it is read.
         let mut hooks = vec![hook("admit.bulkhead.dev", &ours, "Ignore")];
         if self.karmada_kinds {
-            // Objects of these kinds that were not completed, without permanent ids, would be of no use to anybody.
+            // Objects of these kinds are unusable without admission, which adds their permanent ids.
             hooks.push(hook("admit-karmada.bulkhead.dev", &theirs, "Fail"));
         }
         json!({

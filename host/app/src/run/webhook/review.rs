@@ -1,4 +1,5 @@
-//! `AdmissionReview`: from a request to the patch that completes its object, or to the reason why not.
+//! Handling of `AdmissionReview` requests: the response contains a patch that completes the object, or the reason
+//! for its rejection.
 
 use anyhow::Context as _;
 use bulkhead_api::admission::{self, AdmissionOptions, Operation};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use bulkhead::admission::Around;
 
-/// Where reviews are posted.
+/// Path of reviews.
 pub(super) const PATH: &str = "/admit";
 
 #[derive(Deserialize)]
@@ -35,9 +36,11 @@ struct GroupVersionKind {
     kind: String,
 }
 
-/// Answers a review. An error means that it was not one.
+/// Answers a review. `customizations` returns the stored ones, as far as known.
 ///
-/// `customizations` are those that are stored, as far as is known.
+/// # Errors
+///
+/// The body is not an AdmissionReview.
 pub(super) fn answer(
     body: &[u8],
     options: AdmissionOptions,

@@ -1,8 +1,8 @@
-//! Where the certificate of the endpoint comes from, and when there is a newer one.
+//! Source and renewal of the endpoint's certificate.
 //!
-//! Without files of the user, one is made and kept in a Secret, so that all processes have the same one. Before it
-//! ends, whoever notices first makes the next one. The authority of the one before stays trusted, so that reviews
-//! go on while the other processes still have the old one.
+//! Without user-provided files, a certificate is created and kept in a Secret, so that all processes share it.
+//! Before it expires, the first process to notice renews it. The previous authority stays trusted, so that reviews
+//! keep working while other processes still use the old certificate.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,36 +19,36 @@ use super::certificate::Certificate;
 
 /// Name of the Secret.
 const NAME: &str = "bulkhead-webhook";
-/// Annotations of the Secret: whom the certificate is for, and its last day.
+/// Annotations of the Secret: host and last day of the certificate.
 const HOST: &str = "bulkhead.dev/host";
 const LAST_DAY: &str = "bulkhead.dev/last-day";
-/// How long a new one is good for.
+/// Validity of a new certificate, in days.
 const VALID_DAYS: i32 = 90;
-/// How long before its end it is replaced.
+/// Remaining validity below which the certificate is renewed, in days.
 const RENEW_DAYS: i32 = 30;
-/// How often files and Secret are looked at.
+/// Polling interval of the files and the Secret.
 pub(super) const RELOAD: Duration = Duration::from_secs(30);
 
-/// Where the certificate comes from.
+/// Source of the certificate.
 pub(in crate::run) enum Source {
-    /// Files that somebody else keeps fresh.
+    /// Directory with files that are renewed externally.
     Directory(PathBuf),
-    /// Our own Secret.
+    /// Secret managed by Bulkhead.
     Own {
-        /// Secrets of the namespace that it is in.
+        /// API of the Secrets in its namespace.
         secrets: Box<Api<Secret>>,
-        /// Name or address that API servers use.
+        /// Host name or address that API servers use.
         host: String,
     },
 }
 
 impl Source {
-    /// Our own, in a namespace.
+    /// Creates the source for a Secret in a namespace.
     pub(in crate::run) fn own(client: Client, namespace: &str, host: String) -> Self {
         Self::Own { secrets: Box::new(Api::namespaced(client, namespace)), host }
     }
 
-    /// The certificate as it is now, made or renewed if need be.
+    /// Returns the current certificate; creates or renews it if necessary.
     pub(super) async fn current(&self) -> anyhow::Result<Certificate> {
         match self {
             Self::Directory(path) => Certificate::from_directory(path),
@@ -85,7 +85,7 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     };
     match written {
         Ok(_) => Ok(made),
-        // Another process was faster; what it made is as good.
+        // Another process wrote it concurrently; its certificate is used.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let theirs = secrets.get(NAME).await.with_context(|| format!("reading {}", about()))?;
             let theirs = read(&theirs).with_context(|| format!("{} has no certificate in it", about()))?;
@@ -95,7 +95,7 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
     }
 }
 
-/// Certificate, host and last day, if the Secret has all of them.
+/// Reads certificate, host and last day, if the Secret has all of them.
 fn read(secret: &Secret) -> Option<(Certificate, String, Date)> {
     let text = |name: &str| String::from_utf8(secret.data.as_ref()?.get(name)?.0.clone()).ok();
     let certificate = Certificate { chain_pem: text("tls.crt")?, key_pem: text("tls.key")?, ca_pem: text("ca.crt")? };

@@ -16,7 +16,7 @@ use super::*;
 const REVIEW: &str = r#"{"request": {"uid": "1", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
     "operation": "CREATE", "object": {"metadata": {"name": "a"}}}}"#;
 
-/// An authority of client certificates.
+/// CA of client certificates.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -61,7 +61,7 @@ async fn endpoint(folder: &Path, client_ca: Option<&str>) -> anyhow::Result<Endp
     start("127.0.0.1:0".parse().unwrap(), credentials, answers).await
 }
 
-/// Posts a review. An error means that the endpoint ended the connection.
+/// Posts a review. An error means that the endpoint closed the connection.
 async fn post(endpoint: &Endpoint, client: Option<&Authority>) -> io::Result<String> {
     let mut roots = RootCertStore::empty();
     let authorities = endpoint.identity.borrow().certificate.ca_pem.clone();

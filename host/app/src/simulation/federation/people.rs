@@ -1,4 +1,4 @@
-//! What people do to the control plane: they apply and delete objects, and try again.
+//! Writes of people to the control plane: they apply and delete objects, and retry.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::Federation;
 use crate::scenario::{ManifestObject, ObjectSpec};
 
-/// How often a person tries again.
+/// Number of retries.
 const PATIENCE: usize = 5;
 
-/// Whether the API server says that a request is wrong, so that it is no use to try again.
+/// Returns true if the API server rejected a request as invalid, so that a retry is pointless.
 fn is_refused(error: &anyhow::Error) -> bool {
     let refused = |error: &kube::Error| matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![409, 410, 429].contains(&status.code));
     let known = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
@@ -21,8 +21,8 @@ fn is_refused(error: &anyhow::Error) -> bool {
 }
 
 impl Federation {
-    /// Creates an object in the control plane, or merges it into the one that is there. Tries again as a person would
-    /// when a request fails that was meant to fail for somebody else.
+    /// Creates an object in the control plane, or merges it into the existing one. Retries like a person if the
+    /// request hits a fault that was injected for the controllers.
     pub(in crate::simulation) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
         for _ in 0..PATIENCE {
             match self.try_apply(object).await {

@@ -1,12 +1,12 @@
-//! A person whose writes come between a read and a write of a controller.
+//! Concurrent writes of a person between a read and a write of a controller.
 
 use bulkhead_controlplane::{ApiServer, DeleteOptions, ObjectKey, ResourceRequest};
 use serde_json::{Value, json};
 
-/// Key of the taint and name of the label by which a person leaves a trace.
+/// Key of the taint and name of the label that mark a person's write.
 const TRACE: &str = "example.com/in-the-same-moment";
 
-/// Writes of a person, made at once and without a request.
+/// Direct writes of a person to the store, without a request.
 pub(in crate::simulation) struct Person(ApiServer);
 
 impl Person {
@@ -22,8 +22,8 @@ impl Person {
         Some((key, object))
     }
 
-    /// Changes the object that a request is about, unless that writes its status: a cluster gets a taint that evicts
-    /// nothing, others a label. Returns whether that was possible.
+    /// Changes the object of a request, unless the request writes a subresource: adds a non-evicting taint to a
+    /// cluster, a label to other objects. Returns true on success.
     pub(in crate::simulation) fn touch(&self, request: &ResourceRequest) -> bool {
         let of_spec = request.subresource.is_none();
         let Some((key, mut object)) = self.object_of(request).filter(|_| of_spec) else { return false };
@@ -39,15 +39,14 @@ impl Person {
         self.0.store().update(&key, object).is_ok()
     }
 
-    /// Deletes the object that a request is about and creates it again, if the request writes its status. Returns
-    /// whether that was possible.
+    /// Deletes and recreates the object of a request, if the request writes its status. Returns true on success.
     pub(in crate::simulation) fn recreate(&self, request: &ResourceRequest) -> bool {
         let of_status = request.subresource.as_deref() == Some("status");
         let Some((key, object)) = self.object_of(request).filter(|_| of_status) else { return false };
         self.replace(&key, object)
     }
 
-    /// Deletes a Cluster and creates it again.
+    /// Deletes and recreates a Cluster.
     pub(in crate::simulation) fn recreate_cluster(&self, name: &str) {
         let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster");
         let key = kind.map(|kind| ObjectKey::new(kind, "", name));
@@ -56,7 +55,7 @@ impl Person {
         }
     }
 
-    /// An object that is being deleted stays as it is: somebody is at it.
+    /// Deletes and recreates an object. An object that is already being deleted is left alone.
     fn replace(&self, key: &ObjectKey, mut object: Value) -> bool {
         if object.pointer("/metadata/deletionTimestamp").is_some() {
             return false;

@@ -1,4 +1,4 @@
-//! Troubles of member clusters and clocks.
+//! Faults of member clusters and clocks.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::person::Person;
 use crate::scenario::{ClusterState, FailureModeSpec};
 use crate::simulation::member;
 
-/// Kinds that random federations and examples put into member clusters.
+/// Kinds that random federations and examples place in member clusters.
 const REGISTERED_IN_MEMBERS: [(&str, &str); 6] = [
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
@@ -21,7 +21,7 @@ const REGISTERED_IN_MEMBERS: [(&str, &str); 6] = [
 ];
 
 impl Federation {
-    /// Changes the state of a member cluster.
+    /// Sets the state of a member cluster.
     pub(in crate::simulation) fn set_state(&mut self, name: &str, state: ClusterState) {
         let Some(member) = self.members.get_mut(name) else { return };
         let (link, ready) = match state {
@@ -37,19 +37,19 @@ impl Federation {
         member.healthy = ready == ReadyState::Ready;
     }
 
-    /// Whether a member cluster is reachable and its health endpoint says so.
+    /// Returns true if a member cluster is reachable and its health endpoint reports ready.
     pub(in crate::simulation) fn is_well(&self, name: &str) -> bool {
         self.members.get(name).is_some_and(|member| member.reachable && member.healthy)
     }
 
-    /// Lets no request for an object of a member cluster through for a time. Its health is still seen.
+    /// Rejects all requests for objects of a member cluster for a duration. Its health endpoint stays reachable.
     pub(in crate::simulation) fn partition(&self, name: &str, lasts: Duration) {
         if let Some(member) = self.members.get(name) {
             member.cluster.server().inject_for(lasts, Fault::Refuse, |_| true);
         }
     }
 
-    /// Lets what runs in a member cluster miss its peers elsewhere, or no longer.
+    /// Makes the workloads of a member cluster fail for lack of their peers, or restores them.
     pub(in crate::simulation) fn set_peerless(&self, name: &str, peerless: bool) {
         if let Some(member) = self.members.get(name) {
             if peerless {
@@ -60,7 +60,7 @@ impl Federation {
         }
     }
 
-    /// Steps the wall clock of the controllers, and back again after a time.
+    /// Steps the wall clock of the controllers, and steps it back after a duration.
     pub(in crate::simulation) fn skew_clock(&self, by_ms: i64, lasts: Duration) {
         self.wall.step(by_ms);
         let wall = self.wall.clone();
@@ -70,17 +70,17 @@ impl Federation {
         });
     }
 
-    /// Steps the wall clock of the controllers and leaves it there.
+    /// Steps the wall clock of the controllers permanently.
     pub(in crate::simulation) fn step_clock(&self, by_ms: i64) {
         self.wall.step(by_ms);
     }
 
-    /// A person who writes the control plane's objects between two steps of the controllers.
+    /// Returns a person who writes control plane objects between two steps of the controllers.
     pub(in crate::simulation) fn person(&self) -> Person {
         Person::new(&self.hub)
     }
 
-    /// Lets a member cluster join again under its name, with nothing left of what was put there.
+    /// Rejoins a member cluster under the same name, without the objects that were applied to it.
     pub(in crate::simulation) fn rejoin(&self, name: &str) {
         let Some(member) = self.members.get(name) else { return };
         let (server, store) = (member.cluster.server(), member.cluster.server().store());
@@ -90,14 +90,14 @@ impl Federation {
             let text = |pointer: &str| object.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             if object.value().pointer("/metadata/labels/karmada.io~1managed").is_some() {
                 let key = ObjectKey::new(kind, text("/metadata/namespace"), text("/metadata/name"));
-                // An object that is gone already is as good.
+                // A missing object is not an error.
                 let _ = store.delete(&key, &DeleteOptions::default());
             }
         }
         self.person().recreate_cluster(name);
     }
 
-    /// Changes what is wrong with workloads of a member cluster.
+    /// Replaces the failures of workloads in a member cluster.
     pub(in crate::simulation) fn set_failures(&mut self, name: &str, modes: &[FailureModeSpec]) {
         if let Some(member) = self.members.get_mut(name) {
             member::set_failures(&member.cluster, modes, &member.failure_modes);

@@ -1,4 +1,4 @@
-//! What must hold when everything has been well for long enough.
+//! Invariants that must hold at the end, after a long enough time without faults.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::objects::Observed;
 use crate::simulation::federation::Federation;
 
 impl Observed {
-    /// Looks at what is left.
+    /// Checks the final state.
     pub(in crate::simulation) fn end(&self, federation: &Federation, at: GoDuration) {
         let found = |invariant, seen| self.inspector.found(invariant, at, seen);
         for cluster in self.hub.clusters.values() {
@@ -32,7 +32,7 @@ impl Observed {
     }
 
     fn tasks(&self, binding: &Binding, at: GoDuration) {
-        // What fits nowhere, because of a taint that a person set, keeps the copy that it has.
+        // A workload that fits nowhere, because of a person's taint, keeps its copy.
         if binding.spec.clusters.is_empty() && !self.has_place(binding) {
             return;
         }
@@ -43,7 +43,7 @@ impl Observed {
         }
     }
 
-    /// Every copy is where it is meant to be, whole, and nowhere else.
+    /// Checks that every copy is complete and on its target, and that there are no others.
     fn copies(&self, binding: &Binding, federation: &Federation, at: GoDuration) {
         let key = binding.key();
         let found = |seen| self.inspector.found("L3", at, seen);
@@ -75,7 +75,7 @@ impl Observed {
         }
     }
 
-    /// Whether some cluster could run it: selected, and with no taint that keeps it away.
+    /// Returns true if some cluster can run the workload: ready, selected, and without an untolerated taint.
     fn has_place(&self, binding: &Binding) -> bool {
         let Some(placement) = &binding.spec.placement else { return true };
         let selects = |cluster: &Cluster| match &placement.cluster_affinities {

@@ -1,4 +1,4 @@
-//! The objects of the control plane, change by change.
+//! Change tracking of the control plane's objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const BINDING_VERSION: &str = "work.karmada.io/v1alpha2";
 
-/// What is known of the objects.
+/// Latest state of the objects.
 pub(super) struct Hub {
     server: ApiServer,
     kinds: Kinds,
@@ -21,9 +21,9 @@ pub(super) struct Hub {
     pub(super) bindings: BTreeMap<String, Arc<Binding>>,
     /// Clusters by name.
     pub(super) clusters: BTreeMap<String, Arc<model::Cluster>>,
-    /// Templates that were placed, by the name of their Works.
+    /// Placed templates, by the name of their Works.
     placed: BTreeMap<String, ObjectReference>,
-    /// Works by name and cluster, each with whether it is being deleted.
+    /// Works by name and cluster; true if the Work is being deleted.
     pub(super) works: BTreeMap<String, BTreeMap<String, bool>>,
 }
 
@@ -36,33 +36,33 @@ struct Kinds {
     taint_policy: KindId,
 }
 
-/// One change.
+/// Change of an object.
 pub(super) enum Step {
-    /// A binding changed; absent is not there.
+    /// Change of a binding; `None` means that it does not exist.
     Binding {
-        /// As it was.
+        /// State before the change.
         before: Option<Arc<Binding>>,
-        /// As it is.
+        /// State after the change.
         after: Option<Arc<Binding>>,
     },
-    /// A cluster changed.
+    /// Change of a cluster.
     Cluster {
-        /// As it was; absent was not there.
+        /// State before the change; `None` if the cluster was created.
         before: Option<Arc<model::Cluster>>,
-        /// As it is; absent is gone.
+        /// State after the change; `None` if the cluster was deleted.
         after: Option<Arc<model::Cluster>>,
     },
-    /// A Work begins to be deleted, or is gone at once.
+    /// Start of the deletion of a Work, or its immediate removal.
     WorkGoes {
-        /// Its name, which tells the resource.
+        /// Name of the Work, which identifies the resource.
         name: String,
-        /// The cluster that it is for.
+        /// Target cluster of the Work.
         cluster: String,
     },
 }
 
 impl Hub {
-    /// Follows a control plane from now on; none if it does not serve what there is to follow.
+    /// Starts tracking a control plane; `None` if it does not serve the required kinds.
     pub(super) fn new(server: &ApiServer) -> Option<Self> {
         let kinds = Kinds {
             binding: server.kind_id(BINDING_VERSION, "ResourceBinding")?,
@@ -79,7 +79,8 @@ impl Hub {
         Some(hub)
     }
 
-    /// What changed since the last time, in order; none if that is not known any more, and everything was read anew.
+    /// Returns the changes since the previous call, in order. Returns `None` if the history was lost, after listing
+    /// everything again.
     pub(super) fn drain(&mut self) -> Option<Vec<Step>> {
         let Ok(changes) = self.changes.drain() else {
             self.list();
@@ -136,12 +137,12 @@ impl Hub {
         Some(Step::Binding { before, after })
     }
 
-    /// The template whose Works have this name, if it is still there.
+    /// Returns the template whose Works have this name, if it still exists.
     pub(super) fn template_of(&self, work: &str) -> Option<&ObjectReference> {
         self.placed.get(work).filter(|template| self.exists(template))
     }
 
-    /// Whether a template still exists, and is not being deleted.
+    /// Returns true if a template still exists with the same uid, and is not being deleted.
     pub(super) fn exists(&self, template: &ObjectReference) -> bool {
         self.live(template).is_some_and(|object| {
             let text = |pointer: &str| object.value().pointer(pointer).and_then(Value::as_str);
@@ -154,7 +155,7 @@ impl Hub {
         self.server.store().get(&ObjectKey::new(kind, &template.namespace, &template.name))
     }
 
-    /// Whether no policy taints clusters for anything but that they are not ready.
+    /// Returns true if all taint policies depend on the Ready condition only.
     pub(super) fn only_readiness_taints(&self) -> bool {
         let policies = self.server.store().list(self.kinds.taint_policy, None);
         policies.iter().all(|policy| {
@@ -176,7 +177,7 @@ impl Hub {
     }
 }
 
-/// The name of the Works of a binding.
+/// Returns the name of the Works of a binding.
 pub(super) fn work_name(binding: &Binding) -> String {
     let resource = &binding.spec.resource;
     names::work_name(&resource.kind, &resource.name, &resource.namespace)

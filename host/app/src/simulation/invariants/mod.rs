@@ -1,21 +1,20 @@
-//! What must hold whatever goes wrong.
+//! Invariants that must hold under every fault.
 //!
-//! | | what | looked at |
+//! | | invariant | checked on |
 //! | --- | --- | --- |
-//! | S1 | a copy goes only when a healthy one replaces it, or a policy or a person said so; a target is left by an eviction, and only if there is somewhere to go | records, bindings, Works, pods of the members |
-//! | S2 | evictions keep the configured rate in every window | tasks of the bindings |
-//! | S3 | nothing is evicted while every cluster looks dead | records |
-//! | S4 | a plugin that fails causes nothing; an application that is well is not evicted as failed | records, members |
-//! | S5 | a process that only reports writes nothing | its requests |
-//! | S6 | a taint that nobody here added stays | clusters |
-//! | S7 | every eviction has a record that was made before, and it replays | records, tasks |
-//! | L1 | what has to leave leaves as fast as the rates allow, and every eviction task ends | bindings |
-//! | L2 | a cluster that is back is usable | clusters, at the end |
-//! | L3 | the work goes on where it was: nothing is lost and nothing is left half done | bindings, members, at the end |
+//! | S1 | a copy is removed only when a healthy one replaces it, or a policy or a person requires it; a target is left only by an eviction, and only if another placement exists | records, bindings, Works, pods of the members |
+//! | S2 | evictions stay within the configured rate in every window | tasks of the bindings |
+//! | S3 | nothing is evicted while every cluster appears dead | records |
+//! | S4 | a failing plugin causes no action; a healthy application is not evicted as failed | records, members |
+//! | S5 | a report-only process writes nothing | its requests |
+//! | S6 | a taint that was not added by these controllers stays | clusters |
+//! | S7 | every eviction has a record from before its write, and the record replays | records, tasks |
+//! | L1 | workloads that have to leave a cluster leave as fast as the rates allow, and every eviction task ends | bindings |
+//! | L2 | a recovered cluster is usable | clusters, at the end |
+//! | L3 | work resumes: no workload is lost or left incomplete | bindings, members, at the end |
 //!
-//! S8 is checked by running a seed twice. The checks do not rely on statements of the decision code: S1 looks at the
-//! recorded binding and at the pods that run, reachable or not; S2 and S6 look at the objects, S4 and L3 into the member
-//! clusters.
+//! S8 is checked by running a seed twice. The checks do not rely on the decision code: S1 reads the recorded binding
+//! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters.
 
 mod end;
 mod hub;
@@ -35,10 +34,10 @@ use truth::Truth;
 
 use crate::report::Violation;
 
-/// Most violations that are kept: the first ones say what is wrong.
+/// Maximum number of violations kept; the first ones identify the problem.
 const VIOLATIONS_MAX: usize = 20;
 
-/// What was found so far, and what is known of the records.
+/// Violations found so far, and the state they were derived from.
 #[derive(Default)]
 pub(super) struct Ledger {
     violations: Vec<Violation>,
@@ -54,14 +53,14 @@ impl Ledger {
     }
 }
 
-/// Looks at records as they are made. Cheap to clone.
+/// Inspector of records and state. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Inspector {
     ledger: Arc<Mutex<Ledger>>,
 }
 
 impl Inspector {
-    /// A sink that looks at every record and passes it on.
+    /// Returns a sink that inspects every record and forwards it.
     pub(super) fn sink(&self, next: Option<Box<dyn Sink>>) -> Box<dyn Sink> {
         Box::new(Inspecting { inspector: self.clone(), next })
     }
@@ -70,16 +69,16 @@ impl Inspector {
         look(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a promise is broken.
+    /// Records a violation.
     fn found(&self, invariant: &'static str, at: GoDuration, seen: String) {
         let at_ms = i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX);
         self.with(|ledger| ledger.found(Violation { invariant, at_ms, seen }));
     }
 
-    /// Everything that was found, by time. `start_ms` is when the scenario starts, since the Unix epoch.
+    /// Returns all violations, by time. `start_ms` is the start of the scenario since the Unix epoch.
     pub(super) fn violations(&self, start_ms: i64) -> Vec<Violation> {
         let mut violations = self.with(|ledger| ledger.violations.clone());
-        // Records have the time of the clock.
+        // Violations in records carry absolute times, the others times since the start.
         for violation in violations.iter_mut().filter(|violation| violation.at_ms >= start_ms) {
             violation.at_ms -= start_ms;
         }

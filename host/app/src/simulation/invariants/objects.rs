@@ -1,4 +1,4 @@
-//! What the objects of the control plane must and must not look like, change by change.
+//! Invariants of the control plane's objects, checked change by change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,47 +15,48 @@ use super::pace::Pace;
 use crate::simulation::federation::Federation;
 use crate::simulation::observe::Observer;
 
-/// For how long what happened before may still have consequences: caches are late and writes are repeated.
+/// Time for which an earlier event can still have consequences: caches lag and writes are retried.
 const LATE: Duration = Duration::from_mins(1);
 
-/// Whether an eviction needs a failure as long as the threshold.
+/// True to check that the failure before an eviction lasted for the threshold.
 const JUDGES_THRESHOLD: bool = true;
 
-/// For how long a failure of a cluster may still evict: its taint goes some time after it is well again, and evictions
-/// queue.
+/// Time after a failure of a cluster in which it can still cause evictions: its taint is removed some time after the
+/// recovery, and evictions are queued.
 const RECENTLY: Duration = Duration::from_mins(2);
 
-/// Follows the objects, one look after the other.
+/// Observed objects and the invariants derived from them.
 pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
     pub(super) hub: Hub,
     pace: Pace,
-    /// Evictions per second.
+    /// Configured evictions per second.
     rate: f64,
-    /// How long a cluster must fail before it counts as not ready.
+    /// Duration of a failure after which a cluster is considered not ready.
     failure_threshold: Duration,
-    /// When a copy was not held the last time, by binding and cluster.
+    /// Time at which a copy was last not held, by binding and cluster.
     unheld: BTreeMap<(String, String), GoDuration>,
-    /// When the placement of a binding, or its replicas, changed the last time.
+    /// Time of the last change of a binding's placement or replicas.
     replanned: BTreeMap<String, GoDuration>,
-    /// Clusters that joined again since the start.
+    /// Clusters that joined after the start.
     joined: BTreeSet<String>,
-    /// Taints that nobody here added, as cluster and `key:effect`.
+    /// Taints added by others, as cluster and `key:effect`.
     foreign: BTreeSet<(String, String)>,
-    /// Evictions of the taint manager: each happened after the first moment and not after the second, in milliseconds.
+    /// Time windows of the taint manager's evictions: after the first time and not after the second, in
+    /// milliseconds.
     evictions_ms: Vec<(u64, u64)>,
     last_look: GoDuration,
     told: BTreeSet<&'static str>,
 }
 
-/// Taints of a cluster that no policy added.
+/// Returns the taints of a cluster that were not added by a policy or these controllers.
 fn foreign_taints(cluster: &Cluster) -> BTreeSet<(String, String)> {
     let ours = |key: &str| [keys::NOT_READY_TAINT, keys::UNREACHABLE_TAINT, keys::DRAIN_TAINT].contains(&key);
     let foreign = cluster.spec.taints.iter().filter(|taint| cluster.taint_owner(taint).is_none() && !ours(&taint.key));
     foreign.map(|taint| (cluster.name.clone(), taint.identity())).collect()
 }
 
-/// Whether the copy on a cluster has to stay: the cluster is a target, or a task holds it.
+/// Returns true if the copy on a cluster has to stay: the cluster is a target, or a task holds the copy.
 fn holds(binding: &Binding, cluster: &str) -> bool {
     let held =
         |task: &GracefulEvictionTask| task.purge_mode != Some(PurgeMode::Directly) && task.from_cluster == cluster;
@@ -63,7 +64,7 @@ fn holds(binding: &Binding, cluster: &str) -> bool {
 }
 
 impl Observed {
-    /// Follows a federation whose clusters have joined; none if there is nothing to follow.
+    /// Starts observing a federation whose clusters have joined; `None` if the required kinds are not served.
     pub(in crate::simulation) fn new(federation: &Federation, inspector: Inspector) -> Option<Self> {
         let hub = Hub::new(federation.hub())?;
         inspector.with(|ledger| ledger.truth.follow(federation));
@@ -85,29 +86,29 @@ impl Observed {
         })
     }
 
-    /// Something goes wrong with the controllers until then, so nothing can be said of how fast they are.
+    /// Records a disturbance of the controllers, during which their speed is not checked.
     pub(in crate::simulation) fn disturbed(&mut self, until: GoDuration) {
         self.pace.disturbed(GoDuration(until.0 + LATE));
     }
 
-    /// The control plane, or a process that uses it, cannot know what goes on in the member clusters for a time.
+    /// Records a period in which the control plane or its clients cannot observe the member clusters.
     pub(in crate::simulation) fn blinded(&self, lasts: GoDuration) {
         self.inspector.with(|ledger| ledger.truth.blinded(lasts.0));
     }
 
-    /// Notes how the member clusters are, before anything is done to them.
+    /// Records the state of the member clusters before the next injection.
     pub(in crate::simulation) fn sample(&self, federation: &Federation) {
         self.inspector.with(|ledger| ledger.truth.sample(federation));
     }
 
-    /// Says that a promise is broken, once for each.
+    /// Records a violation, once per invariant.
     fn found(&mut self, invariant: &'static str, at: GoDuration, seen: String) {
         if self.told.insert(invariant) {
             self.inspector.found(invariant, at, seen);
         }
     }
 
-    /// Looks at everything that changed since the last time.
+    /// Checks everything that changed since the previous call.
     pub(in crate::simulation) fn look(&mut self, federation: &Federation, observer: &Observer, at: GoDuration) {
         self.sample(federation);
         for step in self.hub.drain().unwrap_or_default() {
@@ -159,7 +160,7 @@ impl Observed {
         }
     }
 
-    /// A binding leaves a cluster.
+    /// Checks a new eviction task.
     fn task(&mut self, binding: &Binding, task: &GracefulEvictionTask, observer: &Observer, at: GoDuration) {
         let (key, cluster) = (binding.key(), &task.from_cluster);
         self.pace.left(&key, cluster);
@@ -184,8 +185,8 @@ impl Observed {
         }
     }
 
-    /// Whether a cluster has failed for as long as the flags say before it counts as not ready. Taints of people, and of
-    /// policies that look at other conditions, are theirs to judge, and one that has just joined has no past.
+    /// Returns true if a cluster failed for the configured threshold. Also true if the failure cannot be judged:
+    /// with taints by people or by policies on other conditions, and for a cluster that has just joined.
     fn failed_long_enough(&self, cluster: &str) -> bool {
         let others = |(of, taint): &(String, String)| of == cluster && taint.ends_with("NoExecute");
         let joined = self.joined.contains(cluster);
@@ -194,7 +195,7 @@ impl Observed {
         !judged || self.inspector.with(|ledger| ledger.truth.failed_for(cluster, threshold, lately))
     }
 
-    /// A target is left by an eviction, or because a policy or a person wants it elsewhere, and in no other way.
+    /// Checks that a target is removed only by an eviction, or because a policy or a person changed the placement.
     fn targets(&mut self, before: &Binding, after: &Binding, at: GoDuration) {
         let key = after.key();
         let replanned = self.replanned.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
@@ -211,8 +212,8 @@ impl Observed {
         }
     }
 
-    /// A copy that was held all the time must not be taken away, nor one whose template has lost its binding. A Work that
-    /// is there again by now was recreated by a person.
+    /// Checks that a removed copy was not held, and that its template still has a binding. A Work that exists again
+    /// by now was recreated by a person.
     fn work_goes(&mut self, name: &str, cluster: &str, at: GoDuration) {
         let works = self.hub.works.get(name);
         if works.and_then(|works| works.get(cluster)) == Some(&false) {
@@ -254,8 +255,8 @@ impl Observed {
         self.foreign.extend(there);
     }
 
-    /// In any window there are no more than its length allows, and one. Between two evictions there may have been as
-    /// much time as the looks around them allow.
+    /// Checks that each window contains at most the permitted number of evictions, plus one. The window is the
+    /// longest time that may have passed between the evictions, given the sampling times.
     fn rates(&mut self, at: GoDuration) {
         if self.rate <= 0.0 || self.told.contains("S2") {
             return;

@@ -1,5 +1,5 @@
-//! What has to happen within a time while nothing is wrong with the controllers: who has to leave leaves, as fast as the
-//! rates allow.
+//! Invariants with a deadline, checked while the controllers are undisturbed: workloads that have to leave a cluster
+//! leave as fast as the rates allow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use bulkhead_core::time::Time;
 use super::hub::Hub;
 use crate::simulation::federation::Federation;
 
-/// How much later than it has to be something may be: taints are looked at every ten seconds.
+/// Tolerated delay: clusters are scanned for taints every ten seconds.
 const SLACK: Duration = Duration::from_secs(25);
-/// The same for applications, whose clocks wake up by themselves.
+/// Tolerated delay of application failover, which has its own timers.
 const APPLICATION_SLACK: Duration = Duration::from_secs(12);
-/// Seconds that an application may be unhealthy where its policy does not say.
+/// Default toleration of an unhealthy application, in seconds.
 const TOLERATION_S: i32 = 300;
 
-/// Follows who has to leave.
+/// Tracker of pending evictions and their deadlines.
 pub(super) struct Pace {
     options: EvictOptions,
     pre_check: PreCheck,
     brake: BrakeSettings,
-    /// The slowest of the rates that hold, in evictions per second.
+    /// Lowest configured rate, in evictions per second.
     rate: f64,
     disturbed_until: GoDuration,
-    /// Since when a binding has to leave a cluster.
+    /// Time since which a binding has to leave a cluster.
     due: BTreeMap<(String, String), GoDuration>,
-    /// For how long an application is known to be unhealthy on a cluster.
+    /// Time for which an application has been known to be unhealthy on a cluster.
     unhealthy: BTreeMap<(String, String), Duration>,
     last_look: GoDuration,
-    /// Most that had to leave at a time since somebody had to.
+    /// Maximum number of simultaneously pending evictions since the last time there were none.
     crowd: usize,
 }
 
@@ -53,18 +53,18 @@ impl Pace {
         }
     }
 
-    /// Nothing is expected until then, and everything begins anew.
+    /// Suspends the checks until the given time and restarts all deadlines.
     pub(super) fn disturbed(&mut self, until: GoDuration) {
         self.disturbed_until = self.disturbed_until.max(until);
         self.due.clear();
     }
 
-    /// A binding leaves a cluster: where it is placed anew, it is watched anew.
+    /// Records that a binding left a cluster, which restarts its tracking there.
     pub(super) fn left(&mut self, binding: &str, cluster: &str) {
         self.unhealthy.remove(&(binding.to_owned(), cluster.to_owned()));
     }
 
-    /// Who should have left by now.
+    /// Returns violations for overdue evictions.
     pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
         let passed = at.0.saturating_sub(self.last_look.0);
         self.last_look = at;
@@ -78,7 +78,7 @@ impl Pace {
         applications.into_iter().chain(clusters).collect()
     }
 
-    /// L1: what has to leave a cluster, and has somewhere to go, leaves as fast as the rates allow.
+    /// L1: workloads that have to leave a cluster, and have another placement, leave as fast as the rates allow.
     fn clusters(&mut self, hub: &Hub, now: Time, at: GoDuration) -> Option<(&'static str, String)> {
         let clusters: Vec<_> = hub.clusters.values().cloned().collect();
         let brake = Brake::assess(clusters.iter().map(AsRef::as_ref), self.brake);
@@ -122,8 +122,8 @@ impl Pace {
             .is_some_and(|placement| has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters))
     }
 
-    /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves. Only knowing that
-    /// it is healthy sets that back.
+    /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves the cluster.
+    /// Only a healthy report resets the timer.
     fn applications(&mut self, hub: &Hub, passed: Duration) -> Option<(&'static str, String)> {
         let mut unhealthy = BTreeMap::new();
         let mut late = None;

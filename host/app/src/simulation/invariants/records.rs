@@ -1,4 +1,4 @@
-//! What records must and must not say.
+//! Invariants of journal records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health};
 use super::truth::Truth;
 use crate::simulation::saboteur::SABOTEUR;
 
-/// What is known of the records so far.
+/// Facts from the records so far.
 #[derive(Default)]
 pub(super) struct Recorded {
-    /// Evictions that were recorded, as binding and cluster.
+    /// Recorded evictions, as binding and cluster.
     evicted: BTreeSet<(String, String)>,
-    /// Tasks that may end, as binding and cluster.
+    /// Tasks whose end was recorded, as binding and cluster.
     ended: BTreeSet<(String, String)>,
     last_case: Option<Arc<Case>>,
 }
@@ -27,17 +27,17 @@ pub(super) struct Recorded {
 type Broken = (&'static str, String);
 
 impl Recorded {
-    /// Whether an eviction was recorded.
+    /// Returns true if the eviction was recorded.
     pub(super) fn has_eviction(&self, binding: &str, cluster: &str) -> bool {
         self.evicted.contains(&(binding.to_owned(), cluster.to_owned()))
     }
 
-    /// Whether it was recorded that a task ends.
+    /// Returns true if the end of the task was recorded.
     pub(super) fn has_end(&self, binding: &str, cluster: &str) -> bool {
         self.ended.contains(&(binding.to_owned(), cluster.to_owned()))
     }
 
-    /// What is wrong with a record.
+    /// Checks a record. Returns the violations.
     pub(super) fn look(&mut self, record: &Record, case: Option<&Arc<Case>>, truth: &Truth) -> Vec<Broken> {
         let entry = &record.entry;
         let key = || (entry.subject.key(), entry.cluster.clone().unwrap_or_default());
@@ -82,7 +82,7 @@ fn replay(record: &Record, case: &Case) -> Option<Broken> {
     Some(("S7", format!("record {} does not replay: {difference:?}", record.id)))
 }
 
-/// A plugin that fails may delay things. What it is named for must not change anything.
+/// Checks that a failing plugin is not the reason for an action. It may cause delays.
 fn sabotage(record: &Record) -> Option<Broken> {
     use Decision as D;
     let entry = &record.entry;
@@ -94,7 +94,8 @@ fn sabotage(record: &Record) -> Option<Broken> {
         .then(|| ("S4", format!("record {}: {:?} because of a plugin that fails", record.id, entry.decision)))
 }
 
-/// What the binding itself says, whatever the decision says of it, and what runs, whatever the binding says of that.
+/// Checks a release against the recorded binding, independent of the decision, and against the running pods,
+/// independent of the reported status.
 fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOptions, truth: &Truth) -> Option<Broken> {
     let cluster = record.entry.cluster.as_deref().unwrap_or_default();
     let task = binding.spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster);
@@ -134,7 +135,7 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
     })
 }
 
-/// Some other cluster that the policy selects has to be ready.
+/// Checks that some other cluster that the policy selects is ready.
 fn nowhere(record: &Record, case: &Case, binding: &Binding, from: &str) -> Option<Broken> {
     let placement = applied_placement(binding)?;
     let selects = |cluster: &Cluster| match &placement.cluster_affinities {

@@ -1,4 +1,4 @@
-//! State of the member clusters as it is, whatever is reported of it: links, health endpoints, pods.
+//! Actual state of the member clusters, independent of reports: links, health endpoints, pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,42 +11,42 @@ use tokio::time::Instant;
 use crate::simulation::federation::Federation;
 use crate::simulation::member::WORKLOAD_KINDS;
 
-/// Age of a change in a member cluster that a decision may not know of yet. A watch delivers the change at once; the loss
-/// of a copy waits up to one second before it is reported, and is written twice on its way to the binding.
+/// Maximum age of a change in a member cluster that a decision may not reflect yet. A watch delivers the change at
+/// once; the loss of a copy is reported after up to one second, and is written twice on its way to the binding.
 const UNKNOWN_MAX: Duration = Duration::from_secs(5);
 
-/// Time after a disturbance until watches, which reconnect after a pause of up to 30 seconds, have caught up.
+/// Time after a disturbance until watches, which reconnect after a backoff of up to 30 seconds, have caught up.
 const CATCH_UP_MAX: Duration = Duration::from_secs(30);
 
-/// Age of what is still remembered.
+/// Retention of observations.
 const HISTORY_MAX: Duration = Duration::from_mins(5);
 
-/// Longest time for which a member cluster can be well between two failures without any probe in between: probes come
-/// every ten seconds, and take up to five.
+/// Longest time that a member cluster can be healthy between two failures without a probe: probes run every ten
+/// seconds, and take up to five.
 const UNSEEN_MAX: Duration = Duration::from_secs(16);
 
-/// Time by which a failure may be shorter than its threshold: a probe that starts before the end of a failure counts.
+/// Allowed shortfall of a failure below its threshold: a probe that starts before the end of a failure counts.
 const PROBE_SLACK: Duration = Duration::from_secs(3);
 
-/// Time between the stamp of a task and its write: a decision may wait for slow plugins and for writes that fail.
+/// Time between the timestamp of a task and its write: slow plugins and failing writes can delay a decision.
 const STAMP_SLACK: Duration = Duration::from_secs(30);
 
-/// The member clusters.
+/// Actual state of all member clusters.
 #[derive(Default)]
 pub(super) struct Truth {
     members: BTreeMap<String, Member>,
-    /// Periods in which controllers cannot know what goes on, oldest first.
+    /// Periods in which controllers cannot observe the member clusters, oldest first.
     blind: Vec<(Instant, Instant)>,
-    /// First moments at which tasks were seen, by binding and cluster. No clock that steps moves them.
+    /// Time of the first observation of each task, by binding and cluster, in monotonic time.
     tasks: BTreeMap<(String, String), Instant>,
 }
 
 struct Member {
     cluster: MemberCluster,
     changes: Subscription,
-    /// Last moment at which it was reachable.
+    /// Last time at which the cluster was reachable.
     reachable: Instant,
-    /// Time for which it may be silent before anything can know.
+    /// Longest silence of the cluster that cannot be detected.
     silence_max: Duration,
     /// Ready replicas of workloads over time, by `Kind namespace/name`.
     ready: BTreeMap<String, Vec<(Instant, i64)>>,
@@ -54,7 +54,7 @@ struct Member {
     failures: Vec<(Instant, Option<Instant>)>,
 }
 
-/// A target that lacks ready replicas.
+/// Target cluster that lacks ready replicas.
 pub(super) struct Shortfall {
     pub(super) cluster: String,
     pub(super) ready: i64,
@@ -74,7 +74,7 @@ impl std::fmt::Display for Shortfall {
 }
 
 impl Truth {
-    /// Follows the member clusters of a federation.
+    /// Subscribes to the member clusters of a federation.
     pub(super) fn follow(&mut self, federation: &Federation) {
         for (name, cluster) in federation.member_clusters() {
             let kinds: Vec<_> = WORKLOAD_KINDS
@@ -89,7 +89,7 @@ impl Truth {
         }
     }
 
-    /// Notes the state of every member cluster.
+    /// Records the state of every member cluster.
     pub(super) fn sample(&mut self, federation: &Federation) {
         let now = Instant::now();
         for (name, member) in &mut self.members {
@@ -98,24 +98,24 @@ impl Truth {
         self.blind.retain(|(_, until)| now.duration_since(*until) < HISTORY_MAX);
     }
 
-    /// Notes that controllers cannot know what goes on for a time.
+    /// Records a period in which controllers cannot observe the member clusters.
     pub(super) fn blinded(&mut self, lasts: Duration) {
         let now = Instant::now();
         self.blind.push((now, now + lasts + CATCH_UP_MAX));
     }
 
-    /// Notes that an eviction task is new.
+    /// Records the start of an eviction task.
     pub(super) fn task_begins(&mut self, binding: &str, cluster: &str) {
         self.tasks.insert((binding.to_owned(), cluster.to_owned()), Instant::now());
     }
 
-    /// The age of a task as monotonic time counts, if that is too young for its grace period to be over.
+    /// Returns the age of a task in monotonic time, if its grace period cannot be over yet.
     pub(super) fn too_young(&self, binding: &str, cluster: &str, grace: Duration) -> Option<Duration> {
         let age = self.tasks.get(&(binding.to_owned(), cluster.to_owned()))?.elapsed();
         (age + STAMP_SLACK < grace).then_some(age)
     }
 
-    /// The first moment that a decision may still rest on.
+    /// Returns the earliest time whose state a decision may still be based on.
     fn known_since(&self, now: Instant) -> Instant {
         let before = |moment: Instant| moment.checked_sub(UNKNOWN_MAX).unwrap_or(moment);
         let mut since = before(now);
@@ -127,8 +127,8 @@ impl Truth {
         since
     }
 
-    /// The first target of a binding that has not run all of its replicas, ready and reachable, at any moment that a
-    /// decision may rest on.
+    /// Returns the first target of a binding that never had all of its replicas ready and reachable within the
+    /// period that a decision may be based on.
     pub(super) fn shortfall(&self, binding: &Binding) -> Option<Shortfall> {
         let now = Instant::now();
         let (since, resource) = (self.known_since(now), &binding.spec.resource);
@@ -143,7 +143,7 @@ impl Truth {
         })
     }
 
-    /// True if a cluster failed for as long as its threshold says, not long ago.
+    /// Returns true if a cluster recently failed for at least the threshold.
     pub(super) fn failed_for(&self, cluster: &str, threshold: Duration, lately: Duration) -> bool {
         let Some(member) = self.members.get(cluster) else { return true };
         let (now, mut longest, mut open) = (Instant::now(), Duration::ZERO, None::<(Instant, Instant)>);
@@ -187,8 +187,8 @@ impl Member {
         }
     }
 
-    /// The most replicas of a workload that were ready at one time since then. Without replicas of its own an object
-    /// counts as long as it exists, which is `None`.
+    /// Returns the maximum number of simultaneously ready replicas of a workload since that time. For an object
+    /// without replicas, returns `None` if it exists and -1 if it does not.
     fn most_ready(&self, resource: &ObjectReference, since: Instant) -> Option<i64> {
         let store = self.cluster.server().store();
         let kind = self.cluster.server().kind_id(&resource.api_version, &resource.kind)?;

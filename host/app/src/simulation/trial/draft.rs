@@ -1,7 +1,6 @@
-//! A trial as it is written: a scenario, and what goes wrong.
+//! Trial as scenario data: a scenario and its faults.
 //!
-//! Trials are made, run, made smaller and kept in the form of scenario files, so that what is written in the end is what
-//! was run.
+//! Trials are created, run, minimized and stored as scenario files, so that a written file is exactly what was run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,43 +13,43 @@ use super::Trouble;
 use super::generate::Targets;
 use crate::scenario::{self, Loaded};
 
-/// When things go wrong, and for how long everything is well afterwards. All in seconds.
+/// Time frame of the faults and of the fault-free period after them, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// From when things go wrong: everything has been placed by then.
+    /// Earliest start of a fault; everything is placed by then.
     pub(super) from_s: u64,
-    /// By when all of it is over.
+    /// Latest end of the last fault.
     pub(super) until_s: u64,
-    /// How long one thing lasts, at most.
+    /// Maximum duration of one fault.
     pub(super) lasts_max_s: u64,
-    /// How long everything is well at the end, beyond the timers of the scenario where [`Self::counts_timers`].
+    /// Length of the fault-free period at the end, in addition to the scenario's timers if [`Self::counts_timers`].
     pub(super) quiet_s: u64,
-    /// Whether the longest timers of the scenario have to run out, too.
+    /// True if the longest timers of the scenario have to expire as well.
     pub(super) counts_timers: bool,
 }
 
 impl Timing {
-    /// For scenarios that somebody wrote, with timers as they are in production.
+    /// Time frame of handwritten scenarios with production timers.
     pub(super) const LONG: Self =
         Self { from_s: 30, until_s: 480, lasts_max_s: 180, quiet_s: 300, counts_timers: true };
-    /// For random federations, whose timers are short, or so long that nothing may wait for them.
+    /// Time frame of random federations, whose timers are either short or too long to wait for.
     pub(super) const SHORT: Self =
         Self { from_s: 20, until_s: 200, lasts_max_s: 80, quiet_s: 180, counts_timers: false };
 }
 
-/// A trial.
+/// Trial that can be modified, run and written.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
-    /// The file that names in it are relative to.
+    /// Path of the scenario file, which relative file names refer to.
     path: PathBuf,
     pub(super) timing: Timing,
-    /// The scenario as it is written, with its own events and without what it expects.
+    /// Scenario as data, with its own events and without its expectations.
     pub(super) scenario: Value,
     pub(super) troubles: Vec<Trouble>,
 }
 
 impl Draft {
-    /// A trial of a scenario that goes by its file's folder.
+    /// Creates a trial of a scenario whose relative file names refer to the directory of `path`.
     pub(super) fn new(path: &Path, timing: Timing, mut scenario: Value) -> Self {
         if let Some(members) = scenario.as_object_mut() {
             members.remove("expect");
@@ -59,19 +58,19 @@ impl Draft {
         Self { path: path.to_path_buf(), timing, scenario, troubles: Vec::new() }
     }
 
-    /// A trial of the scenario in a file.
+    /// Reads a trial from a scenario file.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         let scenario = serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
         Ok(Self::new(path, Timing::LONG, scenario))
     }
 
-    /// The events of the scenario itself.
+    /// Returns the scenario's own events.
     pub(super) fn events(&self) -> &[Value] {
         self.scenario.get("events").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Lets things go wrong.
+    /// Adds the generated troubles and the seed.
     pub(super) fn with(
         mut self,
         seed: u64,
@@ -86,7 +85,7 @@ impl Draft {
     }
 
     fn parse(&self, scenario: &Value) -> anyhow::Result<Loaded> {
-        // The duration of the scenario itself means nothing here.
+        // The scenario's own duration is irrelevant.
         let mut scenario = scenario.clone();
         if scenario.get("duration").is_none() {
             scenario["duration"] = json!("24h");
@@ -94,7 +93,7 @@ impl Draft {
         Ok(scenario::parse(&self.path, &scenario.to_string())?)
     }
 
-    /// The whole scenario: what goes wrong, and an end that leaves time for every timer.
+    /// Builds the complete scenario: faults, recovery, and an end that leaves time for every timer.
     pub(super) fn staged(&self) -> anyhow::Result<Value> {
         let loaded = self.parse(&self.scenario)?;
         let last = loaded.events.iter().map(|event| event.at).max().unwrap_or_default();
@@ -107,7 +106,7 @@ impl Draft {
             events.push(json!({"at": well, "cluster": cluster.name, "failureModes": []}));
         }
         if !self.timing.counts_timers && !loaded.plugins.is_empty() {
-            // A plugin may hold for as long as the longest timer.
+            // A plugin may hold evictions for as long as the longest timer.
             events.push(json!({"at": well, "plugins": []}));
         }
         let flags = &loaded.flags;
@@ -122,19 +121,19 @@ impl Draft {
         Ok(staged)
     }
 
-    /// The whole scenario, ready to run.
+    /// Loads the complete scenario for a run.
     pub(super) fn load(&self) -> anyhow::Result<Loaded> {
         self.parse(&self.staged()?)
     }
 
-    /// Writes the whole scenario to a file.
+    /// Writes the complete scenario to a file.
     pub(super) fn write(&self, to: &Path) -> anyhow::Result<()> {
         let text = serde_saphyr::to_string(&self.staged()?)?;
         fs::write(to, text).with_context(|| format!("writing {}", to.display()))
     }
 }
 
-/// The workload that an object is, as `namespace/name`; none for anything else.
+/// Returns the key of a workload object, as `namespace/name`; `None` for other kinds.
 fn workload(object: &Value) -> Option<String> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     matches!(text("/kind")?, "Deployment" | "StatefulSet").then(|| {

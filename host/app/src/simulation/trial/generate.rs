@@ -1,4 +1,4 @@
-//! From a seed to what goes wrong when.
+//! Generation of troubles from a seed.
 
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::draft::Timing;
 use super::{Sort, Trouble};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
-/// Fewest and most troubles of a seed.
+/// Minimum and maximum number of troubles per seed.
 const TROUBLES: (u64, u64) = (2, 9);
-/// Most writes that pass before a fault strikes one.
+/// Maximum number of writes that pass before a fault affects one.
 const WRITES_MAX: u64 = 12;
-/// Longest age of an eviction at which its target is lost: by then most replacements are ready.
+/// Maximum age of an eviction at the loss of its target, in seconds: by then most replacements are ready.
 const TARGET_AGE_MAX_S: u64 = 15;
 
-/// What troubles are about.
+/// Possible targets of troubles.
 pub(super) struct Targets<'a> {
     /// Names of the member clusters.
     pub(super) clusters: &'a [String],
@@ -23,9 +23,9 @@ pub(super) struct Targets<'a> {
     pub(super) workloads: &'a [String],
 }
 
-/// What goes wrong with a seed, in order of time; all of it is over by [`Timing::until_s`].
+/// Generates the troubles of a seed, in order of time. All of them end by [`Timing::until_s`].
 pub(super) fn troubles(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Vec<Trouble> {
-    // The emulators draw from the seed itself.
+    // The simulated clusters use the seed itself.
     let mut dice = Dice::new(seed, 0x005e_ed0f_fa17);
     let count = dice.between(TROUBLES.0, TROUBLES.1);
     let mut troubles: Vec<_> = (0..count).filter_map(|_| trouble(&mut dice, sorts, targets, timing)).collect();
@@ -87,7 +87,7 @@ fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timin
         _ if kind.strikes_a_write() => dice.between(0, WRITES_MAX),
         _ => 0,
     };
-    // What is down because of others is down for longer.
+    // Outages of other components last longer.
     let lasts_max_s = if kind == FaultKind::WriteOutage { timing.lasts_max_s } else { timing.lasts_max_s.min(40) };
     let cluster = if kind.has_cluster() { Some(dice.one_of(targets.clusters)?.clone()) } else { None };
     let peers: Vec<_> = targets.clusters.iter().filter(|name| Some(*name) != cluster.as_ref()).collect();
@@ -104,7 +104,7 @@ fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timin
     })
 }
 
-/// The events of a trouble as they are written.
+/// Access to the events as scenario data.
 impl Trouble {
     pub(super) fn events(&self) -> impl Iterator<Item = &Value> {
         self.events.iter()

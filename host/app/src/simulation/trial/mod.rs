@@ -1,10 +1,10 @@
-//! The same scenario over and over, or one random federation after the other, with something else going wrong each time.
+//! Randomized trials of one scenario, or of random federations, with different faults in each run.
 //!
-//! A trial is a scenario, a seed and what goes wrong. Everything that goes wrong is over at a moment that leaves time
-//! for timers to run out; then the promises of the liveness kind are looked at. What breaks one is made smaller and
-//! written to a file that `bulkhead simulate` runs as it is.
+//! A trial is a scenario, a seed and a list of faults. All faults end early enough for timers to expire; then the
+//! liveness invariants are checked. A failing trial is minimized and written to a file that `bulkhead simulate` runs
+//! unchanged.
 //!
-//! Start reading at `draft`, the form that trials have; what goes wrong is in `generate`, federations are made in
+//! Start reading at `draft`, the representation of trials; faults are generated in `generate`, federations in
 //! `random`.
 
 mod dice;
@@ -31,10 +31,10 @@ use crate::scenario::faults::{FaultKind, RESOURCES};
 use draft::Draft;
 pub use sweep::{Sweep, sweep};
 
-/// One seed in so many is run twice, and must come out the same.
+/// Number of seeds of which one is run twice, to check that the results are identical.
 const TWICE: u64 = 50;
 
-/// Faults that still break promises, so that trials leave them out. Scenarios can name them.
+/// Faults that still violate invariants, so that trials exclude them. Scenarios can use them.
 const UNSOLVED: [FaultKind; 7] = [
     FaultKind::ClockStepAhead,
     FaultKind::ClockStepBack,
@@ -45,27 +45,27 @@ const UNSOLVED: [FaultKind; 7] = [
     FaultKind::WriteOutage,
 ];
 
-/// A sort of trouble.
+/// Kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sort {
-    /// A member cluster cannot be reached for a time.
+    /// A member cluster is unreachable for a time.
     ClusterLoss,
-    /// A member cluster says that it is not ready for a time.
+    /// A member cluster reports not ready for a time.
     ClusterUnready,
-    /// No member cluster can be reached for a time: it is the control plane that is cut off.
+    /// All member clusters are unreachable for a time, as when the control plane is partitioned.
     AllLost,
-    /// A member cluster goes and comes several times.
+    /// A member cluster becomes unreachable and recovers several times.
     Flap,
     /// A workload fails in one member cluster for a time.
     ApplicationFailure,
-    /// A member cluster cannot be reached for a moment, shorter than any threshold, in which another process takes over.
+    /// A member cluster is unreachable for a time below every threshold, during a change of leaders.
     BlipAtTakeover,
     /// A fault of the control plane or of the controllers.
     Fault(FaultKind),
 }
 
 impl Sort {
-    /// Every sort.
+    /// Returns every kind, except unsolved faults.
     pub fn all() -> Vec<Self> {
         let faults = FaultKind::ALL.into_iter().filter(|kind| !UNSOLVED.contains(kind)).map(Self::Fault);
         let others = [
@@ -79,7 +79,7 @@ impl Sort {
         others.into_iter().chain(faults).collect()
     }
 
-    /// The spelling used on the command line.
+    /// Returns the name used on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ClusterLoss => "cluster-loss",
@@ -92,11 +92,11 @@ impl Sort {
         }
     }
 
-    /// The sorts that a list names; `all` is every one.
+    /// Parses a list of kinds; `all` stands for every kind.
     ///
     /// # Errors
     ///
-    /// A name that there is none of; the message has the names.
+    /// A name is unknown; the message lists the known names.
     pub fn parse(list: &str) -> Result<Vec<Self>, String> {
         if list == "all" {
             return Ok(Self::all());
@@ -111,96 +111,96 @@ impl Sort {
     }
 }
 
-/// One thing that goes wrong, and is put right again.
+/// Generated trouble, including the events that end it.
 #[derive(Clone, Debug)]
 struct Trouble {
     sort: Sort,
     at: GoDuration,
-    /// As they are written.
+    /// Events as scenario data.
     events: Vec<Value>,
 }
 
-/// What trials are made of.
+/// Base of the trials.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// A scenario file. Failures are written beside it.
+    /// Scenario file. Failures are written beside it.
     Scenario(PathBuf),
-    /// A random federation for each seed. Failures are written to this folder.
+    /// Random federation for each seed. Failures are written to this directory.
     Random(PathBuf),
 }
 
-/// Which trials to make.
+/// Options of the trials.
 pub struct TrialOptions {
-    /// What they are made of.
+    /// Base of the trials.
     pub base: Base,
-    /// The first seed.
+    /// First seed.
     pub first_seed: u64,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
-    /// What may go wrong.
+    /// Kinds of trouble to generate.
     pub sorts: Vec<Sort>,
-    /// Engines that plugins may use.
+    /// Engines for plugins.
     pub engines: Vec<Arc<dyn Engine>>,
-    /// How many trials are made at a time, at least 1.
+    /// Number of parallel trials, at least 1.
     pub threads: usize,
-    /// Whether a failure is made smaller and written to a file.
+    /// True to minimize a failure and write it to a file.
     pub shrinks: bool,
-    /// Whether every seed is run twice and must come out the same, and not only one in fifty.
+    /// True to run every seed twice and compare the results, instead of one seed in fifty.
     pub always_twice: bool,
-    /// A mistake to make; only builds for that have any.
+    /// Mutation of the decision code to activate; requires the feature `mutations`.
     pub mutation: Option<Mutation>,
 }
 
 impl TrialOptions {
-    /// The trials of these seeds with everything that can go wrong, one at a time.
+    /// Creates options for these seeds with every kind of trouble and one trial at a time.
     pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
         let (sorts, threads, shrinks) = (Sort::all(), 1, true);
         Self { base, first_seed, seeds, sorts, engines, threads, shrinks, always_twice: false, mutation: None }
     }
 }
 
-/// What trials came to.
+/// Result of the trials.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trials {
-    /// How many were made.
+    /// Number of completed trials.
     pub seeds: u64,
-    /// How often each sort of trouble was made.
+    /// Number of generated troubles per kind.
     pub troubles: BTreeMap<&'static str, u64>,
-    /// Decisions that were recorded and replayed.
+    /// Number of decisions recorded and replayed.
     pub decisions: u64,
-    /// The first seed that broke a promise.
+    /// First seed that violated an invariant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// A seed that broke a promise.
+/// Seed that violated an invariant.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The seed.
+    /// Value of the seed.
     pub seed: u64,
-    /// What was broken, with as little going wrong as was found to be enough.
+    /// Violations of the minimized scenario.
     pub violations: Vec<Violation>,
-    /// How many parts the scenario had at first, and how many are enough: clusters, objects, settings, events.
+    /// Number of parts of the scenario before and after minimization: clusters, objects, settings, events.
     pub parts: (usize, usize),
-    /// A scenario that shows it, if it was written.
+    /// Scenario that reproduces the failure, if it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
 
-/// What one trial came to.
+/// Result of one trial.
 struct Outcome {
     violations: Vec<Violation>,
     decisions: u64,
-    /// Writes of the objects that controllers share.
+    /// Number of writes to objects that controllers share.
     shared_writes: u64,
-    /// Everything that was decided, for comparison.
+    /// Serialized timeline, for comparison of two runs.
     told: String,
 }
 
 impl Outcome {
-    /// Of a run that did not come to its end.
+    /// Creates the result of a run that failed with an error.
     fn unable(error: &anyhow::Error) -> Self {
         let seen = format!("the federation cannot run: {error:#}");
         let violations = vec![Violation { invariant: "L2", at_ms: 0, seen }];
@@ -208,10 +208,10 @@ impl Outcome {
     }
 }
 
-/// A trial that broke a promise.
+/// Trial that violated an invariant.
 type Failed = (u64, Draft, Vec<Violation>);
 
-/// Makes trials until one breaks a promise or all are made. `progress` is told how many were made.
+/// Runs trials until one violates an invariant or all are done. `progress` receives the number of started trials.
 ///
 /// # Errors
 ///
@@ -270,7 +270,7 @@ fn make(mutation: Option<Mutation>) {
     bulkhead_core::mutation::make(mutation);
 }
 
-/// A build without mistakes makes none.
+/// Does nothing in a build without the feature `mutations`.
 #[cfg(not(feature = "mutations"))]
 fn make(_: Option<Mutation>) {}
 
@@ -300,10 +300,10 @@ fn draft(base: Option<&Draft>, options: &TrialOptions, seed: u64) -> anyhow::Res
     draft.with(seed, |targets, timing| generate::troubles(seed, &options.sorts, targets, timing))
 }
 
-/// Runs a trial, now and then twice: it must come out the same.
+/// Runs a trial, and for some seeds a second time to compare the results.
 fn trial(draft: &Draft, options: &TrialOptions, index: u64) -> anyhow::Result<Outcome> {
     let mut outcome = match attempt(draft, &options.engines) {
-        // A federation that was made to run and does not is as broken as one that does not recover.
+        // A generated federation that fails to run counts as a violation.
         Err(error) if matches!(options.base, Base::Random(_)) => return Ok(Outcome::unable(&error)),
         outcome => outcome?,
     };
@@ -331,7 +331,7 @@ fn attempt(draft: &Draft, engines: &[Arc<dyn Engine>]) -> anyhow::Result<Outcome
     Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, shared_writes, told })
 }
 
-/// Where a failure of a seed is written.
+/// Returns the path for the failure of a seed.
 fn failure_file(base: &Base, seed: u64) -> PathBuf {
     match base {
         Base::Scenario(path) => {
@@ -342,7 +342,7 @@ fn failure_file(base: &Base, seed: u64) -> PathBuf {
     }
 }
 
-/// Writes the random federation of a seed, with what goes wrong, to a file that `bulkhead simulate` runs.
+/// Writes the random federation of a seed, with its faults, to a scenario file.
 ///
 /// # Errors
 ///

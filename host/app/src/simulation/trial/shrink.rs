@@ -1,7 +1,7 @@
-//! What is the least that shows a broken promise?
+//! Minimization of failing trials.
 //!
-//! Parts of the scenario as it is written are left out, as many at a time as possible at first, and stay out if the same
-//! promise is broken without them: what goes wrong, what people do, plugins, objects, member clusters, settings, fields.
+//! Removes parts of the scenario, as many as possible at a time at first, and leaves them out if the same invariant
+//! is still violated: troubles, events by people, plugins, objects, member clusters, settings, fields.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use super::draft::Draft;
 use super::{Failed, Failure, TrialOptions, attempt, failure_file};
 use crate::report::Violation;
 
-/// Most trials to make a failure smaller.
+/// Maximum number of runs for one minimization.
 const ATTEMPTS_MAX: usize = 300;
 
-/// Makes a failure smaller and writes what is left to a file, as far as the options say so.
+/// Minimizes a failure and writes the result to a file, if the options enable it.
 pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed) -> anyhow::Result<Failure> {
     let before = parts(&draft);
     if !options.shrinks {
@@ -20,7 +20,7 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
     }
     let broken = violations.first().map(|violation| violation.invariant).unwrap_or_default();
     let mut search = Search { options, broken, least: draft, violations, attempts: 0 };
-    // Whether a seed comes out the same is not a matter of single parts.
+    // A difference between two runs of a seed (S8) cannot be attributed to single parts.
     if broken != "S8" {
         loop {
             let size = parts(&search.least);
@@ -38,14 +38,14 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
     Ok(Failure { seed, violations, parts: (before, parts(&least)), file: Some(file) })
 }
 
-/// A sort of parts that can be left out.
+/// Kind of removable part.
 #[derive(Clone, Copy)]
 enum Group {
     Troubles,
-    /// Events of the scenario itself.
+    /// Scenario's own events.
     Events,
     Plugins,
-    /// Objects that are written out in the scenario.
+    /// Inline objects of the scenario.
     Objects,
     Clusters,
     Flags,
@@ -64,14 +64,14 @@ impl Group {
             Self::Events => draft.events().len(),
             Self::Plugins => list("/plugins"),
             Self::Objects => list("/manifests/0/objects"),
-            // A member cluster of several may be one entry; those are left alone.
+            // An entry that stands for several member clusters counts as one part.
             Self::Clusters => list("/clusters"),
             Self::Flags => draft.scenario.get("flags").and_then(Value::as_object).map_or(0, serde_json::Map::len),
             Self::Fields => fields(&draft.scenario).len(),
         }
     }
 
-    /// The draft without some of these parts; none if that would make no sense.
+    /// Returns the draft without a range of these parts; `None` if the result would be meaningless.
     fn left_out(self, draft: &Draft, from: usize, count: usize) -> Option<Draft> {
         let mut draft = draft.clone();
         let range = from..(from + count).min(self.count(&draft));
@@ -102,7 +102,7 @@ impl Group {
         if matches!(self, Self::Events) && gone.iter().any(|event| undoes_one_of(event, draft.events())) {
             return None;
         }
-        // Nothing happens to what is not there.
+        // Events that refer to a removed cluster or object are removed as well.
         let name = match self {
             Self::Clusters => "/name",
             Self::Objects => "/metadata/name",
@@ -124,14 +124,15 @@ impl Group {
     }
 }
 
-/// Whether an event undoes what another one does: without it things would never be well, and that is no failure.
+/// Returns true if an event reverts another one. Without it the scenario could never recover, which is not a
+/// failure.
 fn undoes_one_of(event: &Value, others: &[Value]) -> bool {
     let undrained = |other: &Value| !other["drain"].is_null() && other["drain"]["cluster"] == event["undrain"];
     let deleted = |other: &Value| mentions(&other["apply"], event["delete"]["name"].as_str().unwrap_or("\0"));
     others.iter().any(|other| undrained(other) || deleted(other))
 }
 
-/// Whether a value has a text somewhere.
+/// Returns true if a value contains the text as a string.
 fn mentions(value: &Value, text: &str) -> bool {
     match value {
         Value::String(there) => there == text,
@@ -141,7 +142,7 @@ fn mentions(value: &Value, text: &str) -> bool {
     }
 }
 
-/// Optional fields, as pointers.
+/// Returns the optional fields that are set, as JSON pointers.
 fn fields(scenario: &Value) -> Vec<String> {
     const OF_CLUSTERS: [&str; 6] = ["region", "provider", "labels", "syncMode", "replicaReadyJitter", "capacity"];
     const OF_POLICIES: [&str; 7] = [
@@ -163,7 +164,7 @@ fn fields(scenario: &Value) -> Vec<String> {
     there.filter(|pointer| scenario.pointer(pointer).is_some()).collect()
 }
 
-/// How many parts there are that could be left out.
+/// Returns the number of removable parts.
 fn parts(draft: &Draft) -> usize {
     Group::ALL.into_iter().map(|group| group.count(draft)).sum()
 }
@@ -171,14 +172,14 @@ fn parts(draft: &Draft) -> usize {
 struct Search<'a> {
     options: &'a TrialOptions,
     broken: &'static str,
-    /// The smallest that still breaks the promise.
+    /// Smallest draft that still violates the invariant.
     least: Draft,
     violations: Vec<Violation>,
     attempts: usize,
 }
 
 impl Search<'_> {
-    /// Leaves out what can be left out of one sort of parts: first halves, then one after the other.
+    /// Removes parts of one kind: halves first, then smaller ranges, then single parts.
     fn without(&mut self, group: Group) {
         let mut size = group.count(&self.least).div_ceil(2);
         while size > 0 {
@@ -193,7 +194,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a draft breaks the same promise; then it is the smallest so far. One that cannot run breaks none.
+    /// Runs a draft. Returns true and keeps it if it violates the same invariant. A draft that cannot run violates
+    /// none.
     fn shows(&mut self, draft: Draft) -> bool {
         self.attempts += 1;
         let Ok(outcome) = attempt(&draft, &self.options.engines) else { return false };

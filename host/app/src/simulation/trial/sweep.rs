@@ -1,4 +1,4 @@
-//! A crash before and after every write that the controllers share.
+//! Crashes before and after every write of a shared object.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::{Sort, Trouble, attempt};
 use crate::report::Violation;
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
-/// How long the controllers stay away.
+/// Downtime of the controllers after a crash.
 const AWAY: GoDuration = GoDuration::from_secs(3);
 
-/// What the crashes came to.
+/// Result of the crashes.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sweep {
-    /// How many writes there are without a crash.
+    /// Number of writes of the scenario without a crash.
     pub writes: u64,
-    /// How many crashes were made: two for each write.
+    /// Number of crashes: two for each write.
     pub crashes: u64,
-    /// The crashes that broke a promise, by their number among the writes, with the first one that each broke.
+    /// Crashes that violated an invariant, by the index of the write, each with its first violation.
     pub broken: Vec<(u64, &'static str, Violation)>,
 }
 
-/// Runs a scenario once for each of its writes with a crash before it, and once with one after it.
+/// Runs a scenario once for each of its writes with a crash before it, and once with a crash after it.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ const FREEZE: &str = "function EvictionCheck(binding, task, observed, now)
   return { verdict = 'hold', reason = 'Frozen', message = 'a release goes out' }
 end";
 
-/// Objects of all kinds are kept whole, so that a test can write a status at once.
+/// Creates a server that does not separate status subresources, so that a test can write a status at once.
 fn hub() -> ApiServer {
     let kind = |info: &bulkhead_api::KindInfo| {
         let make = if info.namespaced { ResourceKind::namespaced } else { ResourceKind::cluster_scoped };
@@ -28,7 +28,7 @@ where
     api.create(&Default::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
 }
 
-/// A federation in which a workload has left member1 and is healthy on member2.
+/// Creates a federation in which a workload has left member1 and is healthy on member2.
 async fn drained(hub: &ApiServer) {
     let client = hub.client();
     for name in ["member1", "member2"] {

@@ -1,18 +1,18 @@
-//! Things that seldom come together by themselves, and that mistakes need to show: several tasks of one binding, many
-//! workloads that tolerate a loss beside one that does not, an interpreter that fails while the application does, a person
-//! who writes at the same moment as a controller.
+//! Rare combinations that are required to reveal certain mistakes: several tasks of one binding, many workloads that
+//! tolerate a loss and one that does not, an interpreter that fails together with the application, and a person who
+//! writes concurrently with a controller.
 //!
-//! The later ones start when the troubles of the trial are over, because promises about time are not judged while
-//! something is wrong with the controllers.
+//! Most of them start when the troubles of the trial are over, because deadlines are not checked while the
+//! controllers are disturbed.
 
 use serde_json::{Value, json};
 
 use crate::simulation::trial::dice::Dice;
 
-/// When all troubles of a trial, and their consequences for promises about time, are over, in seconds.
+/// Time at which all troubles of a trial, and their effects on deadlines, are over, in seconds.
 const CALM_S: u64 = 200;
 
-/// Adds some of them to a scenario; where there is little room, only those without replicas.
+/// Adds random combinations to a scenario; with limited capacity, only those without replicas.
 pub(super) fn draw(dice: &mut Dice, scenario: &mut Value, clusters: &[String], crowded: bool) {
     if dice.chance(10) {
         tolerant_crowd(dice, scenario, clusters);
@@ -38,7 +38,7 @@ fn state(at_s: u64, cluster: &str, state: &str) -> Value {
     json!({"at": format!("{at_s}s"), "cluster": cluster, "state": state})
 }
 
-/// A policy for resources with the label `app`.
+/// Builds a policy for resources with the label `app`.
 fn policy(name: &str, api_version: &str, kind: &str, spec: &Value) -> Value {
     let selector = json!({"apiVersion": api_version, "kind": kind, "labelSelector": {"matchLabels": {"app": name}}});
     let mut whole = json!({"resourceSelectors": [selector]});
@@ -70,7 +70,7 @@ fn deployment(name: &str, replicas: u64) -> Value {
     })
 }
 
-/// The first cluster as long as it can be had, then any.
+/// Returns affinity groups: the first cluster while it is available, then any.
 fn first_then_any(clusters: &[String]) -> Value {
     json!([
         {"affinityName": "first", "clusterNames": clusters.first().map(|first| [first])},
@@ -78,7 +78,8 @@ fn first_then_any(clusters: &[String]) -> Value {
     ])
 }
 
-/// Few slots, many workloads that tolerate the loss of their cluster, and one behind them that does not.
+/// Adds many workloads that tolerate the loss of their cluster, and one behind them in the queue that does not, with
+/// a low eviction rate.
 fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let Some(lost) = clusters.first() else { return };
     let crowd = dice.between(14, 20);
@@ -94,8 +95,8 @@ fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     add(scenario, "/events", [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")]);
 }
 
-/// A cluster is lost, and the application fails on another one before the replacement, which is slow, is ready: two tasks
-/// of one binding, of which only the second one has a grace period of its own.
+/// Adds a binding with two tasks: a cluster is lost, and the application fails on another one before the slow
+/// replacement is ready. Only the second task has its own grace period.
 fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let [failing, lost, slow, ..] = clusters else { return };
     let (name, fails_s) = ("two-tasks", CALM_S + dice.between(45, 60));
@@ -122,7 +123,7 @@ fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     add(scenario, "/events", moments.into_iter().chain([state(back_s, lost, "recover"), fails(back_s, json!([]))]));
 }
 
-/// An application fails, and its interpreter fails now and then meanwhile: on an odd number of replicas.
+/// Adds a failing application whose interpreter fails intermittently, on an odd number of replicas.
 fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let Some(failing) = clusters.first() else { return };
     let (name, file) = ("odd", "odd.lua");
@@ -158,7 +159,7 @@ fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     add(scenario, "/events", events);
 }
 
-/// A person taints a cluster at the moment at which controllers write its taints.
+/// Adds a person who taints a cluster while controllers write its taints.
 fn racing_person(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let Some(cluster) = dice.one_of(clusters) else { return };
     let (at_s, lost_s) = (dice.between(20, 100), dice.between(40, 80));

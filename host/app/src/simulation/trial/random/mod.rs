@@ -1,7 +1,7 @@
-//! Random federations: from a seed to member clusters, settings, policies, workloads, plugins, and what people do.
+//! Random federations: member clusters, settings, policies, workloads, plugins and actions of people, from a seed.
 //!
-//! What comes out is a scenario as somebody could have written it. It leaves everything a way to end well: whatever is
-//! placed fits somewhere once nothing is wrong any more, and what people start they end.
+//! The result is a plausible scenario that can always recover: everything fits somewhere once all faults are over,
+//! and people undo their actions.
 
 mod coincidences;
 mod people;
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::draft::{Draft, Timing};
 
-/// Fewest and most member clusters.
+/// Minimum and maximum number of member clusters.
 const CLUSTERS: (u64, u64) = (2, 8);
-/// Most workloads.
+/// Maximum number of workloads.
 const WORKLOADS_MAX: u64 = 6;
 
-/// A federation that depends on the seed only. Its file, which need not be there, would be at `path`.
+/// Generates the federation of a seed. `path` is the nominal path of its file, which does not have to exist.
 pub(super) fn draft(seed: u64, path: &Path) -> Draft {
     let mut dice = Dice::new(seed, 0x00fe_de2a_7105);
-    // Most federations are small, because most of what goes wrong goes wrong with few clusters.
+    // Most federations are small, because most failures need only a few clusters.
     let most = if dice.chance(70) { CLUSTERS.0 + 2 } else { CLUSTERS.1 };
     let count = dice.between(CLUSTERS.0, most);
     let names: Vec<_> = (1..=count).map(|n| format!("member{n}")).collect();
@@ -75,7 +75,8 @@ fn cluster(dice: &mut Dice, name: &str) -> Value {
     cluster
 }
 
-/// Little room: enough for everything on what is left when one cluster is lost, and not for everything in one place.
+/// Limits the capacity: the remaining clusters can run everything after the loss of one, but a single cluster
+/// cannot.
 fn crowd(scenario: &mut Value, apps: &[workloads::App]) {
     let pods: u64 = apps.iter().map(|app| app.replicas).sum();
     let Some(clusters) = scenario["clusters"].as_array_mut() else { return };

@@ -1,4 +1,4 @@
-//! What people do meanwhile. All of it is over before everything is well.
+//! Actions of people, all of which end before the fault-free period.
 
 use bulkhead_controllers::controller_names;
 use bulkhead_controllers::flags::GoDuration;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::workloads::App;
 use crate::simulation::trial::dice::Dice;
 
-/// When people act, in seconds, and by when they have undone what has to be undone.
+/// Time range of actions, in seconds. [`UNDONE_S`] is the range of their reversal.
 const ACTS_S: (u64, u64) = (20, 140);
 const UNDONE_S: (u64, u64) = (150, 190);
 
@@ -17,7 +17,7 @@ pub(super) fn draw(dice: &mut Dice, apps: &[App], clusters: &[String]) -> Vec<Va
     for _ in 0..dice.between(0, 4) {
         let (at, undone) = (dice.seconds(ACTS_S.0, ACTS_S.1), dice.seconds(UNDONE_S.0, UNDONE_S.1));
         let sort = dice.between(1, 6);
-        // One drain, one pause and one taint are enough to be surprising.
+        // At most one drain, one pause and one taint per scenario.
         if sort <= 3 && !touched.insert(sort) {
             continue;
         }
@@ -57,7 +57,7 @@ fn pause(dice: &mut Dice, apps: &[App], clusters: &[String], at: GoDuration, und
     ]
 }
 
-/// A person's own taint, sometimes under the key that a policy uses, too.
+/// Generates a person's taint, sometimes with a key that a policy uses as well.
 fn taint(dice: &mut Dice, clusters: &[String], at: GoDuration) -> Option<Value> {
     let cluster = dice.one_of(clusters)?;
     let key = dice.one_of(&["example.com/lost", "example.com/maintenance"])?;
@@ -71,7 +71,7 @@ fn taint(dice: &mut Dice, clusters: &[String], at: GoDuration) -> Option<Value> 
 fn scale(dice: &mut Dice, apps: &[App], at: GoDuration) -> Option<Value> {
     let workloads: Vec<_> = apps.iter().filter(|app| app.is_workload()).collect();
     let app = dice.one_of(&workloads)?;
-    // Where there is little room, there is room for no more.
+    // The bound keeps the workload within a limited capacity.
     let replicas = dice.between(1, app.replicas + 1).min(6);
     let object = json!({
         "apiVersion": app.api_version, "kind": app.kind,

@@ -1,10 +1,10 @@
-//! Plugins, as scripts that are part of the scenario.
+//! Random plugins, as scripts that are part of the scenario.
 
 use serde_json::{Value, json};
 
 use crate::simulation::trial::dice::Dice;
 
-/// Scripts by the file that stands for them.
+/// Scripts by file name.
 const SCRIPTS: [(&str, &str); 8] = [
     (
         "hold.lua",
@@ -31,7 +31,7 @@ const SCRIPTS: [(&str, &str); 8] = [
     ),
 ];
 
-/// Adds a few.
+/// Adds one or two plugins to some scenarios.
 pub(super) fn draw(dice: &mut Dice, scenario: &mut Value) {
     if !dice.chance(35) {
         return;

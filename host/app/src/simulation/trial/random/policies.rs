@@ -1,4 +1,4 @@
-//! Policies: which taints clusters get, and where workloads go.
+//! Random policies: taints of clusters, and placements of workloads.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::workloads::App;
 use crate::simulation::trial::dice::Dice;
 
-/// Taint policies. Without one, the classic timeout taints.
+/// Generates taint policies. In some cases sets `failover-eviction-timeout` for the classic timeout taints instead.
 pub(super) fn taints(dice: &mut Dice, settings: &mut Settings) -> Vec<Value> {
     let policy = |name: &str, spec: Value| json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy", "metadata": {"name": name}, "spec": spec});
     let not_ready = json!([{"conditionType": "Ready", "operator": "In", "statusValues": ["False", "Unknown"]}]);
@@ -42,7 +42,7 @@ pub(super) fn taints(dice: &mut Dice, settings: &mut Settings) -> Vec<Value> {
     policies
 }
 
-/// The policy of one workload.
+/// Generates the policy of one workload.
 pub(super) fn propagation(dice: &mut Dice, app: &App, clusters: &[String], settings: &Settings) -> Value {
     let kind = if app.cluster_scoped { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
     let mut metadata = json!({"name": app.name});

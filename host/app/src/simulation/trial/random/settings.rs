@@ -1,16 +1,16 @@
-//! Flags of the controllers.
+//! Random flags of the controllers.
 
 use serde_json::{Value, json};
 
 use crate::simulation::trial::dice::Dice;
 
-/// What the other parts of a federation depend on.
+/// Settings that the other generators depend on.
 pub(super) struct Settings {
-    /// As they are written.
+    /// Flags as scenario data.
     pub(super) flags: Value,
-    /// Whether taints of effect `PreferNoExecute` mean anything.
+    /// True if taints with the effect `PreferNoExecute` are enabled.
     pub(super) prefers: bool,
-    /// Whether there is little room, and everything is placed by room.
+    /// True if capacity is limited, and everything is placed by capacity.
     pub(super) crowded: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn draw(dice: &mut Dice) -> Settings {
         "cluster-failure-threshold": dice.seconds(5, 30),
         "cluster-success-threshold": dice.seconds(5, 30),
         "resource-eviction-rate": dice.one_of(&[0.1, 0.2, 0.5, 1.0, 5.0]),
-        // Either it runs out soon, or nothing may have to wait for it.
+        // Either short enough to expire, or too long to wait for.
         "graceful-eviction-timeout": dice.one_of(&["15s", "40s", "10m", "10m"]),
     });
     if dice.chance(20) {

@@ -1,23 +1,23 @@
-//! Resource templates.
+//! Random resource templates.
 
 use serde_json::{Value, json};
 
 use crate::simulation::trial::dice::Dice;
 
-/// One template, with what it needs.
+/// Resource template and its properties.
 pub(super) struct App {
     pub(super) name: String,
     pub(super) api_version: &'static str,
     pub(super) kind: &'static str,
-    /// None without replicas.
+    /// Number of replicas; 0 for kinds without replicas.
     pub(super) replicas: u64,
-    /// Whether it has no namespace.
+    /// True for a cluster-scoped kind.
     pub(super) cluster_scoped: bool,
     pub(super) objects: Vec<Value>,
 }
 
 impl App {
-    /// Whether it has replicas.
+    /// Returns true if the template has replicas.
     pub(super) fn is_workload(&self) -> bool {
         self.replicas > 0
     }
@@ -58,7 +58,7 @@ fn workload(dice: &mut Dice, name: String, kind: &'static str) -> App {
     });
     if kind == "StatefulSet" {
         spec["serviceName"] = json!(name);
-        // One after the other would take longer than an application may be unhealthy.
+        // Ordered startup would take longer than an application may be unhealthy.
         spec["podManagementPolicy"] = json!("Parallel");
     }
     let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec});
