@@ -1,7 +1,7 @@
-//! Bindings: one resource template and where it runs (Karmada: `pkg/apis/work/v1alpha2/binding_types.go`).
+//! Bindings: one resource template and its placement (Karmada: `pkg/apis/work/v1alpha2/binding_types.go`).
 //!
-//! Karmada has a namespaced and a cluster-scoped kind with the same spec and status. Controllers are written
-//! once, over [`AnyBinding`].
+//! Karmada has a namespaced and a cluster-scoped kind with the same spec and status. Controllers are generic over
+//! [`AnyBinding`].
 
 use bulkhead_core::model::{self, BindingSpec, BindingStatus};
 use bulkhead_core::names::keys;
@@ -14,7 +14,7 @@ use crate::object::api_object;
 use crate::time::{from_meta, to_meta};
 
 api_object! {
-    /// The binding of a namespaced resource template.
+    /// Binding of a namespaced resource template to member clusters.
     ResourceBinding {
         group: "work.karmada.io",
         version: "v1alpha2",
@@ -26,7 +26,7 @@ api_object! {
 }
 
 api_object! {
-    /// The binding of a cluster-scoped resource template.
+    /// Binding of a cluster-scoped resource template to member clusters.
     ClusterResourceBinding {
         group: "work.karmada.io",
         version: "v1alpha2",
@@ -37,7 +37,7 @@ api_object! {
     }
 }
 
-/// What controllers need of either kind of binding.
+/// Common interface of both kinds of binding.
 pub trait AnyBinding:
     Resource<DynamicType = ()>
     + Clone
@@ -50,29 +50,29 @@ pub trait AnyBinding:
     + Sync
     + 'static
 {
-    /// Label that holds the permanent id, by which Works find their binding.
+    /// Label with the permanent id, by which Works reference their binding.
     const ID_LABEL: &'static str;
     /// Finalizer of the binding controller for this kind.
     const FINALIZER: &'static str;
 
-    /// Desired state.
+    /// Returns the desired state.
     fn spec(&self) -> &BindingSpec;
 
-    /// Desired state, to be changed.
+    /// Returns the desired state for modification.
     fn spec_mut(&mut self) -> &mut BindingSpec;
 
-    /// Observed state.
+    /// Returns the observed state.
     fn status(&self) -> &BindingStatus;
 
-    /// Observed state, to be changed.
+    /// Returns the observed state for modification.
     fn status_mut(&mut self) -> &mut BindingStatus;
 
-    /// The permanent id; an empty label counts as none, because Works must never be looked up by it.
+    /// Returns the permanent id. An empty label counts as absent, because Works must never be looked up by it.
     fn permanent_id(&self) -> Option<&str> {
         self.labels().get(Self::ID_LABEL).map(String::as_str).filter(|id| !id.is_empty())
     }
 
-    /// The binding as decisions see it.
+    /// Converts the binding to the model that decisions use.
     fn to_model(&self) -> model::Binding {
         model::Binding {
             namespace: self.namespace(),
@@ -86,7 +86,7 @@ pub trait AnyBinding:
         }
     }
 
-    /// The object of a model. Metadata that the model does not have stays empty.
+    /// Creates the object of a model. Metadata that the model does not have stays empty.
     fn from_model(binding: &model::Binding) -> Self {
         let mut object = Self::default();
         *object.meta_mut() = ObjectMeta {

@@ -10,7 +10,7 @@ use crate::object::api_object;
 use crate::time::from_meta;
 
 api_object! {
-    /// A member cluster. Karmada serves it from an aggregated API server, not as a CRD.
+    /// Member cluster. Karmada serves it from an aggregated API server, not as a CRD.
     Cluster {
         group: "cluster.karmada.io",
         version: "v1alpha1",
@@ -22,7 +22,7 @@ api_object! {
 }
 
 impl Cluster {
-    /// The cluster as decisions see it.
+    /// Converts the cluster to the model that decisions use.
     pub fn to_model(&self) -> model::Cluster {
         model::Cluster {
             name: self.name_any(),
@@ -37,8 +37,8 @@ impl Cluster {
         }
     }
 
-    /// What one of our annotations says. One that somebody broke counts as absent: then nobody owns anything, and
-    /// nothing is taken away.
+    /// Decodes one of Bulkhead's annotations. A malformed one counts as absent: then no taint has an owner, and none
+    /// is removed.
     fn annotation<T: Default + DeserializeOwned>(&self, key: &str) -> T {
         self.annotations().get(key).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(written["spec"]["later"], json!({"than": "this"}), "an unread field survives");
     }
 
-    /// One such Cluster in an answer would otherwise make the whole list unreadable.
+    /// An unknown taint effect is preserved; otherwise one such Cluster would make a whole list undecodable.
     #[test]
     fn a_taint_with_an_effect_of_another_program_is_read_and_written_back() {
         let spec = json!({"syncMode": "Push", "taints": [

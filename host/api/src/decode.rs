@@ -1,8 +1,8 @@
-//! Decoding that says where.
+//! Decoding with field paths in errors.
 //!
-//! `serde_json` tells what is wrong with a value but not where, and drops unknown fields in silence. An API
-//! server tells both, so an object is read here through a deserializer that adds the path on the way out of an
-//! error, and unknown fields are found by writing the object back and looking for what did not return.
+//! `serde_json` reports the problem with a value but not its path, and silently drops unknown fields. An API server
+//! reports both. The deserializer here adds the path while an error propagates. Unknown fields are those that are
+//! missing after the object is serialized again.
 
 use std::fmt;
 use std::slice;
@@ -12,13 +12,13 @@ use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess
 use serde::{Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 
-/// A value that does not fit its type.
+/// Value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct FieldError {
-    /// Where, for example `spec.taints[0].effect`; empty for the object itself.
+    /// Path of the value, for example `spec.taints[0].effect`; empty for the object itself.
     pub path: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -36,12 +36,12 @@ impl de::Error for FieldError {
     }
 }
 
-/// A field that the type does not have; an API server with a schema drops it and warns.
+/// Field that the type does not have; an API server with a schema drops it and warns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// Where it is.
+    /// Path of the field.
     pub path: String,
-    /// Where it probably belongs.
+    /// Path that was probably meant.
     pub suggestion: Option<String>,
 }
 
@@ -52,19 +52,20 @@ impl fmt::Display for UnknownField {
     }
 }
 
-/// A decoded object and what was left behind.
+/// Decoded object with its unknown fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<K> {
     /// The object.
     pub object: K,
-    /// Fields that are not in it, in the order of the document.
+    /// Fields that were dropped, in the order of the document.
     pub unknown: Vec<UnknownField>,
 }
 
-/// Decodes a typed object, with the path of the first value that does not fit and of all unknown fields.
+/// Decodes a typed object, and finds all unknown fields. An error has the path of the first value that does not fit.
 ///
-/// Fields below a type that keeps what it does not know (the specs of bindings and clusters) are never unknown.
-/// Neither are fields with a zero value (null, false, 0 or empty), which Go does not tell from absent ones.
+/// Types that preserve unknown fields (the specs of bindings and clusters) have no unknown fields below them. Fields
+/// with a zero value (null, false, 0 or empty) are not reported, because Go does not distinguish them from absent
+/// ones.
 pub fn decode_strict<K: DeserializeOwned + Serialize>(value: &Value) -> Result<Decoded<K>, FieldError> {
     let object: K = decode(value)?;
     let written = serde_json::to_value(&object).map_err(de::Error::custom)?;
@@ -73,7 +74,7 @@ pub fn decode_strict<K: DeserializeOwned + Serialize>(value: &Value) -> Result<D
     Ok(Decoded { object, unknown })
 }
 
-/// Decodes any value, with the path of the first part that does not fit.
+/// Decodes any value. An error has the path of the first part that does not fit.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
     T::deserialize(Node(value))
 }
@@ -110,7 +111,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Where a field belongs that Karmada's documents, or habit, put one level too high.
+/// Suggests a path for a field that Karmada's documents, or users, often put one level too high.
 fn suggestion(path: &str) -> Option<String> {
     let field = path.strip_prefix("spec.")?;
     let parent = match field {
@@ -129,7 +130,7 @@ fn suggestion(path: &str) -> Option<String> {
     Some(format!("spec.{parent}.{field}"))
 }
 
-/// Deserializes a JSON value, adding each step of the path to an error that passes by.
+/// Deserializer of a JSON value, which adds each path segment to a propagating error.
 struct Node<'de>(&'de Value);
 
 impl<'de> Deserializer<'de> for Node<'de> {

@@ -1,8 +1,8 @@
-//! The definitions (CRDs) of the kinds in [`REGISTERED`], for a control plane that does not serve them yet.
+//! Definitions (CRDs) of the kinds in [`REGISTERED`], for a control plane that does not serve them yet.
 //!
-//! The schemas are those of the Rust types. Where a type keeps fields that it does not read, the schema lets them
-//! through, so that an object written by Karmada loses nothing. The spec of a Cluster names all of Karmada's fields and
-//! lets no other through, so that a typo is refused.
+//! The schemas are generated from the Rust types. If a type keeps fields that it does not read, the schema preserves
+//! them, so that an object written by Karmada loses nothing. The spec of a Cluster lists all of Karmada's fields and
+//! admits no others, so that a typo is refused.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
@@ -18,23 +18,23 @@ use crate::{
     Work,
 };
 
-/// The schemas of a kind.
+/// Schemas of a kind.
 pub(crate) struct Schemas {
     pub(crate) description: String,
-    /// The field that every object has.
+    /// Name of the field that every object must have.
     pub(crate) required: &'static str,
-    /// Fields beside the metadata.
+    /// Fields besides the metadata.
     pub(crate) fields: Vec<(&'static str, Schema)>,
 }
 
-/// A kind that has a definition.
+/// Kind with a definition.
 pub(crate) trait Described: kube::Resource<DynamicType = ()> {
     fn schemas(generator: &mut SchemaGenerator) -> Schemas;
 }
 
-/// The definitions of all registered kinds, in the order of [`REGISTERED`].
+/// Returns the definitions of all registered kinds, in the order of [`REGISTERED`].
 ///
-/// `Cluster` is among them: without Karmada's aggregated API server it is a custom resource like the others.
+/// `Cluster` is included: without Karmada's aggregated API server it is a custom resource like the others.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     REGISTERED.iter().filter_map(definition).collect()
 }
@@ -112,7 +112,7 @@ fn untitled(mut schema: Schema) -> Value {
     schema.to_value()
 }
 
-/// What `kubectl get` shows.
+/// Returns the columns of `kubectl get`.
 fn columns(kind: &str) -> Vec<Value> {
     let condition = |type_: &str| format!(".status.conditions[?(@.type==\"{type_}\")].status");
     let text = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
@@ -162,7 +162,7 @@ fn columns(kind: &str) -> Vec<Value> {
     columns
 }
 
-/// Says "any value" as a structural schema has to.
+/// Schema transform that marks "any value" as a structural schema requires.
 #[derive(Clone)]
 struct AnyValue;
 

@@ -1,4 +1,4 @@
-//! Objects of our own by which people steer evictions.
+//! Bulkhead's own objects that control evictions.
 
 use bulkhead_core::decide::eviction::EvictionPause as Pause;
 use bulkhead_core::model::{ClusterDrainSpec, ClusterDrainStatus, EvictionPauseSpec};
@@ -8,7 +8,7 @@ use kube::core::ClusterResourceScope;
 use crate::object::api_object;
 
 api_object! {
-    /// Stops evictions: all of them, or those from some clusters or of some workloads.
+    /// Pause of evictions: of all, or of those from some clusters or of some workloads.
     EvictionPause {
         group: "bulkhead.dev",
         version: "v1alpha1",
@@ -19,7 +19,7 @@ api_object! {
 }
 
 api_object! {
-    /// Empties a member cluster, for as long as it exists.
+    /// Drain of a member cluster, active for as long as the object exists.
     ClusterDrain {
         group: "bulkhead.dev",
         version: "v1alpha1",
@@ -31,7 +31,7 @@ api_object! {
 }
 
 impl EvictionPause {
-    /// The pause as decisions see it.
+    /// Converts the pause to the model that decisions use.
     pub fn to_model(&self) -> Pause {
         Pause { name: self.name_any(), spec: self.spec.clone() }
     }

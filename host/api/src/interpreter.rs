@@ -20,14 +20,14 @@ api_object! {
 
 /// `spec` of a [`ResourceInterpreterCustomization`].
 ///
-/// Rules are also read from beside `target`, where the application failover document puts them; a rule under
-/// `customizations` wins. They are written under `customizations` only.
+/// Rules beside `target`, as in the application failover document, are read too; a rule under `customizations` takes
+/// precedence. Rules are written under `customizations` only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "CustomizationSpecWire")]
 pub struct CustomizationSpec {
-    /// The kind the scripts are for.
+    /// Kind that the scripts interpret.
     pub target: CustomizationTarget,
-    /// The scripts.
+    /// Scripts of the customization.
     pub customizations: CustomizationRules,
 }
 
@@ -41,17 +41,17 @@ pub struct CustomizationTarget {
     pub kind: String,
 }
 
-/// One rule.
+/// Rule with one script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LuaRule {
-    /// The script; an empty one means that the rule is not set.
+    /// Lua script; an empty one means that the rule is not set.
     pub lua_script: String,
 }
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $field:ident = $wire:literal,)*) => {
-        /// The rules of a customization, all optional.
+        /// Rules of a customization, all optional.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub struct CustomizationRules {
             $(
@@ -62,14 +62,14 @@ macro_rules! rules {
         }
 
         impl CustomizationRules {
-            /// The name on the wire and the script of each rule that is set, in the API's order.
+            /// Returns wire name and script of each rule that is set, in the order of the API.
             pub fn scripts(&self) -> impl Iterator<Item = (&'static str, &str)> {
                 let rules = [$(($wire, self.$field.as_ref())),*];
                 rules.into_iter().filter_map(|(name, rule)| Some((name, rule?.lua_script.as_str())))
                     .filter(|(_, script)| !script.is_empty())
             }
 
-            /// Takes from `other` what is not here.
+            /// Takes rules that are not set here from `other`.
             fn or(self, other: Self) -> Self {
                 Self { $($field: self.$field.or(other.$field)),* }
             }
@@ -78,26 +78,27 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Which fields of the member's object win over the template.
+    /// Script that selects the fields of the member's object that win over the template.
     retention = "retention",
-    /// How many replicas the object wants, and what one of them needs.
+    /// Script that returns the number of replicas, and the requirements of one replica.
     replica_resource = "replicaResource",
-    /// The same for several pod templates.
+    /// Script that returns replicas and requirements for each of several pod templates.
     component_resource = "componentResource",
-    /// The object with another number of replicas.
+    /// Script that changes the number of replicas.
     replica_revision = "replicaRevision",
-    /// Which part of the member's object is its status.
+    /// Script that extracts the status from the member's object.
     status_reflection = "statusReflection",
-    /// The template's status from those of the members.
+    /// Script that computes the template's status from those of the members.
     status_aggregation = "statusAggregation",
-    /// Whether the object does its work.
+    /// Script that determines the health of the object.
     health_interpretation = "healthInterpretation",
-    /// What the object needs beside it.
+    /// Script that returns the objects that the object depends on.
     dependency_interpretation = "dependencyInterpretation",
 }
 
-/// What a customization must not be stored for: another one has a script for the same kind and operation. Scripts for
-/// dependencies never conflict. (Karmada: `pkg/webhook/resourceinterpretercustomization/helper.go`.)
+/// Returns a message if another customization has a script for the same kind and operation; then `new` must not be
+/// stored. Scripts for dependencies never conflict. (Karmada:
+/// `pkg/webhook/resourceinterpretercustomization/helper.go`.)
 pub fn conflict(
     new: &ResourceInterpreterCustomization,
     existing: &[ResourceInterpreterCustomization],

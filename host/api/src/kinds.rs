@@ -1,8 +1,8 @@
-//! The kinds that Bulkhead serves and uses, as data.
+//! Kinds that Bulkhead serves and uses, as data.
 //!
-//! `WorkloadRebalancer` and `Remedy` are not among them: nothing here acts on them yet.
+//! `WorkloadRebalancer` and `Remedy` are not included: nothing here acts on them yet.
 
-/// What an API server has to know of a kind.
+/// Data that an API server needs about a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindInfo {
     /// API group.
@@ -19,14 +19,14 @@ pub struct KindInfo {
     pub short_names: &'static [&'static str],
     /// Categories for `kubectl`.
     pub categories: &'static [&'static str],
-    /// Whether objects live in a namespace.
+    /// True if objects live in a namespace.
     pub namespaced: bool,
-    /// Whether `status` is a subresource of its own.
+    /// True if `status` is a subresource.
     pub status_subresource: bool,
 }
 
 impl KindInfo {
-    /// `group/version`.
+    /// Returns `group/version`.
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
@@ -35,7 +35,7 @@ impl KindInfo {
 const KARMADA: &[&str] = &["karmada-io"];
 const BULKHEAD: &[&str] = &["bulkhead"];
 
-/// Every kind of this crate (Karmada: `charts/karmada/_crds/bases`, `pkg/registry/cluster/storage/storage.go`).
+/// All kinds of this crate (Karmada: `charts/karmada/_crds/bases`, `pkg/registry/cluster/storage/storage.go`).
 pub const REGISTERED: &[KindInfo] = &[
     KindInfo {
         group: "cluster.karmada.io",

@@ -1,13 +1,14 @@
 //! Karmada's API types, as Bulkhead reads and writes them.
 //!
-//! Each kind is a typed object for `kube::Api`, made of Kubernetes metadata and, wherever one exists, the
-//! core model's type for spec and status: the model *is* the wire shape, so conversions move metadata only.
-//! [`admission`] holds what Karmada's webhooks do to these objects, as functions without I/O.
+//! Each kind is a typed object for `kube::Api`, with Kubernetes metadata. Spec and status are types of the core model
+//! wherever one exists: the model *is* the wire shape, so conversions move metadata only. [`admission`] implements
+//! Karmada's webhooks for these objects, as functions without I/O.
 //!
-//! There is no client, no runtime and no engine here. Karmada has more fields than decisions read; those of
-//! bindings and clusters survive a write untouched, those of policies are listed in full.
+//! This crate has no client, no runtime and no engine. Karmada has more fields than decisions read: those of bindings
+//! and clusters survive a write untouched, those of policies are listed in full.
 //!
-//! Start reading at [`kinds`] (what is served), then [`binding`] (the one code path for both binding kinds).
+//! Start reading at [`kinds`] (the kinds that are served), then [`binding`] (the code shared by both kinds of
+//! binding).
 
 pub mod admission;
 pub mod binding;

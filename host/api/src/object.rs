@@ -1,10 +1,11 @@
-//! The shape all API objects share: metadata, spec and, for some, status.
+//! Shape of all API objects: metadata, spec and, for some, status.
 
 use serde::{Deserialize, Deserializer};
 
-/// Declares a typed API object and lets `kube::Api` use it.
+/// Declares a typed API object, and implements `kube::Resource` for it.
 ///
-/// `kube`'s own derive wants the spec type to be declared beside the object; ours live in the core model.
+/// `kube`'s own derive requires the spec type to be declared beside the object; these spec types live in the core
+/// model.
 macro_rules! api_object {
     (
         $(#[doc = $doc:literal])*
@@ -26,14 +27,14 @@ macro_rules! api_object {
             /// Desired state.
             pub spec: $spec,
             $(
-                /// Observed state; absent and null read as empty.
+                /// Observed state; absent and null are read as empty.
                 #[serde(default, deserialize_with = "crate::object::null_is_default")]
                 pub status: $status,
             )?
         }
 
         impl $name {
-            /// An object that has a name and a spec and nothing else.
+            /// Creates an object with a name and a spec only.
             pub fn new(name: impl Into<String>, spec: $spec) -> Self {
                 let metadata = kube::core::ObjectMeta { name: Some(name.into()), ..Default::default() };
                 Self { metadata, spec, $(status: <$status>::default())? }
@@ -82,7 +83,7 @@ macro_rules! api_object {
             }
         }
 
-        /// Writes `apiVersion` and `kind` too, which a body sent to an API server needs.
+        /// Serializes `apiVersion` and `kind` too, which a body sent to an API server needs.
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeStruct;
@@ -99,7 +100,7 @@ macro_rules! api_object {
 }
 pub(crate) use api_object;
 
-/// Reads null as the default, as Go does.
+/// Deserializes null as the default, as Go does.
 pub(crate) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Plugins as objects: `kubectl apply` is all that it takes to have one in force.
+//! Plugins as objects: `kubectl apply` is enough to activate one.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::object::api_object;
 
 api_object! {
-    /// A policy plugin with its code in it: a Lua script, or a Wasm component in base64.
+    /// Policy plugin with its code: a Lua script, or a Wasm component in base64.
     Plugin {
         group: "bulkhead.dev",
         version: "v1alpha1",
@@ -25,15 +25,15 @@ api_object! {
 }
 
 impl Plugin {
-    /// The plugin as catalogs see it.
+    /// Converts the plugin to the form that catalogs use.
     pub fn to_object(&self) -> PluginObject {
         let generation = self.metadata.generation.unwrap_or_default();
         PluginObject { name: self.name_any(), generation, spec: self.spec.0.clone() }
     }
 }
 
-/// `spec` of a `Plugin`: the fields of [`PluginManifest`] but its name, with the code itself in `lua` or `wasm`. It is
-/// kept as it was written; [`PluginObject::find`] reads it and says what is wrong with it.
+/// `spec` of a `Plugin`: the fields of [`PluginManifest`] except its name, with the code itself in `lua` or `wasm`.
+/// It is stored as written; [`PluginObject::find`] reads and validates it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PluginSpec(pub Map<String, Value>);
@@ -45,7 +45,7 @@ impl JsonSchema for PluginSpec {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = generator.root_schema_for::<PluginManifest>();
-        // What is absent may mean something better in a later release, so no default is written into objects.
+        // A later release may choose a better default for an absent field, so no default is written into objects.
         without_defaults(&mut schema);
         schema.remove("required");
         schema.remove("additionalProperties");
@@ -66,24 +66,24 @@ fn without_defaults(schema: &mut Schema) {
     schemars::transform::transform_subschemas(&mut without_defaults, schema);
 }
 
-/// `status` of a `Plugin`, as the process that leads sees it. Nothing is decided from it.
+/// `status` of a `Plugin`, as reported by the leader. No decision depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginStatus {
-    /// Generation of the object that this is about.
+    /// Generation of the object that the status is about.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `Loaded`: whether the newest version is in force. `Answering`: whether a version is asked and its answers are
-    /// taken.
+    /// `Loaded`: True if the newest version is in force. `Answering`: True if a version is called and its answers are
+    /// used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// The version in force, as the plugin declares it.
+    /// Version in force, as the plugin declares it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// SHA-256 of the code in force, in 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
-    /// What the author should know although it loads.
+    /// Warnings for the author of a plugin that loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::object::api_object;
 
 api_object! {
-    /// How resource templates of one namespace are spread over member clusters.
+    /// Propagation of resource templates of one namespace to member clusters.
     PropagationPolicy {
         group: "policy.karmada.io",
         version: "v1alpha1",
@@ -19,7 +19,7 @@ api_object! {
 }
 
 api_object! {
-    /// How resource templates of any namespace, or of cluster scope, are spread over member clusters.
+    /// Propagation of resource templates of any namespace, or of cluster scope, to member clusters.
     ClusterPropagationPolicy {
         group: "policy.karmada.io",
         version: "v1alpha1",
@@ -30,7 +30,7 @@ api_object! {
 }
 
 api_object! {
-    /// Which conditions of a member cluster put which taints on it.
+    /// Rules that add taints to member clusters, and remove them, according to the conditions of each cluster.
     ClusterTaintPolicy {
         group: "policy.karmada.io",
         version: "v1alpha1",
@@ -44,50 +44,50 @@ api_object! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PropagationSpec {
-    /// Which templates; at least one.
+    /// Resource templates that the policy selects; at least one.
     pub resource_selectors: Vec<ResourceSelector>,
     /// Deprecated form of `propagate_deps`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub association: bool,
-    /// Whether dependencies travel along; application failover requires it.
+    /// True if dependencies are propagated too; application failover requires it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub propagate_deps: bool,
-    /// Where to. Always written, even when empty.
+    /// Placement on member clusters. Always written, even when empty.
     #[serde(default)]
     pub placement: Placement,
-    /// Which of several explicit policies wins; absent counts as 0.
+    /// Priority among explicit policies; absent counts as 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Whether this policy may take templates over from one of lower priority.
+    /// Permission to take over templates from a policy of lower priority.
     #[serde(default)]
     pub preemption: PreemptionBehavior,
     /// Override policies that must exist first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependent_overrides: Vec<String>,
-    /// Which scheduler is in charge; immutable.
+    /// Name of the scheduler; immutable.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_name: String,
-    /// Failover; absent leaves it to the controller's flags.
+    /// Failover behaviour; absent leaves it to the controller's flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
-    /// What happens when a member object exists already.
+    /// Behaviour if a member object exists already.
     #[serde(default)]
     pub conflict_resolution: ConflictResolution,
-    /// `Lazy`: a change of the policy waits for a change of the template.
+    /// `Lazy`: a change of the policy takes effect with the next change of the template.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub activation_preference: String,
-    /// What is put on hold.
+    /// Suspension of dispatching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
-    /// Whether member objects outlive the template; absent is false.
+    /// True if member objects outlive the template; absent is false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
-    /// Which priority class the scheduling queue goes by.
+    /// Priority class for the scheduling queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
 }
 
-/// Selects resource templates.
+/// Selector of resource templates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSelector {
@@ -95,39 +95,39 @@ pub struct ResourceSelector {
     pub api_version: String,
     /// Kind.
     pub kind: String,
-    /// Namespace; empty is every namespace, or the policy's own for a [`PropagationPolicy`].
+    /// Namespace; empty selects every namespace, or for a [`PropagationPolicy`] the policy's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Name; empty leaves it to `label_selector`, or to every name.
+    /// Name; empty selects by `label_selector`, or every name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// On the template's labels; ignored when there is a name.
+    /// Selector on the template's labels; ignored if a name is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 }
 
-/// Whether a policy takes templates over.
+/// Permission to take over templates of other policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PreemptionBehavior {
-    /// From any policy of lower priority.
+    /// Templates of any policy of lower priority are taken over.
     Always,
-    /// From none.
+    /// No templates are taken over.
     #[default]
     Never,
 }
 
-/// What happens when a member object exists already.
+/// Behaviour if a member object exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ConflictResolution {
-    /// It is left alone and the Work reports it.
+    /// The object is left alone, and the Work reports it.
     #[default]
     Abort,
-    /// It is taken over.
+    /// The object is taken over.
     Overwrite,
 }
 
 impl ConflictResolution {
-    /// The wire spelling, which bindings carry as text.
+    /// Returns the wire spelling, which bindings carry as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Abort => "Abort",
@@ -140,19 +140,19 @@ impl ConflictResolution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspension {
-    /// Dispatching to every cluster.
+    /// True suspends dispatching to every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching: Option<bool>,
-    /// Dispatching to some clusters.
+    /// Clusters to which dispatching is suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching_on_clusters: Option<SuspendClusters>,
 }
 
-/// Clusters that dispatching is suspended on.
+/// Clusters to which dispatching is suspended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendClusters {
-    /// Their names.
+    /// Names of the clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_names: Vec<String>,
 }
@@ -161,7 +161,7 @@ pub struct SuspendClusters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulePriority {
-    /// `KubePriorityClass`.
+    /// Source of the class: `KubePriorityClass`.
     pub priority_class_source: String,
     /// Name of the class.
     pub priority_class_name: String,

@@ -1,14 +1,14 @@
-//! Kubernetes' time and the core's.
+//! Conversions between Kubernetes' time and the core's.
 
 use bulkhead_core::time::Time;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as MetaTime;
 
-/// The core's form of a `metav1.Time`.
+/// Converts a `metav1.Time` to the core's form.
 pub fn from_meta(time: &MetaTime) -> Time {
     Time::new(time.0)
 }
 
-/// The `metav1.Time` of an instant, cut to whole seconds as the wire is.
+/// Converts an instant to a `metav1.Time`, truncated to whole seconds as on the wire.
 pub fn to_meta(time: Time) -> MetaTime {
     MetaTime(time.truncated().timestamp())
 }

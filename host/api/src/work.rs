@@ -1,4 +1,4 @@
-//! Works: the objects one member cluster is to have (Karmada: `pkg/apis/work/v1alpha1/work_types.go`).
+//! Works: objects for one member cluster (Karmada: `pkg/apis/work/v1alpha1/work_types.go`).
 
 use bulkhead_core::model::{Condition, Health};
 use kube::core::NamespaceResourceScope;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::object::api_object;
 
-/// Condition type: the manifests are in the member cluster.
+/// Condition type: the manifests are applied in the member cluster.
 pub const APPLIED: &str = "Applied";
 /// Condition type: False while dispatching is suspended.
 pub const DISPATCHING: &str = "Dispatching";
@@ -29,13 +29,13 @@ api_object! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
-    /// What to apply.
+    /// Objects to apply.
     #[serde(default)]
     pub workload: WorkloadTemplate,
-    /// Whether the member cluster is left as it is for now; Karmada always writes it, `false` included.
+    /// True if nothing is dispatched to the member cluster for now; Karmada always writes it, `false` included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend_dispatching: Option<bool>,
-    /// Whether member objects outlive the Work; Karmada always writes it, `false` included.
+    /// True if member objects outlive the Work; Karmada always writes it, `false` included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 }
@@ -43,21 +43,21 @@ pub struct WorkSpec {
 /// `spec.workload` of a [`Work`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadTemplate {
-    /// Whole objects; Karmada writes exactly one.
+    /// Complete objects; Karmada writes exactly one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Value>")]
     pub manifests: Vec<Manifest>,
 }
 
-/// An object of a [`Work`]. It is kept as text in canonical form: a control plane knows very many of them and looks at a
-/// few at a time, and a tree takes several times as much memory.
+/// Object of a [`Work`], stored as text in canonical form. A control plane holds very many of them and reads few at a
+/// time; a tree takes several times as much memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest(Box<str>);
 
 impl Manifest {
-    /// The object.
+    /// Returns the object.
     pub fn value(&self) -> Value {
-        // It was made from one.
+        // The text was serialized from a value.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
@@ -84,28 +84,28 @@ impl<'de> Deserialize<'de> for Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
-    /// [`APPLIED`] and [`DISPATCHING`].
+    /// Conditions [`APPLIED`] and [`DISPATCHING`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// What the member cluster reports for each manifest.
+    /// Status of each manifest, as reported by the member cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest_statuses: Vec<ManifestStatus>,
 }
 
-/// What the member cluster reports for one manifest.
+/// Status of one manifest, as reported by the member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestStatus {
-    /// Which manifest.
+    /// Identity of the manifest.
     pub identifier: ResourceIdentifier,
-    /// Reflected status of the object there.
+    /// Reflected status of the object in the member cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
-    /// Health of the object there; absent while nobody looked.
+    /// Health of the object in the member cluster; absent until it is determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
 }
 
-/// Names one manifest of a Work.
+/// Identity of one manifest of a Work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceIdentifier {
     /// Index in `spec.workload.manifests`.
@@ -117,7 +117,7 @@ pub struct ResourceIdentifier {
     pub version: String,
     /// Kind.
     pub kind: String,
-    /// Plural name; required on the wire, and always empty in what Karmada writes.
+    /// Plural name; required on the wire, and always empty in objects that Karmada writes.
     #[serde(default)]
     pub resource: String,
     /// Namespace; empty for cluster scope.

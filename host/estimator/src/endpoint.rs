@@ -1,17 +1,17 @@
-//! Where the estimator of a cluster is (Karmada: `pkg/estimator/client/service.go`, `pkg/util/names`).
+//! Addresses of estimators (Karmada: `pkg/estimator/client/service.go`, `pkg/util/names`).
 
-/// Where estimators are looked for.
+/// Location of the estimators' services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Namespace of their services (`--scheduler-estimator-service-namespace`).
+    /// Namespace of the services (`--scheduler-estimator-service-namespace`).
     pub namespace: String,
-    /// What the names of their services start with (`--scheduler-estimator-service-prefix`).
+    /// Prefix of the services' names (`--scheduler-estimator-service-prefix`).
     pub prefix: String,
-    /// Their port (`--scheduler-estimator-port`).
+    /// Port of the services (`--scheduler-estimator-port`).
     pub port: u16,
 }
 
-/// What matters of a Kubernetes Service.
+/// Fields of a Kubernetes Service that determine an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceShape {
     /// `spec.type`.
@@ -22,24 +22,24 @@ pub struct ServiceShape {
     pub target_port: Option<u16>,
 }
 
-/// A service that is no address of an estimator.
+/// Service that has no address of an estimator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadService {
-    /// It is of another type.
+    /// The Service has another type.
     #[error("the Service {0} has type {1}: an estimator's Service must be of type ExternalName, or not exist")]
     Type(String, String),
-    /// It has no port that is a number.
+    /// The first port has no numeric `targetPort`.
     #[error("the Service {0} needs a first port whose targetPort is a number")]
     Port(String),
 }
 
 impl Location {
-    /// Name of the Service of a cluster's estimator.
+    /// Returns the name of the Service of a cluster's estimator.
     pub fn service(&self, cluster: &str) -> String {
         format!("{}-{cluster}", self.prefix)
     }
 
-    /// Addresses to try, in order. `found` is the Service, if there is one.
+    /// Returns the addresses to try, in order. `found` is the Service, if it exists.
     pub fn addresses(&self, cluster: &str, found: Option<&ServiceShape>) -> Result<Vec<String>, BadService> {
         let (name, namespace, port) = (self.service(cluster), &self.namespace, self.port);
         let Some(service) = found else {

@@ -1,11 +1,11 @@
 //! Client of Karmada's accurate scheduler estimators: one gRPC connection per member cluster
 //! (Karmada: `pkg/estimator/client`).
 //!
-//! It carries questions and answers and decides nothing: which clusters are asked, and what an answer or a failure
-//! means, is in `bulkhead_core::decide::schedule::capacity`.
+//! This crate only transports requests and responses. `bulkhead_core::decide::schedule::capacity` selects the
+//! clusters to query, and interprets answers and failures.
 //!
-//! Start reading at [`EstimatorPool`], then `request` (from a binding to a message), [`endpoint`] (where the estimator
-//! of a cluster is).
+//! Start reading at [`EstimatorPool`], then `request` (conversion of a binding to a message), then [`endpoint`]
+//! (addresses of estimators).
 
 pub mod endpoint;
 pub mod messages;

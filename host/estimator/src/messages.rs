@@ -1,64 +1,64 @@
-//! The messages of the `Estimator` service, as far as a scheduler sends and receives them
-//! (Karmada: `pkg/estimator/pb/estimator.proto`), and of Kubernetes inside them
-//! (`k8s.io/api/core/v1/generated.proto`, `k8s.io/apimachinery/pkg/api/resource/generated.proto`).
+//! Messages of the `Estimator` service that a scheduler sends and receives (Karmada:
+//! `pkg/estimator/pb/estimator.proto`), and Kubernetes messages inside them (`k8s.io/api/core/v1/generated.proto`,
+//! `k8s.io/apimachinery/pkg/api/resource/generated.proto`).
 //!
-//! Written by hand, so that no build needs a protobuf compiler. Numbers are the wire; a test compares bytes.
+//! Written by hand, so that no build needs a protobuf compiler. Tags define the wire format; a test compares bytes.
 
 use std::collections::BTreeMap;
 
 use prost::Message;
 
-/// How many replicas a cluster has room for.
+/// Request for the number of replicas that a cluster has room for.
 #[derive(Clone, PartialEq, Message)]
 pub struct MaxAvailableReplicasRequest {
-    /// The cluster that is asked about.
+    /// Name of the cluster.
     #[prost(string, tag = "1")]
     pub cluster: String,
-    /// What one replica needs.
+    /// Requirements of one replica.
     #[prost(message, optional, tag = "2")]
     pub replica_requirements: Option<ReplicaRequirements>,
-    /// What was placed there a moment ago.
+    /// Workloads that were placed there a moment ago.
     #[prost(message, repeated, tag = "3")]
     pub assumed_workloads: Vec<AssumedWorkload>,
 }
 
-/// The answer.
+/// Response to [`MaxAvailableReplicasRequest`].
 #[derive(Clone, PartialEq, Message)]
 pub struct MaxAvailableReplicasResponse {
-    /// Replicas; -1 is "cannot tell".
+    /// Number of replicas; -1 if unknown.
     #[prost(int32, tag = "1")]
     pub max_replicas: i32,
 }
 
-/// How many complete sets of components a cluster has room for.
+/// Request for the number of complete component sets that a cluster has room for.
 #[derive(Clone, PartialEq, Message)]
 pub struct MaxAvailableComponentSetsRequest {
-    /// The cluster that is asked about.
+    /// Name of the cluster.
     #[prost(string, tag = "1")]
     pub cluster: String,
-    /// The components of one set.
+    /// Components of one set.
     #[prost(message, repeated, tag = "2")]
     pub components: Vec<Component>,
     /// Namespace of the workload.
     #[prost(string, tag = "3")]
     pub namespace: String,
-    /// What was placed there a moment ago.
+    /// Workloads that were placed there a moment ago.
     #[prost(message, repeated, tag = "4")]
     pub assumed_workloads: Vec<AssumedWorkload>,
 }
 
-/// The answer.
+/// Response to [`MaxAvailableComponentSetsRequest`].
 #[derive(Clone, PartialEq, Message)]
 pub struct MaxAvailableComponentSetsResponse {
-    /// Sets; -1 is "cannot tell".
+    /// Number of sets; -1 if unknown.
     #[prost(int32, tag = "1")]
     pub max_sets: i32,
 }
 
-/// What one replica needs.
+/// Requirements of one replica.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReplicaRequirements {
-    /// Which nodes will do.
+    /// Node requirements.
     #[prost(message, optional, tag = "1")]
     pub node_claim: Option<NodeClaim>,
     /// Namespace of the workload, for its quotas.
@@ -67,32 +67,32 @@ pub struct ReplicaRequirements {
     /// Priority class, for quotas of that class.
     #[prost(string, tag = "4")]
     pub priority_class_name: String,
-    /// A serialised [`Quantity`] by resource.
+    /// Serialised [`Quantity`] of each resource.
     #[prost(btree_map = "string, bytes", tag = "5")]
     pub resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
 
-/// What one replica of a component needs.
+/// Requirements of one replica of a component.
 #[derive(Clone, PartialEq, Message)]
 pub struct ComponentReplicaRequirements {
-    /// Which nodes will do.
+    /// Node requirements.
     #[prost(message, optional, tag = "1")]
     pub node_claim: Option<NodeClaim>,
     /// Priority class, for quotas of that class.
     #[prost(string, tag = "3")]
     pub priority_class_name: String,
-    /// A serialised [`Quantity`] by resource.
+    /// Serialised [`Quantity`] of each resource.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
 
-/// A component of a workload.
+/// Component of a workload.
 #[derive(Clone, PartialEq, Message)]
 pub struct Component {
-    /// Its name.
+    /// Name of the component.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// What one replica of it needs.
+    /// Requirements of one replica.
     #[prost(message, optional, tag = "2")]
     pub replica_requirements: Option<ComponentReplicaRequirements>,
     /// Replicas in one set.
@@ -100,24 +100,24 @@ pub struct Component {
     pub replicas: i32,
 }
 
-/// Something that was placed a moment ago, whose pods are not on nodes yet.
+/// Workload that was placed a moment ago, and whose pods are not on nodes yet.
 #[derive(Clone, PartialEq, Message)]
 pub struct AssumedWorkload {
-    /// Its namespace.
+    /// Namespace of the workload.
     #[prost(string, tag = "1")]
     pub namespace: String,
-    /// Its components with all replicas.
+    /// Components with all replicas.
     #[prost(message, repeated, tag = "2")]
     pub components: Vec<Component>,
 }
 
-/// Which nodes will do.
+/// Node requirements.
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeClaim {
     /// Labels that a node must have.
     #[prost(btree_map = "string, string", tag = "2")]
     pub node_selector: BTreeMap<String, String>,
-    /// A serialised [`NodeSelector`], empty for none.
+    /// Serialised [`NodeSelector`]; empty if there is none.
     #[prost(bytes = "vec", tag = "4")]
     pub node_affinity_bytes: Vec<u8>,
     /// Serialised [`Toleration`]s.
@@ -125,15 +125,15 @@ pub struct NodeClaim {
     pub tolerations_bytes: Vec<Vec<u8>>,
 }
 
-/// Kubernetes: an amount, as text.
+/// Kubernetes: quantity as text.
 #[derive(Clone, PartialEq, Message)]
 pub struct Quantity {
-    /// For example `250m`.
+    /// Quantity, for example `250m`.
     #[prost(string, optional, tag = "1")]
     pub string: Option<String>,
 }
 
-/// Kubernetes: terms of which one must match a node.
+/// Kubernetes: terms, at least one of which must match a node.
 #[derive(Clone, PartialEq, Message, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelector {
@@ -142,38 +142,38 @@ pub struct NodeSelector {
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
-/// Kubernetes: requirements all of which must hold.
+/// Kubernetes: requirements, all of which must hold.
 #[derive(Clone, PartialEq, Message, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
-    /// About labels.
+    /// Requirements on labels.
     #[prost(message, repeated, tag = "1")]
     pub match_expressions: Vec<NodeSelectorRequirement>,
-    /// About fields.
+    /// Requirements on fields.
     #[prost(message, repeated, tag = "2")]
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
 
-/// Kubernetes: one requirement.
+/// Kubernetes: requirement on a label or field.
 #[derive(Clone, PartialEq, Message, serde::Deserialize)]
 #[serde(default)]
 pub struct NodeSelectorRequirement {
-    /// Label or field.
+    /// Name of the label or field.
     #[prost(string, optional, tag = "1")]
     pub key: Option<String>,
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
     #[prost(string, optional, tag = "2")]
     pub operator: Option<String>,
-    /// What it is compared with.
+    /// Values to compare with.
     #[prost(string, repeated, tag = "3")]
     pub values: Vec<String>,
 }
 
-/// Kubernetes: a taint that does not matter.
+/// Kubernetes: toleration of a taint.
 #[derive(Clone, PartialEq, Message, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
-    /// Key of the taint; empty is any.
+    /// Key of the taint; empty matches any.
     #[prost(string, optional, tag = "1")]
     pub key: Option<String>,
     /// `Equal` or `Exists`.
@@ -182,10 +182,10 @@ pub struct Toleration {
     /// Value of the taint.
     #[prost(string, optional, tag = "3")]
     pub value: Option<String>,
-    /// Effect of the taint; empty is any.
+    /// Effect of the taint; empty matches any.
     #[prost(string, optional, tag = "4")]
     pub effect: Option<String>,
-    /// For how long.
+    /// Duration of the toleration, in seconds.
     #[prost(int64, optional, tag = "5")]
     pub toleration_seconds: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! One connection per cluster, and one question to many of them at once.
+//! Connections to estimators, one per cluster, and concurrent queries of many clusters.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,19 +25,19 @@ const MAX_AVAILABLE_REPLICAS: &str =
     "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
 const MAX_AVAILABLE_COMPONENT_SETS: &str =
     "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableComponentSets";
-/// How long it may take to reach an estimator (Karmada: `grpcconnection.go`).
+/// Timeout of a connection attempt (Karmada: `grpcconnection.go`).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections to estimators.
+/// Pool of connections to estimators.
 #[derive(Debug)]
 pub struct EstimatorPool {
     security: Security,
-    /// For all answers to one question together (`--scheduler-estimator-timeout`).
+    /// Timeout of all answers to one question together (`--scheduler-estimator-timeout`).
     timeout: Duration,
     connections: Mutex<BTreeMap<String, Channel>>,
 }
 
-/// Why there is no connection.
+/// Reason why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The certificates cannot be used.
@@ -48,25 +48,25 @@ pub enum ConnectError {
     Unreachable(String, #[source] Option<tonic::transport::Error>),
 }
 
-/// A question about one binding.
+/// Question about one binding.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The binding.
+    /// Binding to place.
     pub binding: &'a Binding,
-    /// Which clusters, and what it is that is to be placed.
+    /// Clusters to query, and the replicas or components to place.
     pub about: &'a EstimateQuestion,
-    /// What was placed on each cluster a moment ago.
+    /// Workloads that were placed on each cluster a moment ago.
     pub assumed: &'a BTreeMap<String, Vec<AssumedWorkload>>,
 }
 
-/// One cluster's part of a question.
+/// Request to one cluster.
 enum Asked {
     Replicas(MaxAvailableReplicasRequest),
     Sets(MaxAvailableComponentSetsRequest),
 }
 
 impl EstimatorPool {
-    /// A pool without connections.
+    /// Creates a pool without connections.
     pub fn new(security: Security, timeout: Duration) -> Self {
         Self { security, timeout, connections: Mutex::default() }
     }
@@ -75,12 +75,12 @@ impl EstimatorPool {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a connection to the estimator of a cluster.
+    /// Returns true if there is a connection to the estimator of a cluster.
     pub fn is_connected(&self, cluster: &str) -> bool {
         self.connections().contains_key(cluster)
     }
 
-    /// Connects to the first address that answers. A connection that exists is kept: it comes back by itself.
+    /// Connects to the first address that answers. Keeps an existing connection, which reconnects automatically.
     pub async fn connect(&self, cluster: &str, addresses: &[String]) -> Result<(), ConnectError> {
         if self.is_connected(cluster) {
             return Ok(());
@@ -106,13 +106,13 @@ impl EstimatorPool {
         Err(ConnectError::Unreachable(addresses.join(", "), last))
     }
 
-    /// Forgets the connection to a cluster that is gone.
+    /// Drops the connection to a cluster that no longer exists.
     pub fn disconnect(&self, cluster: &str) {
         self.connections().remove(cluster);
     }
 
-    /// Asks all clusters of a question at once. There is an answer for each of them: a cluster without a connection,
-    /// and one that does not answer in time, has an error.
+    /// Queries all clusters of a question concurrently. Returns one answer per cluster; a missing connection or a
+    /// timeout is an error.
     pub async fn ask(&self, question: &Question<'_>) -> AccurateEstimates {
         let deadline = Instant::now() + self.timeout;
         let (mut calls, mut answers) = (JoinSet::new(), BTreeMap::new());
@@ -123,7 +123,7 @@ impl EstimatorPool {
                     answers.insert(cluster.clone(), Err("there is no connection to its estimator".to_owned()));
                 }
                 Some(channel) => {
-                    // The answer of a call that panics is missing, which counts as a failure too.
+                    // A call that panics returns no answer, which counts as a failure.
                     answers.insert(cluster.clone(), Err("no answer".to_owned()));
                     let (cluster, asked, about) = (cluster.clone(), question.of(cluster), question.object());
                     calls.spawn(async move {
@@ -164,8 +164,8 @@ impl Question<'_> {
         }
     }
 
-    /// Metadata by which an estimator's log names what it was asked about. Names of Kubernetes are ASCII; what is not
-    /// goes without.
+    /// Returns metadata that identifies the object in the estimator's log. Kubernetes names are ASCII; other text is
+    /// omitted.
     fn object(&self) -> Option<MetadataValue<Ascii>> {
         let resource = &self.binding.spec.resource;
         format!("kind={}, name={}/{}", resource.kind, resource.namespace, resource.name).parse().ok()

@@ -1,4 +1,4 @@
-//! From a binding to the messages of the service (Karmada: `pkg/estimator/client/accurate.go`).
+//! Conversion of a binding to messages of the service (Karmada: `pkg/estimator/client/accurate.go`).
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::messages as wire;
 
-/// What one replica needs, as the service wants to know it. Fields of a wrong type count as unset, as they would
-/// after Go has read them from a Karmada API server, which does not let them in.
+/// Converts the requirements of one replica. Fields of a wrong type count as unset, as in Go; a Karmada API server
+/// does not admit them.
 pub(crate) fn replica_requirements(needs: &ReplicaRequirements) -> wire::ReplicaRequirements {
     wire::ReplicaRequirements {
         node_claim: node_claim(needs),
@@ -48,7 +48,7 @@ fn node_claim(needs: &ReplicaRequirements) -> Option<wire::NodeClaim> {
     })
 }
 
-/// One component.
+/// Converts a component.
 pub(crate) fn component(component: &Component) -> wire::Component {
     let needs = |needs: &ReplicaRequirements| wire::ComponentReplicaRequirements {
         node_claim: node_claim(needs),
@@ -62,7 +62,7 @@ pub(crate) fn component(component: &Component) -> wire::Component {
     }
 }
 
-/// Something that was placed a moment ago.
+/// Converts a workload that was placed a moment ago.
 pub(crate) fn assumed(workload: &AssumedWorkload) -> wire::AssumedWorkload {
     wire::AssumedWorkload {
         namespace: workload.namespace.clone(),

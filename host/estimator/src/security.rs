@@ -1,4 +1,4 @@
-//! Whom an estimator's connection trusts, and who it says it is (Karmada: `pkg/util/grpcconnection`).
+//! TLS of connections to estimators: trusted CAs and client identity (Karmada: `pkg/util/grpcconnection`).
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{DigitallySignedStruct, SignatureScheme};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-/// How a connection is secured.
+/// Security of a connection.
 #[derive(Clone, Debug, Default)]
 pub enum Security {
-    /// Not at all: neither a CA nor `--insecure-skip-estimator-verify` is given.
+    /// No TLS: neither a CA nor `--insecure-skip-estimator-verify` is given.
     #[default]
     Plain,
-    /// The server's certificate must be signed by this CA (PEM).
+    /// TLS; the server's certificate must be signed by this CA.
     Verified {
-        /// The CA's certificates, as PEM.
+        /// CA certificates, as PEM.
         ca: Vec<u8>,
-        /// Who we are, for mutual TLS.
+        /// Client certificate for mutual TLS.
         identity: Option<Identity>,
     },
-    /// Encrypted, but anybody may answer.
+    /// TLS without verification of the server.
     Unverified {
-        /// Who we are, for mutual TLS.
+        /// Client certificate for mutual TLS.
         identity: Option<Identity>,
     },
 }
 
-/// A certificate with its key, as PEM.
+/// Certificate with its private key, as PEM.
 #[derive(Clone)]
 pub struct Identity {
     /// The certificate.
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Identity {
 pub struct SecurityError(#[from] tonic::transport::Error);
 
 impl Security {
-    /// Scheme of the addresses.
+    /// Returns the scheme of the addresses.
     pub(crate) fn scheme(&self) -> &'static str {
         match self {
             Self::Plain => "http",
@@ -79,7 +79,7 @@ impl Security {
     }
 }
 
-/// Accepts every certificate, but not a forged handshake.
+/// Verifier that accepts every certificate, but still verifies handshake signatures.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! The client against an estimator on loopback that speaks Karmada's service.
+//! The client against an estimator on loopback that implements Karmada's service.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use tonic::transport::{Certificate, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
-/// How an estimator behaves.
+/// Behaviour of an estimator.
 #[derive(Clone, Copy)]
 enum Behaviour {
     Answers(i32),
@@ -34,7 +34,7 @@ enum Behaviour {
     Hangs,
 }
 
-/// What it was asked, in words.
+/// Requests that an estimator received, as text.
 type Asked = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl tower::Service<http::Request<Body>> for Estimator {
     }
 }
 
-/// Starts an estimator, and tells its address and what it was asked.
+/// Starts an estimator. Returns its address and the requests that it receives.
 async fn start(behaviour: Behaviour, tls: Option<ServerTlsConfig>) -> (String, Asked) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -135,7 +135,7 @@ fn question(clusters: &[&str], components: Option<Vec<Component>>) -> EstimateQu
     EstimateQuestion { clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(), components }
 }
 
-/// The answers, with errors as text.
+/// Queries the estimators. Returns the answers, with errors as text.
 async fn ask(pool: &EstimatorPool, about: &EstimateQuestion) -> BTreeMap<String, Result<i32, String>> {
     let assumed = BTreeMap::from([(
         "m1".to_owned(),
@@ -190,7 +190,7 @@ async fn a_failure_is_told_for_its_cluster_and_others_still_answer() {
     assert!(ask(&pool, &question(&["m1"], None)).await["m1"].is_err());
 }
 
-/// A CA, and what it signed for the server and for the client.
+/// CA with the certificates that it signed for server and client.
 struct Authority {
     ca: String,
     server: (String, String),
@@ -212,7 +212,7 @@ impl Authority {
         Self { ca, server: sign("127.0.0.1"), client: sign("karmada-scheduler") }
     }
 
-    /// A server that lets in only clients with a certificate of this authority.
+    /// Returns a server configuration that admits only clients with a certificate of this authority.
     fn server(&self) -> ServerTlsConfig {
         let identity = tonic::transport::Identity::from_pem(&self.server.0, &self.server.1);
         ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(&self.ca))
@@ -223,7 +223,7 @@ impl Authority {
     }
 }
 
-/// What a pool with that security is told by a server of that authority.
+/// Connects a pool with that security to a server of that authority. Returns the answer.
 async fn told(security: Security, server: &Authority) -> Result<i32, String> {
     let (address, _) = start(Behaviour::Answers(7), Some(server.server())).await;
     let pool = pool(security);

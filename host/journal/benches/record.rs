@@ -1,4 +1,4 @@
-//! What recording costs: from a decision to bytes that have left the process, and back to the same decision.
+//! Cost of recording: from a decision to bytes outside the process, and back to the same decision.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
@@ -88,7 +88,7 @@ fn record(id: u64) -> Record {
     Record { id, process: String::new(), outcome: Outcome::Taken, entry }
 }
 
-/// Keeps nothing.
+/// Sink that keeps nothing.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -102,7 +102,7 @@ fn recording(c: &mut Criterion) {
     c.bench_function("decide one eviction and make its case, 50 clusters", |b| {
         b.iter(|| black_box(decide(&binding, &clusters)));
     });
-    // What it costs who decides; what is handed in faster than it can be kept waits for the disk.
+    // Cost for the deciding thread. Records that arrive faster than they can be kept wait for the disk.
     let background = Background::start(Nowhere, || ()).unwrap();
     let mut id = 0;
     c.bench_function("hand in one eviction", |b| {

@@ -1,4 +1,4 @@
-//! A writer on a thread of its own, so that nobody who decides waits for encoding, hashing or a disk.
+//! Writer on a thread of its own, so that deciding threads do not wait for encoding, hashing or the disk.
 
 use std::io;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::thread;
 
 use bulkhead_core::journal::{Case, Record, Sink};
 
-/// Records that may wait. Whoever decides faster than that waits for the disk after all.
+/// Capacity of the queue, in jobs. While it is full, deciding threads wait for the disk.
 const WAITING_MAX: usize = 4096;
 
-/// Hands records to a thread that keeps them, in order. When [`Background::keep`](Sink::keep) returns, a record has
-/// *not* left the process: whoever carries out decisions waits until `kept` was called for it.
+/// Queue of records for a thread that keeps them, in order. When [`Background::keep`](Sink::keep) returns, the record
+/// has *not* left the process: callers must wait until `kept` is called for it before they carry out the decision.
 pub struct Background {
     jobs: SyncSender<Job>,
 }
@@ -23,14 +23,13 @@ enum Job {
 
 impl Background {
     /// Starts the thread. It ends when this is dropped and everything is kept. `kept` is called once for each record
-    /// and each note that one was abandoned, in order, whether or not the sink could keep it: that a [`Writer`] cannot,
-    /// it tells by itself.
+    /// and each abandonment, in order, even if the sink failed: a [`Writer`] reports a failure itself.
     ///
     /// [`Writer`]: crate::Writer
     ///
     /// # Errors
     ///
-    /// The system has no room for another thread.
+    /// The operating system cannot start another thread.
     pub fn start(sink: impl Sink + 'static, kept: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let (jobs, handed_in) = sync_channel(WAITING_MAX);
         thread::Builder::new().name("journal".to_owned()).spawn(move || work(&handed_in, &sink, kept))?;
@@ -38,7 +37,7 @@ impl Background {
     }
 
     fn hand_in(&self, job: Job) {
-        // The thread is gone only if it panicked; then `kept` was dropped, and its owner knows.
+        // The thread ends early only if it panics; then `kept` is dropped, and its owner notices.
         let _ = self.jobs.send(job);
     }
 }

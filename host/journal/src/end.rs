@@ -1,7 +1,8 @@
-//! The end of a journal, where a writer goes on.
+//! End of a journal, where a writer continues.
 //!
-//! Only the last segment is read whole, one frame at a time, and only the headers of the others: a process starts in
-//! little memory and time, however long its journal is. Readers check every frame of every segment.
+//! Only the last segment is read in full, one frame at a time; of the others only the headers are read. A process
+//! therefore starts with little memory and time, however long the journal is. Readers check every frame of every
+//! segment.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -15,15 +16,15 @@ use crate::private;
 use crate::segment::{self, Scanned};
 use crate::storage::Storage;
 
-/// A closed segment.
+/// Closed segment.
 pub(crate) struct Closed {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// Time of the record that the next segment begins with.
+    /// Time of the first record of the next segment.
     pub(crate) ended_at_ms: i64,
 }
 
-/// The end of a journal.
+/// End of a journal.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) number: u64,
@@ -37,7 +38,7 @@ pub(crate) struct End {
     pub(crate) cut: Option<Problem>,
 }
 
-/// The last record of a segment, as far as a writer needs it.
+/// Last record of a segment, reduced to the fields that a writer needs.
 #[derive(Clone, Copy, Deserialize)]
 struct Newest {
     id: u64,
@@ -45,18 +46,18 @@ struct Newest {
     at_ms: i64,
 }
 
-/// A segment that was read to its end.
+/// Segment that was read to its end.
 struct Read {
     scanned: Scanned,
     newest: Newest,
 }
 
 impl End {
-    /// Finds the end of the journal in a directory, and cuts a torn end off.
+    /// Finds the end of the journal in a directory, and cuts off a torn end.
     ///
     /// # Errors
     ///
-    /// The journal cannot be read, or is damaged where nothing may be cut.
+    /// The journal cannot be read, or is damaged in a place where nothing may be cut.
     pub(crate) fn of(directory: &Path, storage: &mut dyn Storage) -> Result<Self, JournalError> {
         let segments = segment::list(directory)?;
         let Some(((number, last), closed)) = segments.split_last() else {
@@ -76,7 +77,7 @@ impl End {
                 None
             }
         };
-        // The chain of an empty segment is that of the one before it.
+        // An empty segment continues the chain of the one before it.
         let before = match (newest, closed.last()) {
             (None, Some((_, path))) => Some(read_closed(path)?),
             _ => None,
@@ -88,7 +89,7 @@ impl End {
         (end.last_id, end.last_at_ms) = newest.map_or((0, i64::MIN), |read| (read.newest.id, read.newest.at_ms));
         let first_id = headers.first().or(newest.map(|read| &read.scanned.header)).map(|header| header.first_id);
         end.records = first_id.map_or(0, |first| (end.last_id + 1).saturating_sub(first));
-        // The last segment begins where the newest closed one ended; one that is empty has no time of its own.
+        // The last segment begins where the newest closed one ended; an empty one has no time of its own.
         let began_at_ms = match &before {
             Some(_) => end.last_at_ms,
             None => newest.map_or(end.last_at_ms, |read| read.scanned.header.first_at_ms),
@@ -101,7 +102,7 @@ impl End {
     }
 }
 
-/// Segments are numbered without gaps, so a missing one is found without reading any.
+/// Checks that segments are numbered without gaps, which finds a missing one without reading any.
 fn check_numbers(segments: &[(u64, PathBuf)]) -> Result<(), JournalError> {
     for pair in segments.windows(2) {
         if pair[1].0 != pair[0].0 + 1 {
@@ -129,7 +130,7 @@ fn ends(closed: &[(u64, PathBuf)], headers: &[Header], began_at_ms: i64) -> Resu
 
 enum LastSegment {
     Read(Read),
-    /// A segment that was begun and holds nothing yet, with the part of a header that is torn.
+    /// Segment without a complete header; the problem reports the torn part of it.
     Empty(Option<Problem>),
 }
 
@@ -157,7 +158,7 @@ fn read_closed(path: &Path) -> Result<Read, JournalError> {
     }
 }
 
-/// Reads a segment to its end, and of every record only its id and time.
+/// Reads a segment to its end, and decodes only id and time of each record.
 fn read(path: &Path) -> Result<Read, JournalError> {
     let (mut newest, mut unreadable): (Option<Newest>, _) = (None, None);
     let scanned = segment::scan(path, |at, sort, payload| {
@@ -180,8 +181,8 @@ fn read(path: &Path) -> Result<Read, JournalError> {
     Ok(Read { scanned, newest: newest.unwrap_or(begun) })
 }
 
-/// Cuts the torn end off a segment. A copy of it stays beside the segment, as far as the disk has room for one: should
-/// it not be torn after all, nothing is lost.
+/// Cuts off the torn end of a segment. A copy stays beside the segment if the disk has room for it, in case the end
+/// was not torn.
 fn cut_off(path: &Path, intact_bytes: u64, storage: &mut dyn Storage) -> Result<(), JournalError> {
     let about = JournalError::io("cutting", path);
     let mut file = match private::open(OpenOptions::new().read(true).write(true), path) {
@@ -190,7 +191,7 @@ fn cut_off(path: &Path, intact_bytes: u64, storage: &mut dyn Storage) -> Result<
     };
     let aside = path.with_extension("torn");
     if keep_aside(&mut file, intact_bytes, &aside, storage).is_err() {
-        // A process that cannot start is worse than a copy that is missing.
+        // A process that cannot start is worse than a missing copy.
         let _ = storage.remove(&aside);
     }
     file.set_len(intact_bytes).and_then(|()| file.sync_data()).map_err(about)

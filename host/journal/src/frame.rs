@@ -1,4 +1,4 @@
-//! The form on disk.
+//! Format on disk.
 //!
 //! ```text
 //! segment  header frame*
@@ -6,7 +6,7 @@
 //! frame    length(4) !length(4) sort(1) payload(length) checksum(16)
 //! ```
 //!
-//! Numbers are little-endian. `before` is the end of the chain of the segment before this one, zero for the first. The
+//! Numbers are little-endian. `before` is the chain at the end of the previous segment, and zero for the first. The
 //! checksum of a frame is the first half of the chain after it: SHA-256 over the chain before it, its sort and its
 //! payload.
 
@@ -14,23 +14,23 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// What every segment begins with.
+/// First bytes of every segment.
 pub const MAGIC: [u8; 8] = *b"BULKHJNL";
-/// The version of the form that this program writes.
+/// Version of the format that this program writes.
 pub const VERSION: u16 = 1;
-/// Bytes of a header.
+/// Size of a header, in bytes.
 pub const HEADER_BYTES: usize = 8 + 2 + 8 + 8 + 32 + CHECKSUM_BYTES;
-/// Bytes of a frame without its payload.
+/// Size of a frame without its payload, in bytes.
 pub const FRAME_BYTES: usize = 4 + 4 + 1 + CHECKSUM_BYTES;
-/// Longest payload. A record of 5,000 clusters is far below it.
+/// Maximum size of a payload, in bytes. A record of 5,000 clusters is far below it.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 const CHECKSUM_BYTES: usize = 16;
-/// Bytes of a frame before its payload.
+/// Size of a frame before its payload, in bytes.
 const START_BYTES: usize = FRAME_BYTES - CHECKSUM_BYTES;
-/// Smallest unit that a disk writes.
+/// Smallest unit that a disk writes, in bytes.
 const SECTOR_BYTES: u64 = 512;
 
-/// Everything before some point of a journal, in 32 bytes.
+/// Hash of everything before a point of a journal, in 32 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chain([u8; 32]);
 
@@ -48,20 +48,20 @@ impl Chain {
     }
 }
 
-/// What a frame holds.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// A version of a cluster, as canonical JSON.
+    /// Version of a cluster, as canonical JSON.
     Cluster,
-    /// Keys of the versions of all clusters that a decision looked at, as a JSON array of texts.
+    /// Keys of the versions of all clusters that a decision read, as a JSON array of strings.
     Fleet,
-    /// A record with its case, as canonical JSON.
+    /// Record with its case, as canonical JSON.
     Record,
-    /// The id of a record whose effects could not be applied, as a JSON number.
+    /// Id of a record whose effects could not be applied, as a JSON number.
     Abandoned,
-    /// An object of an embedded control plane, as JSON with the version of its state. No journal has it.
+    /// Object of an embedded control plane, as JSON with the version of its state. Does not occur in journals.
     Object,
-    /// What names an object of an embedded control plane that is gone, likewise.
+    /// Identity of a removed object of an embedded control plane. Does not occur in journals.
     Removed,
 }
 
@@ -83,19 +83,19 @@ impl Sort {
     }
 }
 
-/// What a segment begins with.
+/// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Id of the first record that was to be written to it.
+    /// Id of the first record that was to be written to the segment.
     pub first_id: u64,
     /// Time of that record, in milliseconds since the Unix epoch.
     pub first_at_ms: i64,
-    /// The end of the chain of the segment before.
+    /// Chain at the end of the previous segment.
     pub before: Chain,
 }
 
 impl Header {
-    /// The header on disk, and the chain that the first frame follows.
+    /// Encodes the header. Returns its bytes, and the chain that the first frame follows.
     pub fn encode(&self) -> (Vec<u8>, Chain) {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend(MAGIC);
@@ -108,7 +108,7 @@ impl Header {
         (bytes, chain)
     }
 
-    /// Reads a header.
+    /// Decodes a header. Returns it with the chain that the first frame follows.
     pub fn decode(bytes: &[u8]) -> Result<(Self, Chain), BadHeader> {
         if !bytes.starts_with(&MAGIC) {
             let torn = bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes);
@@ -118,7 +118,7 @@ impl Header {
         if version > VERSION {
             return Err(BadHeader::Newer(version));
         }
-        // There is no older form.
+        // There is no older version.
         if version != VERSION {
             return Err(BadHeader::Changed);
         }
@@ -132,16 +132,16 @@ impl Header {
     }
 }
 
-/// Why a header cannot be read.
+/// Reason why a header cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadHeader {
-    /// It is not complete.
+    /// The header is incomplete.
     Torn,
-    /// It is another sort of file.
+    /// The file has another format.
     Foreign,
-    /// It has a version that this program does not know.
+    /// The header has a version that this program does not know.
     Newer(u16),
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     Changed,
 }
 
@@ -158,19 +158,19 @@ pub fn append(out: &mut Vec<u8>, chain: Chain, sort: Sort, payload: &[u8]) -> Ch
     after
 }
 
-/// Content at the position of a reader of frames.
+/// Content at the position of a frame reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// A complete frame.
+    /// Complete frame.
     Frame {
-        /// Sort of the frame; absent for a sort that this program does not know.
+        /// Sort of the frame; `None` if this program does not know it.
         sort: Option<Sort>,
         /// Content of the frame.
         payload: &'a [u8],
     },
-    /// The end of the segment.
+    /// End of the segment.
     End,
-    /// The beginning of a frame whose rest never reached the disk.
+    /// Beginning of a frame whose rest never reached the disk.
     Torn {
         /// Bytes from the beginning of the frame to the end of the segment.
         bytes: u64,
@@ -179,7 +179,7 @@ pub enum Found<'a> {
     Changed,
 }
 
-/// A reader of frames. It holds one frame at a time.
+/// Frame reader, which holds one frame at a time.
 pub struct Frames<R> {
     source: R,
     at: u64,
@@ -188,22 +188,22 @@ pub struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// Reads frames from `source`, which is at byte `at` of its segment; `chain` is the chain before that byte.
+    /// Creates a reader of `source`, which is at byte `at` of its segment; `chain` is the chain before that byte.
     pub fn new(source: R, at: u64, chain: Chain) -> Self {
         Self { source, at, chain, payload: Vec::new() }
     }
 
-    /// Position in the segment, after all frames so far.
+    /// Returns the position in the segment, after all frames so far.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// Chain after all frames so far.
+    /// Returns the chain after all frames so far.
     pub fn chain(&self) -> Chain {
         self.chain
     }
 
-    /// Reads the next frame. Anything but a frame is the last answer.
+    /// Reads the next frame. A result other than a frame ends the segment.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl<R: Read> Frames<R> {
         let Some(&sort) = start.get(START_BYTES - 1) else { return Ok(torn(&start)) };
         self.payload.clear();
         let rest = payload_bytes + CHECKSUM_BYTES;
-        // The buffer grows with what is there, so that a length that was changed allocates nothing.
+        // The buffer grows with the data, so that a corrupted length allocates nothing.
         self.source.by_ref().take(bytes_of(rest)).read_to_end(&mut self.payload)?;
         if self.payload.len() < rest {
             return Ok(Found::Torn { bytes: bytes_of(start.len() + self.payload.len()) });
@@ -238,7 +238,7 @@ impl<R: Read> Frames<R> {
         Ok(Found::Frame { sort: Sort::of(sort), payload: &self.payload[..payload_bytes] })
     }
 
-    /// Distinguishes a write that was cut short by a power loss from a change. `read` is all that was read of the frame.
+    /// Distinguishes truncation by a power loss from corruption. `read` is everything that was read of the frame.
     fn damaged(&mut self, read: &[&[u8]]) -> io::Result<Found<'static>> {
         let mut tail = Tail::new(self.at);
         for bytes in read {
@@ -253,7 +253,7 @@ fn torn(start: &[u8]) -> Found<'static> {
     Found::Torn { bytes: bytes_of(start.len()) }
 }
 
-/// Search for bytes that never reached the disk: some file systems leave zeros in their place.
+/// Detector of bytes that never reached the disk: some file systems leave zeros in their place.
 ///
 /// A segment holds JSON and checksums, so it has neither a sector of zeros nor many zeros at its end.
 #[derive(Debug, Default)]
@@ -265,7 +265,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The tail of a segment from byte `at` on.
+    /// Creates a detector for the tail of a segment from byte `at` on.
     pub fn new(at: u64) -> Self {
         Self { at, ..Self::default() }
     }
@@ -280,7 +280,7 @@ impl Tail {
         }
     }
 
-    /// Adds everything that is left of a file.
+    /// Adds the rest of a file.
     ///
     /// # Errors
     ///
@@ -297,17 +297,17 @@ impl Tail {
         }
     }
 
-    /// Bytes of the tail.
+    /// Returns the number of bytes of the tail.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// True if all bytes are zero.
+    /// Returns true if all bytes are zero.
     pub fn is_empty(&self) -> bool {
         self.zeros == self.bytes
     }
 
-    /// True if a part of the tail never reached the disk.
+    /// Returns true if a part of the tail never reached the disk.
     pub fn is_unwritten(&self) -> bool {
         let last_sector = (self.at + self.bytes) % SECTOR_BYTES;
         let ends_empty = last_sector > 0 && self.zeros >= last_sector;
@@ -336,7 +336,7 @@ mod tests {
         (bytes, start)
     }
 
-    /// Number of frames before the end, and the end: torn or changed.
+    /// Returns the number of frames before the end, and whether the end is torn or changed.
     fn read(bytes: &[u8], chain: Chain) -> (usize, bool, bool) {
         let mut frames = Frames::new(&bytes[HEADER_BYTES..], HEADER_BYTES as u64, chain);
         let mut count = 0;

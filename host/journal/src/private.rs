@@ -1,7 +1,7 @@
-//! Files and directories that belong to their owner alone.
+//! Files and directories that only their owner may access.
 //!
-//! A journal and the objects of an embedded control plane hold names, addresses and credentials. The mode is set when a
-//! file is made and when one that exists is opened, whatever the umask is.
+//! A journal and the objects of an embedded control plane hold names, addresses and credentials. The mode is set when
+//! a file is created and when an existing one is opened, regardless of the umask.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -11,36 +11,36 @@ use std::path::Path;
 const DIRECTORY: u32 = 0o700;
 const FILE: u32 = 0o600;
 
-/// Makes a directory with its parents, or takes the rights of other users from one that exists.
+/// Creates a directory with its parents, or removes the rights of other users from an existing one.
 ///
 /// # Errors
 ///
-/// It cannot be made, or belongs to another user.
+/// The directory cannot be created, or belongs to another user.
 pub fn directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(path)?;
     restrict(&fs::metadata(path)?.permissions(), DIRECTORY, |mode| fs::set_permissions(path, mode))
 }
 
-/// Opens a file, and takes the rights of other users from it. `options` say how it is opened.
+/// Opens a file with `options`, and removes the rights of other users from it.
 ///
 /// # Errors
 ///
-/// It cannot be opened, or other users may read it and it belongs to one of them.
+/// The file cannot be opened, or other users may access it and its mode cannot be changed.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.mode(FILE).open(path)?;
     restrict(&file.metadata()?.permissions(), FILE, |mode| file.set_permissions(mode))?;
     Ok(file)
 }
 
-/// Takes the rights of other users from every file of a directory, except from directories in it.
+/// Removes the rights of other users from every file of a directory, not recursively.
 ///
 /// # Errors
 ///
-/// A file belongs to another user.
+/// The directory cannot be read, or a file belongs to another user.
 pub fn files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        // A link may lead anywhere, and what it leads to is not ours.
+        // A link may point outside of the directory.
         if entry.file_type()?.is_file() {
             restrict(&entry.metadata()?.permissions(), FILE, |mode| fs::set_permissions(entry.path(), mode))?;
         }

@@ -1,4 +1,4 @@
-//! Reading a journal, whether or not somebody writes it at the moment.
+//! Reading of a journal, even while another process writes it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use crate::frame::Sort;
 use crate::segment::{self, Scanned};
 use crate::stored::{Raw, Stored, StoredCase, decode, key};
 
-/// What a journal holds.
+/// Contents of a journal.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// The records that can be read, in order of id.
+    /// Records that can be read, in order of id.
     pub records: Vec<Stored>,
-    /// What is wrong with the rest.
+    /// Problems with the other parts.
     pub problems: Vec<Problem>,
 }
 
 /// Reads a journal.
 ///
-/// What is damaged is left out and told in [`Contents::problems`]; the rest is read.
+/// Damaged parts are left out and reported in [`Contents::problems`]; the rest is read.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn read(directory: &Path) -> Result<Contents, JournalError> {
     Ok(Contents { records, problems })
 }
 
-/// Shows every record of a journal to `record`, in order of id, and returns what is wrong with the rest. It holds the
+/// Passes every record of a journal to `record`, in order of id. Returns the problems with the other parts. Holds the
 /// records of two segments at a time.
 ///
 /// # Errors
@@ -48,13 +48,13 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
     };
     let mut problems = Vec::new();
     let mut before: Option<(PathBuf, Option<Scanned>)> = None;
-    // The next segment may say that a record of this one was abandoned.
+    // The next segment may mark a record of this one as abandoned.
     let mut waiting: Vec<Stored> = Vec::new();
     for (number, path) in segments {
         let mut open = Open::new(&path, std::mem::take(&mut waiting));
         let scanned = match segment::scan(&path, |at, sort, payload| open.frame(at, sort, payload)) {
             Ok(scanned) => Some(scanned),
-            // The writer makes room while we read, or has made a segment and recorded nothing yet.
+            // The writer removed the segment to make room, or created it and has recorded nothing yet.
             Err(JournalError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 waiting = open.before;
                 continue;
@@ -76,7 +76,7 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
             before = Some((path, None));
             continue;
         };
-        // Only the last segment can be in the middle of a write.
+        // Only the last segment may end in an unfinished write.
         if number != last
             && let Some(Problem::Torn { .. }) = scanned.problem
         {
@@ -95,13 +95,13 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
     Ok(problems)
 }
 
-/// A segment while it is read.
+/// Segment that is being read.
 struct Open<'a> {
     path: &'a Path,
     clusters: BTreeMap<String, Arc<Cluster>>,
     fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
     cases: BTreeMap<u64, Arc<StoredCase>>,
-    /// Records of the segment before.
+    /// Records of the previous segment.
     before: Vec<Stored>,
     records: Vec<Stored>,
     problems: Vec<Problem>,
@@ -161,7 +161,7 @@ impl<'a> Open<'a> {
             (None, Some(id)) => Ok(self.cases.get(&id).cloned()),
             (None, None) => Ok(None),
         };
-        // A record whose case a newer program wrote still says what was decided.
+        // If a newer program wrote the case of a record, its decision can still be read.
         let (case, told) = match case {
             Ok(case) => (case, Ok(())),
             Err(why) => (None, Err(why)),
@@ -185,7 +185,7 @@ impl<'a> Open<'a> {
 
     fn abandoned(&mut self, payload: &[u8]) -> Result<(), String> {
         let id: u64 = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-        // The record may be in a segment that went to make room.
+        // The record may be in a segment that was removed to make room.
         let found =
             self.records.iter_mut().rev().chain(self.before.iter_mut().rev()).find(|stored| stored.record.id == id);
         if let Some(stored) = found {

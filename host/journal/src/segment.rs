@@ -1,4 +1,4 @@
-//! The files of a journal.
+//! Files of a journal.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -9,15 +9,15 @@ use crate::frame::{BadHeader, Chain, Found, Frames, HEADER_BYTES, Header, MAGIC,
 
 const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".journal";
-/// Bytes that are read from a segment at a time.
+/// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The path of the segment with that number.
+/// Returns the path of the segment with that number.
 pub fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{PREFIX}{number:010}{SUFFIX}"))
 }
 
-/// The segments of a directory with their numbers, in order. Other files are none of ours.
+/// Returns the segments of a directory with their numbers, in order. Ignores other files.
 ///
 /// # Errors
 ///
@@ -37,16 +37,16 @@ pub fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     Ok(found)
 }
 
-/// A segment as it was read.
+/// Result of reading a segment.
 #[derive(Debug)]
 pub struct Scanned {
-    /// Its header.
+    /// Header of the segment.
     pub header: Header,
-    /// The end of its chain.
+    /// Chain after the last intact frame.
     pub chain: Chain,
-    /// Up to where it is intact, in bytes.
+    /// Size of the intact part, in bytes.
     pub intact_bytes: u64,
-    /// What ends it early, if something does.
+    /// Problem that ends the segment early, if any.
     pub problem: Option<Problem>,
 }
 
@@ -54,17 +54,17 @@ pub struct Scanned {
 ///
 /// # Errors
 ///
-/// The file cannot be read, or has no header: then nothing of the segment can be read.
+/// The file cannot be read, or has no valid header; then nothing of the segment can be read.
 pub fn header(path: &Path) -> Result<Header, JournalError> {
     let mut file = File::open(path).map_err(JournalError::io("reading", path))?;
     decode(path, &mut file).map(|(header, _)| header)
 }
 
-/// Reads a segment and shows every frame with its position to `frame`. It holds one frame at a time.
+/// Reads a segment, and passes every frame with its position to `frame`. Holds one frame at a time.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or has no header: then nothing of the segment can be read.
+/// The file cannot be read, or has no valid header; then nothing of the segment can be read.
 pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<Scanned, JournalError> {
     let file = File::open(path).map_err(JournalError::io("reading", path))?;
     let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
@@ -92,7 +92,8 @@ fn decode(path: &Path, file: &mut impl Read) -> Result<(Header, Chain), JournalE
     let mut tail = Tail::new(0);
     tail.add(&bytes);
     tail.add_all(file).map_err(JournalError::io("reading", path))?;
-    // A file of another program may have zeros anywhere, so it counts as torn only if there is nothing in it.
+    // A file of another program may have zeros anywhere. Without the magic bytes it counts as torn only if all bytes
+    // are zero.
     let torn = tail.is_empty() || (bytes.starts_with(&MAGIC) && tail.is_unwritten());
     let bad = if torn && matches!(bad, BadHeader::Foreign | BadHeader::Changed) { BadHeader::Torn } else { bad };
     Err(JournalError::Damaged(bad_header(path, tail.bytes(), bad)))
@@ -108,7 +109,7 @@ fn bad_header(path: &Path, bytes: u64, bad: BadHeader) -> Problem {
     }
 }
 
-/// Reason why a frame does not belong to a journal.
+/// Returns the reason why a frame does not belong to a journal.
 pub(crate) fn not_of_a_journal(sort: Option<Sort>) -> String {
     match sort {
         Some(_) => "it is an object of an embedded control plane, and this is no journal".to_owned(),

@@ -1,4 +1,4 @@
-//! Operations of a journal on its disk.
+//! Disk operations of a journal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,18 +6,18 @@ use std::path::Path;
 
 use crate::private;
 
-/// Operations of a writer that need room on the disk or make some. Tests put a disk of their own in its place.
+/// Disk operations of a writer that use or free space. Tests substitute a disk of their own.
 pub trait Storage: Send {
-    /// Makes a new file that is appended to.
+    /// Creates a new file for appending.
     ///
     /// # Errors
     ///
-    /// The file exists or cannot be made.
+    /// The file exists or cannot be created.
     fn create(&mut self, path: &Path) -> io::Result<File> {
         private::open(OpenOptions::new().append(true).create_new(true), path)
     }
 
-    /// Appends bytes to a file. After an error any part of them may be in it.
+    /// Appends bytes to a file. After an error, any part of them may be in the file.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ pub trait Storage: Send {
         file.write_all(bytes)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ pub struct Disk;
 
 impl Storage for Disk {}
 
-/// True if room on the disk would help.
+/// Returns true if more space on the disk would help.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

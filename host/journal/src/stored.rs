@@ -1,4 +1,4 @@
-//! Records as they are kept, and as they are read again.
+//! Stored form of records.
 
 use std::sync::Arc;
 
@@ -8,45 +8,45 @@ use bulkhead_core::time::Time;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A record of a journal with what it was decided from.
+/// Record of a journal with the inputs of its decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// The record. Unlike in the API, its time is exact to the millisecond.
+    /// Record of the decision. Unlike in the API, its time is exact to the millisecond.
     pub record: Record,
-    /// What it was decided from; absent for decisions that are not made again, and when it cannot be read.
+    /// Inputs of the decision; absent if the decision cannot be replayed, or if they cannot be read.
     pub case: Option<Arc<StoredCase>>,
 }
 
-/// What a decision was made from, as it is kept.
+/// Inputs of a decision, as they are stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredCase {
-    /// The case. What was redacted has left its mark.
+    /// Case of the decision, in which redacted values are marked.
     pub case: Case,
-    /// Digest of the snapshot: of all that is kept of it, as 32 hexadecimal digits.
+    /// Digest of the stored inputs, as 32 hexadecimal digits.
     pub snapshot: String,
-    /// How many values were redacted.
+    /// Number of redacted values.
     pub redacted: usize,
 }
 
-/// A short name for content, the same on every machine.
+/// Returns a short digest of content, which is the same on every machine.
 pub(crate) fn key(content: &[u8]) -> String {
     let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
     Sha256::digest(content).iter().take(16).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// A value as text.
+/// Serializes a value.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
-    // A value has no keys but texts, so this does not fail.
+    // All keys of a value are strings, so this does not fail.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// The payload of a record. `case` is what is kept of its case, or the id of the record that has it.
+/// Returns the payload of a record. `case` is its stored case, or the id of the record that has it.
 pub(crate) fn encode(record: &Record, case: Option<Kept>) -> Vec<u8> {
     let mut value = canonical(record);
     // Messages may quote objects and addresses.
     redact(&mut value);
     if let Value::Object(members) = &mut value {
-        // It is made again from the case when somebody asks.
+        // It is generated from the case on demand.
         members.remove("explanation");
         members.insert("atMs".to_owned(), record.entry.at.as_millis().into());
         match case {
@@ -58,22 +58,22 @@ pub(crate) fn encode(record: &Record, case: Option<Kept>) -> Vec<u8> {
     bytes(&value)
 }
 
-/// How a record has its case.
+/// Location of the case of a record.
 pub(crate) enum Kept {
-    /// It is with this record.
+    /// With this record.
     Whole(Value),
-    /// It is with the record of that id, in the same segment.
+    /// With the record of that id, in the same segment.
     With(u64),
 }
 
-/// A record as it is read, its case not yet put together.
+/// Record as decoded, before its case is assembled.
 pub(crate) struct Raw {
     pub(crate) record: Record,
     pub(crate) case: Option<Value>,
     pub(crate) case_of: Option<u64>,
 }
 
-/// Reads the payload of a record.
+/// Decodes the payload of a record.
 pub(crate) fn decode(payload: &[u8]) -> Result<Raw, String> {
     let mut value: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
     let members = value.as_object_mut().ok_or("it is no object")?;

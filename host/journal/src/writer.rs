@@ -1,4 +1,4 @@
-//! Writing a journal: one process, in order, with bounds.
+//! Writing of a journal: by one process, in order, within bounds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -19,41 +19,42 @@ use crate::segment;
 use crate::storage::{Disk, Storage, is_full};
 use crate::stored::{self, Kept, encode, key};
 
-/// How much is kept.
+/// Bounds of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most bytes of all segments together; the oldest segment goes first. At least two segments stay, unless the disk
-    /// is full.
+    /// Maximum size of all segments together, in bytes; the oldest segment is removed first. At least two segments
+    /// stay, unless the disk is full.
     pub bytes_max: u64,
-    /// A segment whose newest record is older than this goes, in milliseconds, measured by the record that is written.
-    /// Clocks can be wrong: one segment goes when another one is begun, and one at each call of [`Writer::expire`].
+    /// Maximum age of the newest record of a segment, in milliseconds, relative to the record that is being written.
+    /// Clocks can be wrong, so one segment is removed when another one is begun, and one per call of
+    /// [`Writer::expire`].
     pub age_max_ms: i64,
-    /// A segment that has this many bytes is closed, and another one begun.
+    /// Size at which a segment is closed and another one begun, in bytes.
     pub segment_bytes: u64,
 }
 
 impl Default for Bounds {
-    /// 256 MiB, 30 days, segments of 8 MiB.
+    /// Returns 256 MiB, 30 days, and segments of 8 MiB.
     fn default() -> Self {
         Self { bytes_max: 256 << 20, age_max_ms: 30 * 24 * 3600 * 1000, segment_bytes: 8 << 20 }
     }
 }
 
-/// A journal that was opened to be written.
+/// Journal that was opened for writing.
 pub struct Opened {
-    /// Where records go.
+    /// Writer of new records.
     pub writer: Writer,
-    /// Id of the last record that is there already; 0 for a new journal.
+    /// Id of the last existing record; 0 for a new journal.
     pub last_id: u64,
-    /// How many records are there already.
+    /// Number of existing records.
     pub records: u64,
-    /// What was torn and has been cut off; a copy is beside the segment if the disk had room for it.
+    /// Torn end that was cut off; a copy is beside the segment if the disk had room for it.
     pub cut: Option<Problem>,
 }
 
 type OnFailure = Box<dyn Fn(&JournalError) + Send + Sync>;
 
-/// The end of a journal.
+/// Writer at the end of a journal.
 pub struct Writer {
     state: Mutex<State>,
     on_failure: OnFailure,
@@ -62,7 +63,7 @@ pub struct Writer {
 struct State {
     directory: PathBuf,
     bounds: Bounds,
-    /// Held for as long as the journal is written.
+    /// Lock of the journal, held while it is open for writing.
     _lock: File,
     storage: Box<dyn Storage>,
     number: u64,
@@ -77,19 +78,19 @@ struct State {
     failed: bool,
 }
 
-/// What the segment holds already.
+/// Data that the open segment holds already.
 #[derive(Default)]
 struct Known {
     /// Newest version of each cluster with its key.
     clusters: BTreeMap<String, (Arc<Cluster>, String)>,
     fleet: Option<(Arc<[Arc<Cluster>]>, String)>,
-    /// The last case, and the record that it is with.
+    /// Last case, and the id of the record that it is stored with.
     case: Option<(Arc<Case>, u64)>,
 }
 
 impl Writer {
-    /// Opens a journal, or makes one. `on_failure` is told once if a record cannot be kept; nothing more is written from
-    /// then on, and whoever decides must stop acting.
+    /// Opens a journal, or creates one. `on_failure` is called once if a record cannot be kept. After that nothing
+    /// more is written, and the caller must stop carrying out decisions.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl Writer {
         Self::open_on(directory, bounds, Disk, on_failure)
     }
 
-    /// The same on a disk of the caller's choice.
+    /// Opens a journal as [`Writer::open`] does, on a disk of the caller's choice.
     ///
     /// # Errors
     ///
@@ -139,19 +140,19 @@ impl Writer {
         Ok(Opened { writer, last_id: end.last_id, records: end.records, cut: end.cut })
     }
 
-    /// Makes what was kept so far outlive the machine.
+    /// Makes all records that were kept so far survive a crash of the machine.
     ///
     /// # Errors
     ///
-    /// The disk says no.
+    /// The disk reports an error.
     pub fn sync(&self) -> Result<(), JournalError> {
         let state = self.lock();
         let path = segment::path(&state.directory, state.number);
         state.file.sync_data().map_err(JournalError::io("syncing", &path))
     }
 
-    /// Drops the oldest segment if it is older than the bound. A clock that jumps makes every segment look old, so the
-    /// caller limits by a clock of its own how often this happens.
+    /// Removes the oldest segment if it exceeds the maximum age. A clock that jumps makes every segment look old, so
+    /// callers must limit the frequency of calls by another clock.
     pub fn expire(&self) {
         self.attempt(State::drop_aged);
     }
@@ -230,7 +231,7 @@ impl State {
         let path = segment::path(&self.directory, self.number);
         self.with_room("writing", &path, |state| {
             let written = state.storage.append(&mut state.file, bytes);
-            // No part of a record stays, so that it can be written again after there is room.
+            // No part of the record stays, so that it can be written again after making room.
             if written.is_err() {
                 state.file.set_len(state.bytes)?;
             }
@@ -241,7 +242,7 @@ impl State {
         Ok(())
     }
 
-    /// Does something that needs room on the disk. While there is none, the oldest segments go.
+    /// Runs an operation that needs space on the disk. Removes the oldest segments while the disk is full.
     fn with_room<T>(
         &mut self,
         operation: &'static str,
@@ -252,7 +253,7 @@ impl State {
             match act(self) {
                 Ok(done) => return Ok(done),
                 Err(error) if !is_full(&error) => return Err(JournalError::io(operation, path)(error)),
-                // A segment that was only just begun explains nothing, so the one before it stays.
+                // A new segment without records cannot replace the one before it, so that one stays.
                 Err(source) if self.closed.len() <= usize::from(self.bytes <= HEADER_BYTES as u64) => {
                     return Err(JournalError::Full { path: path.to_path_buf(), source });
                 }
@@ -267,7 +268,7 @@ impl State {
         self.write(&header, chain)
     }
 
-    /// Ends the segment. What it holds outlives the machine from now on.
+    /// Closes the segment, syncs it to the disk, and creates the next one.
     fn close(&mut self, now_ms: i64) -> Result<(), JournalError> {
         let path = segment::path(&self.directory, self.number);
         self.file.sync_data().map_err(JournalError::io("syncing", &path))?;
@@ -279,7 +280,7 @@ impl State {
     }
 
     fn make_room(&mut self) -> Result<(), JournalError> {
-        // The newest of the closed ones stays: one that was only just begun explains nothing.
+        // The newest closed segment stays, because the open one may have no records yet.
         while self.closed.len() > 1 {
             let total = self.closed.iter().map(|closed| closed.bytes).sum::<u64>() + self.bytes;
             if total <= self.bounds.bytes_max {
@@ -290,7 +291,7 @@ impl State {
         self.drop_aged()
     }
 
-    /// Drops one segment, if it is too old.
+    /// Removes one segment, if it is too old.
     fn drop_aged(&mut self) -> Result<(), JournalError> {
         let oldest_ms = self.last_at_ms.saturating_sub(self.bounds.age_max_ms);
         let is_old = self.closed.len() > 1 && self.closed.first().is_some_and(|oldest| oldest.ended_at_ms < oldest_ms);
@@ -309,7 +310,7 @@ impl State {
 }
 
 impl Known {
-    /// The key of a list of clusters. Versions that the segment does not hold yet are added to `bytes`.
+    /// Returns the key of a list of clusters. Versions that the segment does not hold yet are appended to `bytes`.
     fn fleet(&mut self, clusters: &Arc<[Arc<Cluster>]>, bytes: &mut Vec<u8>, chain: Chain) -> (Option<String>, Chain) {
         if clusters.is_empty() {
             return (None, chain);
@@ -354,7 +355,7 @@ impl Known {
     }
 }
 
-/// What is kept of a case: everything but clusters and secrets.
+/// Encodes a case for storage: everything but clusters and secrets.
 fn encode_case(case: &Case, fleet: Option<String>) -> Value {
     let mut value = canonical(case);
     let redacted = redact_case(&mut value);

@@ -1,4 +1,4 @@
-//! The guest programs as WebAssembly components: example plugins, and guests of the tests.
+//! Guest programs as WebAssembly components: example plugins, and guests for the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use wit_component::ComponentEncoder;
 
-/// Workspaces of guest programs, with the Rust target that each is built for.
+/// Workspaces of guest programs, with the Rust target of each.
 const WORKSPACES: [(&str, &str); 2] =
     [("examples/plugins", "wasm32-unknown-unknown"), ("tests/guests/wasip2", "wasm32-wasip2")];
 
-/// Builds every crate of the workspaces and writes it as a component to `target/guests/<crate>.wasm`. Files whose
-/// content would not change are left alone. Returns the components, in order of workspace and name.
+/// Builds every crate of the workspaces, and writes it as a component to `target/guests/<crate>.wasm`. Files with
+/// unchanged content are not rewritten. Returns the components, in order of workspace and name.
 pub(crate) fn build(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let out = root.join("target/guests");
     let mut components = Vec::new();
@@ -53,7 +53,7 @@ fn guest_names(workspace: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The linker of some targets makes components by itself; what it made otherwise becomes one here.
+/// Converts a build to a component, unless the linker of its target has done so already.
 fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
     let bytes = fs::read(built).with_context(|| format!("reading {}", built.display()))?;
@@ -69,7 +69,7 @@ fn componentize(built: &Path, component: &Path) -> anyhow::Result<PathBuf> {
     Ok(component.to_path_buf())
 }
 
-/// Asks rustup for a target unless it is there.
+/// Installs a Rust target with rustup if it is missing.
 fn ensure_target(target: &str) -> anyhow::Result<()> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let printed = Command::new(rustc).args(["--print", "sysroot"]).output().context("asking rustc for its sysroot")?;

@@ -1,4 +1,4 @@
-//! Set-up and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
+//! Setup and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
 //! `cargo xtask vectors` compares with Karmada.
 
 mod guests;
@@ -21,27 +21,27 @@ struct Arguments {
 enum Task {
     /// Build host and guests, then run the main example: a federation that survives a cluster failure.
     Demo {
-        /// Arguments for `bulkhead simulate`, in place of the example.
+        /// Arguments for `bulkhead simulate`, instead of the example.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         simulate: Vec<String>,
     },
-    /// Run everything that must pass.
+    /// Build the guests and run all tests.
     Test,
     /// Run Bulkhead on real Kubernetes control planes; needs Go and kubectl.
     E2e {
-        /// `run [NAME]` for the scenarios with such a name, `bench` or `idle` to measure.
+        /// `run [NAME]` to run the scenarios with such a name, `bench` or `idle` to measure.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Make mistakes on purpose, one after the other, and say in which seed the simulation finds each.
+    /// Introduce bugs on purpose, one at a time, and print the seed in which the simulation finds each.
     Mutations {
         /// `--seeds NUMBER`, `--only NAME`, `--verbose`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build the example plugins and the guests of the tests as WebAssembly components into target/guests.
+    /// Build the example plugins and the guests for the tests as WebAssembly components into target/guests.
     Guests,
-    /// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
+    /// Run a file of cases that were recorded from Karmada's own code; fail if a result differs.
     Vectors {
         /// `scheduler FILE` or `interpreter FILE [--customizations DIR]`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -49,8 +49,8 @@ enum Task {
     },
 }
 
-/// All programs at once: for some of the packages, cargo chooses other features of the crates below, and wasmtime and
-/// Luau are built anew.
+/// All programs at once: for single packages, cargo would select other features of shared dependencies and rebuild
+/// wasmtime and Luau.
 const BUILD: &[&str] = &["build", "--workspace", "--bins"];
 
 fn main() -> ExitCode {
@@ -110,7 +110,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The folder of the workspace, wherever the task is started.
+/// Returns the folder of the workspace, regardless of the current directory.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()

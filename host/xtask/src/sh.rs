@@ -1,11 +1,11 @@
-//! Programs that a task runs, with errors that say what was run.
+//! Programs that a task runs, with errors that name the command.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 
-/// Runs cargo in the workspace and fails if it fails.
+/// Runs cargo in the workspace, and fails if it fails.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = format!("cargo {}", arguments.join(" "));
@@ -17,7 +17,7 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program and passes its exit code on.
+/// Runs a program, and returns its exit code.
 pub(crate) fn exit_code(root: &Path, program: &Path, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let status = Command::new(program).args(arguments).current_dir(root).status();
     let status = status.with_context(|| format!("starting {}", program.display()))?;

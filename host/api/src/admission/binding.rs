@@ -1,7 +1,7 @@
-//! Validation of bindings: what Karmada's CRD schema and its webhook refuse
+//! Validation of bindings: the rules of Karmada's CRD schema and of its webhook
 //! (`pkg/apis/work/v1alpha2/binding_types.go`, `pkg/webhook/resourcebinding`).
 //!
-//! Negative numbers pass Karmada's schema. Here they do not: no program means them.
+//! Negative numbers pass Karmada's schema. They are refused here, because no program writes them intentionally.
 
 use bulkhead_core::model::{BindingSpec, GracefulEvictionTask};
 use bulkhead_core::names::keys::DEPENDENCIES;

@@ -1,8 +1,8 @@
 //! Defaults and validation of `Cluster`
 //! (Karmada: `pkg/apis/cluster/mutation/mutation.go`, `pkg/apis/cluster/validation/validation.go`).
 //!
-//! Karmada's aggregated API server does this and more. Not done here: the nine default resource models and the
-//! normalisation of given ones, and the syntax of `apiEndpoint`.
+//! Karmada's aggregated API server does this and more. Not implemented here: the nine default resource models, the
+//! normalisation of given models, and the syntax check of `apiEndpoint`.
 
 use bulkhead_core::model::{ClusterSpec, Taint, TaintEffect};
 use bulkhead_core::time::Time;
@@ -12,10 +12,11 @@ use super::AdmissionOptions;
 use super::denied::Denied;
 use super::label;
 
-/// 63 characters of a DNS label, less the prefix of the execution namespace and some to spare.
+/// Maximum length of a name: 63 characters of a DNS label, less the prefix of the execution namespace and a reserve.
 const NAME_BYTES_MAX: usize = 48;
 
-/// Moves the deprecated zone, and stamps `NoExecute` taints: without the time a toleration never expires.
+/// Moves the deprecated `zone` to `zones`, and sets the time of evicting taints; without it a toleration never
+/// expires.
 pub(super) fn default_spec(spec: &mut ClusterSpec, now: Time) {
     if spec.zones.is_empty() && !spec.zone.is_empty() {
         spec.zones.push(std::mem::take(&mut spec.zone));
@@ -29,7 +30,7 @@ fn evicts(effect: &TaintEffect) -> bool {
     matches!(effect, TaintEffect::NoExecute | TaintEffect::PreferNoExecute)
 }
 
-/// Checks a spec that [`default_spec`] went over.
+/// Validates a spec after [`default_spec`].
 pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions) -> Result<(), Denied> {
     label::check_dns_label(name, NAME_BYTES_MAX).map_err(|detail| Denied::invalid("metadata.name", name, detail))?;
     let references =
@@ -50,7 +51,7 @@ pub(super) fn validate(name: &str, spec: &ClusterSpec, options: AdmissionOptions
     validate_taints(&spec.taints, options)
 }
 
-/// A URL with a host and a scheme that clients know.
+/// Checks that a proxy URL has a host and a scheme that clients support.
 fn validate_proxy(url: &str) -> Result<(), Denied> {
     if url.is_empty() {
         return Ok(());

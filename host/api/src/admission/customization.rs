@@ -8,8 +8,8 @@ use crate::ResourceInterpreterCustomization;
 use crate::decode::decode;
 use crate::interpreter::{CustomizationSpec, conflict};
 
-/// Another one may have the same target as long as it has no script for the same operation; then every script has to
-/// be Lua. What was stored before these rules and cannot be read is nobody's rival.
+/// Refuses scripts that do not compile, and scripts for an operation that another customization of the same target
+/// has a script for. Stored customizations that cannot be decoded are ignored.
 pub(super) fn validate(object: &Value, around: &dyn Surroundings) -> Result<(), Denied> {
     let spec: CustomizationSpec = read_spec(object)?;
     let mut new = ResourceInterpreterCustomization { spec, ..ResourceInterpreterCustomization::default() };

@@ -1,4 +1,4 @@
-//! Validation of the objects by which people steer evictions. They are ours, so there is no rule of Karmada's.
+//! Validation of `ClusterDrain` and `EvictionPause`. They are Bulkhead's own kinds, so Karmada has no rules for them.
 
 use bulkhead_core::model::{ClusterDrainSpec, EvictionPauseSpec};
 
@@ -17,7 +17,7 @@ pub(super) fn validate_drain(spec: &ClusterDrainSpec) -> Result<(), Denied> {
     }
 }
 
-/// A workload without a name would cover everything of its kind, which is likelier a mistake than meant.
+/// Refuses workloads without a name: they would cover all objects of their kind, which is most likely a mistake.
 pub(super) fn validate_pause(spec: &EvictionPauseSpec) -> Result<(), Denied> {
     let nameless = spec.workloads.iter().position(|workload| workload.name.is_empty());
     match nameless {

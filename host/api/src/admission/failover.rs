@@ -11,10 +11,10 @@ use super::{AdmissionOptions, label};
 
 const TOLERATION_SECONDS_DEFAULT: i32 = 300;
 const GRACE_PERIOD_SECONDS_DEFAULT: i32 = 600;
-/// Ten years: whoever asks for more means "for ever", or mistook the unit.
+/// Maximum of durations: ten years. A larger value means "no limit" or has the wrong unit.
 const SECONDS_MAX: i32 = 10 * 365 * 24 * 3600;
 
-/// The CRD's default toleration, and the webhook's grace period for a graceful purge.
+/// Applies the CRD's default toleration, and the webhook's default grace period for a graceful purge.
 pub(super) fn default_application(application: &mut ApplicationFailover) {
     application.decision_conditions.toleration_seconds.get_or_insert(TOLERATION_SECONDS_DEFAULT);
     if application.purge_mode == PurgeMode::Gracefully {
@@ -44,7 +44,7 @@ fn validate_application(application: &ApplicationFailover, path: &str) -> Result
     if let Some(state) = before.and_then(|before| before.healthy_state).filter(|state| *state != Health::Healthy) {
         return Err(Denied::not_supported(format!("{path}.preConditions.healthyState"), state, &["Healthy"]));
     }
-    // Unknown is no verdict, and what is well has no reason to leave.
+    // `Unknown` is not a verdict, and a healthy application has no reason to leave.
     let state = decision.healthy_state.iter().enumerate().find(|(_, state)| **state != Health::Unhealthy);
     if let Some((index, state)) = state {
         let field = format!("{path}.decisionConditions.healthyState[{index}]");
@@ -63,7 +63,7 @@ fn validate_application(application: &ApplicationFailover, path: &str) -> Result
     validate_state_preservation(application.state_preservation.as_ref(), path)
 }
 
-/// The words for too little are Karmada's.
+/// Checks the range of a duration. The messages for values below the minimum are Karmada's.
 fn validate_seconds(seconds: Option<i32>, least: i32, field: &str) -> Result<(), Denied> {
     let detail = match seconds {
         Some(seconds) if seconds < least && least == 0 => "must be greater than or equal to 0".to_owned(),
@@ -82,7 +82,8 @@ fn validate_cluster(cluster: &ClusterFailover, path: &str, options: AdmissionOpt
     validate_state_preservation(cluster.state_preservation.as_ref(), path)
 }
 
-/// Karmada does not look at `jsonPath`; a mistake in it then blocks every eviction, at the worst moment to find out.
+/// Validates the rules of state preservation. Karmada does not check `jsonPath`; a mistake in it would block every
+/// eviction during a failover.
 fn validate_state_preservation(state: Option<&StatePreservation>, path: &str) -> Result<(), Denied> {
     for (index, rule) in state.iter().flat_map(|state| &state.rules).enumerate() {
         label::check_key(&rule.alias_label_name).map_err(|detail| {

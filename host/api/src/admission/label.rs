@@ -1,4 +1,4 @@
-//! Kubernetes' syntax of label keys, label values and DNS labels, with its texts
+//! Syntax of Kubernetes' label keys, label values and DNS labels, with its messages
 //! (`k8s.io/apimachinery/pkg/util/validation`).
 
 const NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -15,12 +15,12 @@ const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case a
                          must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex \
                          used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// A label key: a name with an optional DNS prefix.
+/// Checks a label key: a name with an optional DNS prefix.
 pub(super) fn check_key(text: &str) -> Result<(), String> {
     key_problems(text).into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Everything that is wrong with a label key, in Kubernetes' order and words.
+/// Returns all problems of a label key, in Kubernetes' order and with its messages.
 pub(super) fn key_problems(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -55,7 +55,7 @@ pub(super) fn key_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// A label value.
+/// Checks a label value.
 pub(super) fn check_value(text: &str) -> Result<(), String> {
     match text {
         "" => Ok(()),
@@ -65,7 +65,7 @@ pub(super) fn check_value(text: &str) -> Result<(), String> {
     }
 }
 
-/// A DNS label of at most `bytes_max` characters.
+/// Checks a DNS label of at most `bytes_max` characters.
 pub(super) fn check_dns_label(text: &str, bytes_max: usize) -> Result<(), String> {
     match text {
         "" => Err("must be not empty".to_owned()),

@@ -1,13 +1,14 @@
-//! What Karmada's webhooks, its CRD defaults and its aggregated API server do to an object before it is
-//! stored, as one function without I/O. A control plane without those components calls it on each write of a
-//! main resource; writes to `status` do not come here.
+//! Admission of objects before they are stored, as one function without I/O. It implements Karmada's webhooks, its
+//! CRD defaults and its aggregated API server. A control plane without those components calls it on each write of a
+//! main resource; writes to `status` bypass it.
 //!
-//! A spec of a policy or cluster is decoded, completed, checked and written back, so fields that a policy does
-//! not have are dropped, as an API server with a schema drops them; ask [`crate::decode_strict`] first for
-//! warnings. Old spellings of enum values are written back in the current one. The specs of bindings, Works and
-//! customizations are only tried: one that does not decode would break every typed watch.
+//! The spec of a policy or cluster is decoded, defaulted, validated and written back. This drops fields that a policy
+//! does not have, as an API server with a schema does; call [`crate::decode_strict`] first for warnings. Old
+//! spellings of enum values are written back in the current one. The specs of bindings, Works and customizations are
+//! only decoded: an undecodable one would break every typed watch.
 //!
-//! Not here: pruning of a Work's manifests (the binding controller does it when it renders), quotas.
+//! Not implemented here: pruning of a Work's manifests, which the binding controller does when it renders them, and
+//! quotas.
 
 mod binding;
 mod cluster;
@@ -40,25 +41,25 @@ use crate::policy::PropagationSpec;
 use crate::webhook::Hook;
 use crate::work::WorkSpec;
 
-/// What is being done to the object.
+/// Operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is new.
+    /// Creates the object.
     Create,
-    /// It replaces [`Request::old`].
+    /// Replaces [`Request::old`].
     Update,
-    /// It goes away; always admitted.
+    /// Deletes the object; always admitted.
     Delete,
 }
 
-/// What is being asked.
+/// Admission request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// API group of the object.
     pub group: &'a str,
     /// Kind of the object.
     pub kind: &'a str,
-    /// What is being done to it.
+    /// Operation on the object.
     pub operation: Operation,
     /// Namespace of the request; absent for cluster scope.
     pub namespace: Option<&'a str>,
@@ -66,39 +67,39 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
 }
 
-/// What is known beside the object.
+/// Context of an admission request.
 pub trait Surroundings {
-    /// Makes up a permanent id; Karmada's are random UUIDs.
+    /// Returns a new permanent id; Karmada's are random UUIDs.
     fn new_id(&mut self) -> String;
 
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Time;
 
-    /// Every stored object of the kind, the one to be replaced included.
+    /// Returns all stored objects of the kind, including the one to be replaced.
     fn others(&self) -> Vec<Value>;
 
-    /// What is wrong with a Lua script, with line and column.
+    /// Returns the error of a Lua script, with line and column, if it has one.
     fn script_error(&self, script: &str) -> Option<String>;
 }
 
-/// Switches of the webhooks.
+/// Options of the webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Karmada's `--allow-no-execute-taint-policy`: whether a `ClusterTaintPolicy` may add `NoExecute` taints.
+    /// True if a `ClusterTaintPolicy` may add `NoExecute` taints (Karmada: `--allow-no-execute-taint-policy`).
     /// Policies that were admitted keep working when it is switched off.
     pub allow_no_execute_taint_policy: bool,
-    /// For how long policies tolerate a cluster that is not ready, in seconds, unless they say otherwise. Absent, as
-    /// in current Karmada, adds nothing.
+    /// Default toleration of policies for a cluster that is not ready, in seconds. If absent, none is added, as in
+    /// current Karmada.
     pub default_not_ready_toleration_seconds: Option<i64>,
-    /// The same for a cluster that cannot be reached.
+    /// Default toleration of policies for an unreachable cluster, in seconds. If absent, none is added.
     pub default_unreachable_toleration_seconds: Option<i64>,
-    /// Whether `failover.cluster` may purge in mode `Never`, as Karmada's proposal has it and no release does.
+    /// True if `failover.cluster` may have the purge mode `Never`, as in Karmada's proposal but in no release.
     pub allow_never_purging_clusters: bool,
-    /// Whether taints may have the effect `PreferNoExecute`, which no release of Karmada has.
+    /// True if taints may have the effect `PreferNoExecute`, which no release of Karmada has.
     pub allow_prefer_no_execute: bool,
 }
 
-/// Completes and checks an object that is about to be stored. Kinds without rules pass as they are.
+/// Defaults and validates an object that is about to be stored. Kinds without rules pass unchanged.
 pub fn admit(
     request: &Request<'_>,
     object: &mut Value,
@@ -158,10 +159,10 @@ pub fn admit(
     }
 }
 
-/// What differs between the two kinds of propagation policy.
+/// Differences between the two kinds of propagation policy.
 struct PolicyScope<'a> {
     id_label: &'a str,
-    /// The policy's own; absent for cluster scope.
+    /// Namespace of the policy; absent for cluster scope.
     namespace: Option<&'a str>,
     options: AdmissionOptions,
 }
@@ -189,7 +190,7 @@ fn admit_propagation_policy(
     write_spec(object, &spec)
 }
 
-/// The id of a policy is made once and is part of every binding's claim, so a client may not touch it.
+/// Checks that an update keeps the permanent id, which is generated once and is part of every binding's claim.
 fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<(), Denied> {
     let field = format!("metadata.labels[{id_label}]");
     match (label(object, id_label), label(old, id_label)) {
@@ -201,8 +202,8 @@ fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<
     }
 }
 
-/// An id that is there stays, one that an update lost comes back. A new one is made on creation, and for a Work
-/// on update too.
+/// Keeps an existing id, and restores one that an update removed. Generates a new one on creation, and for a Work on
+/// update too.
 fn keep_or_make_id(
     request: &Request<'_>,
     object: &mut Value,
@@ -238,12 +239,12 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer)?.as_str()
 }
 
-/// A label that is set and not empty.
+/// Returns a label if it is set and not empty.
 fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.pointer("/metadata/labels")?.get(key)?.as_str().filter(|value| !value.is_empty())
 }
 
-/// The labels, made if need be.
+/// Returns the labels; creates them if they are absent.
 fn labels(object: &mut Value) -> Result<&mut Map<String, Value>, Denied> {
     child(object, "metadata")
         .and_then(|metadata| child(metadata, "labels"))
@@ -251,7 +252,7 @@ fn labels(object: &mut Value) -> Result<&mut Map<String, Value>, Denied> {
         .ok_or_else(|| Denied::required("metadata.labels", "must be an object"))
 }
 
-/// A field that is an object, made if it is absent or null.
+/// Returns a field that is an object; creates it if it is absent or null.
 fn child<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let value = parent.as_object_mut()?.entry(field).or_insert(Value::Null);
     if value.is_null() {

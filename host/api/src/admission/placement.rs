@@ -17,7 +17,7 @@ const AFFINITY_NAME_BYTES_MAX: usize = 32;
 const CLUSTER: &str = "cluster";
 const SPREAD_FIELDS: [&str; 4] = [CLUSTER, "region", "zone", "provider"];
 
-/// A constraint without field and label is by cluster, over at least one group.
+/// Defaults constraints without field and label to the field `cluster`, and `minGroups` to 1.
 pub(super) fn default_spread_constraints(constraints: &mut [SpreadConstraint]) {
     for constraint in constraints {
         if constraint.spread_by_field.is_empty() && constraint.spread_by_label.is_empty() {
@@ -29,20 +29,20 @@ pub(super) fn default_spread_constraints(constraints: &mut [SpreadConstraint]) {
     }
 }
 
-/// Divided without a preference is by weight.
+/// Defaults the preference of divided scheduling to `Weighted`.
 pub(super) fn default_replica_scheduling(scheduling: &mut ReplicaScheduling) {
     if scheduling.replica_scheduling_type == ReplicaSchedulingType::Divided {
         scheduling.replica_division_preference.get_or_insert(ReplicaDivisionPreference::Weighted);
     }
 }
 
-/// What the CRD's schema and Karmada's webhook refuse; the first problem, the schema's before the webhook's.
+/// Returns the first problem that the CRD's schema or Karmada's webhook finds, those of the schema first.
 pub(super) fn validate(placement: &Placement, path: &str) -> Result<(), Denied> {
     validate_schema(placement, path)?;
     validate_placement(placement, path).into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Every problem that Karmada's webhook finds, in its order (Karmada: `validation.go:ValidatePlacement`).
+/// Returns all problems that Karmada's webhook finds, in its order (Karmada: `validation.go:ValidatePlacement`).
 pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
     let mut denied = Vec::new();
     if placement.cluster_affinity.is_some() && placement.cluster_affinities.is_some() {
@@ -69,7 +69,7 @@ pub fn validate_placement(placement: &Placement, path: &str) -> Vec<Denied> {
     denied
 }
 
-/// The first expression of a field selector that is neither known nor one of sets.
+/// Returns the first problem of a field selector: an unknown key, or an operator other than `In` and `NotIn`.
 fn check_affinity(affinity: &ClusterAffinity, path: &str) -> Option<Denied> {
     let selector = affinity.field_selector.as_ref()?;
     let problem = selector.match_expressions.iter().find_map(|expression| {
@@ -140,8 +140,8 @@ fn divides_by_availability(placement: &Placement) -> bool {
         }
 }
 
-/// The operators that Kubernetes added for numbers are refused, and effects that nobody knows, which Karmada admits and
-/// which never match. Seconds are not looked at.
+/// Refuses Kubernetes' numeric operators `Lt` and `Gt`, and unknown effects, which Karmada admits although they never
+/// match. Seconds are not validated.
 fn check_tolerations(tolerations: &[Toleration], path: &str, denied: &mut Vec<Denied>) {
     for (index, toleration) in tolerations.iter().enumerate() {
         if matches!(toleration.operator.as_str(), "Lt" | "Gt") {
@@ -195,7 +195,7 @@ fn check_workload_affinity(affinity: &Value, path: &str, denied: &mut Vec<Denied
     }
 }
 
-/// What the CRD's schema refuses before the webhook is asked.
+/// Checks the rules of the CRD's schema, which apply before the webhook.
 fn validate_schema(placement: &Placement, path: &str) -> Result<(), Denied> {
     let terms = placement.cluster_affinities.as_deref().unwrap_or_default();
     for (index, term) in terms.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Validation of plugins. They are ours, so there is no rule of Karmada's.
+//! Validation of `Plugin`, which is Bulkhead's own kind, so Karmada has no rules for it.
 
 use bulkhead_plugin::{PluginManifest, PluginObject};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::read_spec;
 use crate::PluginSpec;
 use crate::decode::decode;
 
-/// What can be told without loading it: the fields are known and go together, and the code is there and has the digest
-/// that it should have. Whether it loads is in its status.
+/// Checks a plugin without loading it: the fields are known and consistent, and the code is present and has the
+/// expected digest. The status reports whether it loads.
 pub(super) fn validate(object: &Value) -> Result<(), Denied> {
     let PluginSpec(spec) = read_spec(object)?;
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();

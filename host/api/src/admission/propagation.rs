@@ -2,8 +2,8 @@
 //! (Karmada: `pkg/webhook/{propagationpolicy,clusterpropagationpolicy}`,
 //! `pkg/util/validation/validation.go:ValidatePropagationSpec`).
 //!
-//! Defaults of the CRD schema are applied here too. Cluster tolerations are added only where the options say so, as
-//! Karmada did before 1.15. No finalizer is added: nothing here would remove it.
+//! Defaults of the CRD schema are applied here too. Cluster tolerations are added only if the options set them, as in
+//! Karmada before 1.15. No finalizer is added, because nothing here would remove it.
 
 use bulkhead_core::model::{List, TaintEffect, Toleration};
 use bulkhead_core::names::keys;
@@ -14,7 +14,7 @@ use crate::policy::{PreemptionBehavior, PropagationSpec};
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Fills in defaults. `namespace` is the policy's own, absent for a `ClusterPropagationPolicy`.
+/// Applies defaults. `namespace` is the policy's own; absent for a `ClusterPropagationPolicy`.
 pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>, options: AdmissionOptions) {
     spec.priority.get_or_insert(0);
     if spec.scheduler_name.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn default_spec(spec: &mut PropagationSpec, namespace: Option<&str>, 
     }
 }
 
-/// Adds a toleration unless there is one that differs in its seconds only.
+/// Adds a toleration, unless one exists that differs only in its seconds.
 fn default_toleration(tolerations: &mut List<Toleration>, key: &str, seconds: i64) {
     let added = Toleration {
         key: key.to_owned(),
@@ -60,7 +60,7 @@ fn default_toleration(tolerations: &mut List<Toleration>, key: &str, seconds: i6
     }
 }
 
-/// Checks a spec that [`default_spec`] went over.
+/// Validates a spec after [`default_spec`].
 pub(super) fn validate_spec(
     spec: &PropagationSpec,
     namespace: Option<&str>,
@@ -89,7 +89,7 @@ pub(super) fn validate_spec(
     }
 }
 
-/// Checks what must not change.
+/// Checks that immutable fields are unchanged.
 pub(super) fn validate_update(new: &PropagationSpec, old: &PropagationSpec) -> Result<(), Denied> {
     let name = |spec: &PropagationSpec| match spec.scheduler_name.as_str() {
         "" => DEFAULT_SCHEDULER.to_owned(),
@@ -121,7 +121,7 @@ fn validate_selectors(spec: &PropagationSpec, namespace: Option<&str>) -> Result
     Ok(())
 }
 
-/// The path says `suspension` twice, as Karmada's does.
+/// Validates the suspension. The path of the error repeats `suspension`, as in Karmada.
 fn validate_suspension(spec: &PropagationSpec) -> Result<(), Denied> {
     let Some(suspension) = &spec.suspension else { return Ok(()) };
     let lists_clusters =

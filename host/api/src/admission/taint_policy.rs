@@ -1,7 +1,7 @@
 //! Validation of `ClusterTaintPolicy` (Karmada: `pkg/webhook/clustertaintpolicy/validating.go`).
 //!
-//! The operators of conditions are not checked, as in Karmada: any other text just never matches. An effect that
-//! nobody knows is refused; Karmada admits it and then fails on every cluster that the policy matches.
+//! Operators of conditions are not validated, as in Karmada: an unknown one never matches. Unknown effects are
+//! refused; Karmada admits them and then fails on every cluster that the policy matches.
 
 use bulkhead_core::model::{ClusterTaintPolicySpec, PolicyTaint, TaintEffect};
 

@@ -1,4 +1,4 @@
-//! Hooks that interpret resources (Karmada: `pkg/webhook/configuration`).
+//! Validation of hooks that interpret resources (Karmada: `pkg/webhook/configuration`).
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Denied;
 use crate::webhook::context::VERSION;
 use crate::webhook::{ClientConfig, Hook, Rule, ServiceReference};
 
-/// Everything that is wrong with the hooks of a configuration.
+/// Returns all problems of the hooks of a configuration.
 pub fn validate(hooks: &[Hook]) -> Vec<Denied> {
     let (mut problems, mut names) = (Vec::new(), BTreeSet::new());
     for (index, hook) in hooks.iter().enumerate() {
@@ -42,7 +42,7 @@ fn validate_hook(at: &str, hook: &Hook, problems: &mut Vec<Denied>) {
     validate_versions(&format!("{at}.interpreterContextVersions"), &hook.interpreter_context_versions, problems);
 }
 
-/// Fully qualified, of at least two labels.
+/// Checks that a name is fully qualified, with at least two labels.
 fn validate_name(at: &str, name: &str, problems: &mut Vec<Denied>) {
     if name.is_empty() {
         return problems.push(Denied::required(at, ""));
@@ -57,7 +57,7 @@ fn validate_name(at: &str, name: &str, problems: &mut Vec<Denied>) {
     }
 }
 
-/// A label of RFC 1123, or of RFC 1035, which begins with a letter.
+/// Returns true for a label of RFC 1123, or with `letter_first` of RFC 1035.
 fn is_dns_label(label: &str, letter_first: bool) -> bool {
     let letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let (first, last) = (label.as_bytes().first(), label.as_bytes().last());
@@ -68,7 +68,7 @@ fn is_dns_label(label: &str, letter_first: bool) -> bool {
 }
 
 fn validate_rule(at: &str, rule: &Rule, problems: &mut Vec<Denied>) {
-    // The core API group has no name, so an empty entry is one.
+    // The core API group has an empty name, so an empty entry is valid.
     let lists = [
         ("operations", &rule.operations, "operations", false),
         ("apiGroups", &rule.api_groups, "API groups", false),
@@ -95,7 +95,7 @@ fn validate_rule(at: &str, rule: &Rule, problems: &mut Vec<Denied>) {
     }
 }
 
-/// Only `https://host[:port][/path]`. What is behind plain HTTP could answer anything, read by anybody.
+/// Admits only `https://host[:port][/path]`: plain HTTP is neither authenticated nor encrypted.
 fn validate_url(at: &str, url: &str, problems: &mut Vec<Denied>) {
     let form = "desired format: https://host[/path]";
     let Ok(uri) = url.parse::<http::Uri>() else {
@@ -143,7 +143,7 @@ fn validate_service(at: &str, service: &ServiceReference, problems: &mut Vec<Den
     let segments = if segments.is_empty() { vec![""] } else { segments };
     let last = segments.len().saturating_sub(1);
     for (index, segment) in segments.iter().enumerate() {
-        // A slash at the end is fine.
+        // A trailing slash is allowed.
         if segment.is_empty() && (index < last || last == 0) {
             problems.push(Denied::invalid(at.clone(), path, format!("segment[{index}] may not be empty")));
         }
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// `change` is merged into a hook that is fine.
+    /// Checks a valid hook with `change` merged into it.
     fn check(change: Value, expected: &[&str]) {
         let rule = json!({"operations": ["Retain"], "apiGroups": [""], "apiVersions": ["v1"], "kinds": ["Pod"]});
         let mut hook = json!({

@@ -1,5 +1,5 @@
-//! What a Work gets before it is stored: ids on its manifests, and a look at whether those can be applied at all
-//! (Karmada: `pkg/webhook/work/mutating.go`; that the manifests have names is checked here only).
+//! Defaults and validation of Works: ids on manifests, and a check that manifests can be applied (Karmada:
+//! `pkg/webhook/work/mutating.go`; the check for names is Bulkhead's own).
 
 use bulkhead_core::names::keys;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::denied::Denied;
 use super::{label, labels, text};
 
-/// A manifest without kind or name could never be applied, nor could anybody say which one it is.
+/// Refuses manifests without API version, kind or name: they could not be applied or identified.
 pub(super) fn validate(work: &Value) -> Result<(), Denied> {
     let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for (index, manifest) in manifests.into_iter().flatten().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn validate(work: &Value) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Puts the Work's permanent id on its manifests, and into their notes of managed labels.
+/// Sets the Work's permanent id on its manifests, and updates their annotation of managed labels.
 pub(super) fn label_manifests(work: &mut Value) {
     let Some(id) = label(work, keys::WORK_ID).map(str::to_owned) else { return };
     let manifests = work.pointer_mut("/spec/workload/manifests").and_then(Value::as_array_mut);

@@ -1,7 +1,7 @@
-//! What is sent to a hook and what may come back
-//! (Karmada: `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
+//! Requests to interpreter hooks, and their responses (Karmada:
+//! `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 //!
-//! Everything that a hook sends is foreign: each field is checked, and what does not fit is an error that names it.
+//! Responses are untrusted: each field is validated, and an error names the field that does not fit.
 
 use bulkhead_core::call::{Call, HealthVerdict, Interpretation, Operation, Reason, Reply};
 use bulkhead_core::model::{Component, DependentObjectReference, Health, ReplicaRequirements};
@@ -9,26 +9,26 @@ use bulkhead_core::names::split_api_version;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The version that is spoken.
+/// Version of the protocol.
 pub const VERSION: &str = "v1alpha1";
 pub(super) const API_VERSION: &str = "config.karmada.io/v1alpha1";
 pub(super) const KIND: &str = "ResourceInterpreterContext";
 
-/// An answer that cannot be used.
+/// Answer that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {
-    /// The hook says that it failed.
+    /// The hook reports a failure.
     #[error("webhook call failed, get status code: {code}, msg: {message}")]
     Refused {
-        /// The code that it gives.
+        /// Status code in the response.
         code: i64,
-        /// What it says.
+        /// Message in the response.
         message: String,
     },
-    /// It is not what an answer has to be.
+    /// The response is malformed.
     #[error("received invalid webhook response: {0}")]
     Invalid(String),
-    /// Its patch does not fit the object.
+    /// The patch does not fit the object.
     #[error("applying the patch of the webhook: {0}")]
     Patch(String),
 }
@@ -39,7 +39,7 @@ impl BadAnswer {
     }
 }
 
-/// The body of a request; none for calls that hooks are not asked. `uid` is to be unique to the request.
+/// Returns the body of a request; `None` for calls that are not sent to hooks. `uid` must be unique to the request.
 pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
     let operation = call.operation_name()?;
     let object = call.object()?;
@@ -60,7 +60,7 @@ pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
     }
     if let Call::Interpret(call) = call {
         match &call.operation {
-            // The field has 32 bits; what is wider wraps around, as in Karmada.
+            // The field has 32 bits; larger values wrap around, as in Karmada.
             Operation::Revise { replicas, .. } => request["replicas"] = json!(*replicas as i32),
             Operation::Retain { observed, .. } => request["observedObject"] = Value::clone(observed),
             Operation::AggregateStatus { items, .. } if !items.is_empty() => {
@@ -72,7 +72,7 @@ pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
     Some(json!({"apiVersion": API_VERSION, "kind": KIND, "request": request}))
 }
 
-/// The reply in the body of an answer.
+/// Decodes the reply in the body of a response.
 pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer> {
     let envelope: Value =
         serde_json::from_slice(body).map_err(|error| BadAnswer::invalid(format!("it is not JSON: {error}")))?;
@@ -109,7 +109,7 @@ fn refused(response: &Value) -> BadAnswer {
     BadAnswer::Refused { code, message }
 }
 
-/// A field; null is absent.
+/// Reads a field; null counts as absent.
 fn optional<T: DeserializeOwned>(response: &Value, name: &str) -> Result<Option<T>, BadAnswer> {
     let Some(value) = response.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
     let wrong = |error: serde_json::Error| BadAnswer::invalid(format!("response.{name}: {error}"));
@@ -150,7 +150,7 @@ fn interpretation(operation: &Operation<'_>, response: &Value) -> Result<Interpr
     })
 }
 
-/// The object with the patch applied; without one it is as it was.
+/// Returns the object with the patch applied; without a patch it is unchanged.
 fn patched(object: &Value, response: &Value) -> Result<Interpretation, BadAnswer> {
     let patch: Option<String> = optional(response, "patch")?;
     let type_: Option<String> = optional(response, "patchType")?;

@@ -1,8 +1,8 @@
 //! Webhooks that interpret resources
 //! (Karmada: `pkg/apis/config/v1alpha1/resourceinterpreterwebhook_types.go`).
 //!
-//! [`Hook::matches`] tells what a hook answers, [`choose`] which one is asked, [`context`] what is sent and what may come
-//! back; [`serve`] answers as such a hook. Sending it is not done here.
+//! [`Hook::matches`] decides whether a hook answers an operation, and [`choose`] selects the hook to call.
+//! [`context`] defines requests and responses; [`serve`] answers as such a hook. Requests are not sent here.
 
 pub mod context;
 pub mod serve;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{Described, Schemas};
 use crate::object::null_is_default;
 
-/// The answer to everything, in a rule.
+/// Wildcard of a rule.
 const ALL: &str = "*";
 
-/// Hooks, which have no `spec` around them.
+/// Configuration of interpreter hooks, which has no `spec`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct ResourceInterpreterWebhookConfiguration {
     /// Kubernetes metadata.
@@ -30,68 +30,68 @@ pub struct ResourceInterpreterWebhookConfiguration {
     pub webhooks: Vec<Hook>,
 }
 
-/// One hook.
+/// Webhook that interprets objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
     /// Name, unique in its configuration.
     #[serde(default)]
     pub name: String,
-    /// Where it is.
+    /// Address of the hook.
     #[serde(default)]
     pub client_config: ClientConfig,
-    /// What it answers; nothing when there are none.
+    /// Operations and kinds that the hook answers; none if empty.
     #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
-    /// How long an answer may take, 1 to 30 seconds. Absent is 30: the default of 10 that Karmada's API promises is not
-    /// applied there either.
+    /// Timeout of a call, 1 to 30 seconds. Absent is 30: Karmada documents a default of 10 but does not apply it
+    /// either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i32>,
-    /// Versions of [`context`] that it understands; `v1alpha1` is the only one there is.
+    /// Versions of [`context`] that the hook understands; only `v1alpha1` exists.
     #[serde(default, deserialize_with = "null_is_default")]
     pub interpreter_context_versions: Vec<String>,
 }
 
-/// Where a hook is: exactly one of a URL and a service.
+/// Address of a hook: exactly one of a URL and a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientConfig {
-    /// The whole address.
+    /// Full URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// A service of the control plane.
+    /// Service of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceReference>,
-    /// Certificates that may have signed the server's, as PEM in base64. Absent means those of the system.
+    /// CA certificates for verifying the server, as PEM in base64. Absent means those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<String>,
 }
 
-/// A service.
+/// Reference to a Service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceReference {
-    /// Its namespace.
+    /// Namespace of the Service.
     #[serde(default)]
     pub namespace: String,
-    /// Its name.
+    /// Name of the Service.
     #[serde(default)]
     pub name: String,
     /// Path of the URL; begins with a slash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its port, 443 when it is absent.
+    /// Port of the Service; 443 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
 }
 
-/// Operations on kinds; each list may hold `*`.
+/// Operations on kinds; each list may contain `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
     /// Names of operations.
     #[serde(default, deserialize_with = "null_is_default")]
     pub operations: Vec<String>,
-    /// API groups; the core group is empty.
+    /// API groups; the core group is the empty string.
     #[serde(default, deserialize_with = "null_is_default")]
     pub api_groups: Vec<String>,
     /// API versions.
@@ -113,8 +113,8 @@ impl Described for ResourceInterpreterWebhookConfiguration {
 }
 
 impl Hook {
-    /// Whether it answers that operation on objects of that kind. Names are compared exactly; a `*` counts wherever it
-    /// stands. (Karmada: `pkg/util/interpreter/matcher.go`.)
+    /// Returns true if the hook answers an operation on objects of a kind. Names are compared exactly; `*` matches at
+    /// any position of a list. (Karmada: `pkg/util/interpreter/matcher.go`.)
     pub fn matches(&self, operation: &str, api_version: &str, kind: &str) -> bool {
         let (group, version) = split_api_version(api_version);
         let has = |list: &[String], wanted: &str| list.iter().any(|entry| entry == ALL || entry == wanted);
@@ -127,8 +127,8 @@ impl Hook {
     }
 }
 
-/// The hook that is asked, with its name and that of its configuration as `configuration/hook`: of those that match the
-/// one whose name sorts first. No other one is asked in its place. (Karmada: `customized/webhook/customized.go`.)
+/// Returns the hook to call, with its name as `configuration/hook`. Among matching hooks it is the one whose name
+/// sorts first; no other is called in its place. (Karmada: `customized/webhook/customized.go`.)
 pub fn choose<'a>(
     configurations: impl IntoIterator<Item = &'a ResourceInterpreterWebhookConfiguration>,
     operation: &str,
@@ -171,7 +171,7 @@ impl Resource for ResourceInterpreterWebhookConfiguration {
     }
 }
 
-/// Writes `apiVersion` and `kind` too, which a body sent to an API server needs.
+/// Serializes `apiVersion` and `kind` too, which a body sent to an API server needs.
 impl Serialize for ResourceInterpreterWebhookConfiguration {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;

@@ -1,5 +1,5 @@
-//! The other side of the protocol: a hook that answers with policies, so that a Karmada that knows nothing of plugins
-//! can ask them.
+//! Server side of the protocol: answers requests to hooks with policies, so that a Karmada without plugin support can
+//! use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Rule;
 use super::context::{API_VERSION, KIND};
 
-/// What hooks call the question about health.
+/// Name of the health operation in the protocol.
 const HEALTH: &str = "InterpretHealth";
 
 #[derive(Deserialize)]
@@ -37,26 +37,26 @@ struct Request {
     aggregated_status: Vec<AggregatedStatusItem>,
 }
 
-/// Why a question was not answered; the text is for whoever reads Karmada's log.
+/// Reason why a request was not answered; the message appears in Karmada's log.
 struct Refusal {
     code: u16,
     message: String,
 }
 
 impl Refusal {
-    /// Nobody has a rule for it.
+    /// Creates a refusal for an operation that no policy has a rule for.
     fn nobody(operation: &str, object: &Value) -> Self {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         Self { code: 501, message: format!("no plugin answers {operation} for {kind}") }
     }
 }
 
-/// Answers the body of a request with the body of a response. A policy that fails, or does not know, makes the
-/// response unsuccessful: an answer is never made up.
+/// Answers the body of a request with the body of a response. If a policy fails or has no verdict, the response is
+/// unsuccessful; an answer is never invented.
 ///
 /// # Errors
 ///
-/// What is wrong when the body is no `ResourceInterpreterContext` with a request.
+/// The body is not a `ResourceInterpreterContext` with a request.
 pub fn answer(policies: &PolicySet, body: &[u8], now: Time) -> Result<Value, String> {
     let Envelope { request } =
         serde_json::from_slice(body).map_err(|error| format!("this is no {KIND} with a request: {error}"))?;
@@ -110,7 +110,7 @@ fn encoded(object: &Value, interpretation: Interpretation) -> Result<Value, Refu
         }
         Interpretation::Components(components) => json!({"components": components}),
         Interpretation::Dependencies(dependencies) => json!({"dependencies": dependencies}),
-        // Karmada takes a response without a status for a mistake.
+        // Karmada treats a response without a status as an error.
         Interpretation::Status(status) => json!({"rawStatus": status.unwrap_or_else(|| json!({}))}),
         Interpretation::Object(changed) => {
             let patch = serde_json::to_vec(&json_patch::diff(object, &changed));
@@ -122,9 +122,9 @@ fn encoded(object: &Value, interpretation: Interpretation) -> Result<Value, Refu
     Ok(response)
 }
 
-/// What these policies answer, as rules of a hook, in a fixed order: for each kind that one of them names, the
-/// operations that it has a rule for. Policies that name no kinds offer nothing, because a hook takes a kind over
-/// entirely: where it has no answer, Karmada asks nobody else.
+/// Returns the operations that these policies answer, as rules of a hook in a fixed order: for each kind that a
+/// policy names, the operations that it has a rule for. Policies that name no kinds are left out, because a hook
+/// takes over a kind entirely: Karmada calls no other interpreter when the hook has no answer.
 pub fn rules(policies: &PolicySet, now: Time) -> Vec<Rule> {
     let mut offered: BTreeMap<(String, String), BTreeSet<&'static str>> = BTreeMap::new();
     for policy in policies.iter() {
@@ -150,8 +150,8 @@ pub fn rules(policies: &PolicySet, now: Time) -> Vec<Rule> {
     offered.into_iter().filter(|(_, operations)| !operations.is_empty()).map(rule).collect()
 }
 
-/// The operations that a policy does not answer with "unsupported". It is asked about an object with nothing in it:
-/// whether there is a rule for an operation does not depend on the object.
+/// Returns the operations that a policy does not answer with "unsupported". The probe object is empty, because the
+/// existence of a rule does not depend on the object.
 fn answered(policy: &dyn Policy, (api_version, kind): &(String, String), now: Time) -> Vec<&'static str> {
     let object = Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "probe"}}));
     let operations = [
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::webhook::context::{reply, request};
 
-    /// Answers what it can about widgets, and has no rule for components.
+    /// Policy that answers for widgets, and has no rule for components.
     struct Widgets {
         id: PolicyId,
         capabilities: Vec<Capability>,
@@ -256,7 +256,7 @@ mod tests {
         Time::from_millis(0)
     }
 
-    /// What comes back when the two sides of the protocol are put together.
+    /// Passes a call through both sides of the protocol.
     fn through(call: &Call<'_>) -> Result<Reply, String> {
         let body = request(call, "u").unwrap().to_string();
         let answer = answer(&Widgets::set(), body.as_bytes(), now()).unwrap();

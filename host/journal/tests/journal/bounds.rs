@@ -1,4 +1,4 @@
-//! How much is kept.
+//! Bounds of size and age.
 
 use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, read, segment};
@@ -21,7 +21,7 @@ fn the_oldest_segments_go_when_there_are_too_many_bytes() {
         writer.keep(&record(id, 5), Some(&case("member1", if id % 2 == 0 { "True" } else { "False" })));
         let sizes = segment::list(directory.path()).unwrap();
         let bytes: u64 = sizes.iter().map(|(_, path)| std::fs::metadata(path).unwrap().len()).sum();
-        // One segment may be open besides those that are counted when it was begun.
+        // One segment may be open besides those that were counted when it was begun.
         assert!(bytes <= 20_000 + 4_000 + 4_000, "{bytes} bytes after record {id}");
     }
     let kept = ids(directory.path());
@@ -38,7 +38,7 @@ fn segments_go_when_their_newest_record_is_too_old() {
     let directory = tempfile::tempdir().unwrap();
     let bounds = Bounds { age_max_ms: 10_000, segment_bytes: 500, ..Bounds::default() };
     for id in 1..=40 {
-        // Opened anew each time: what is known of the segments comes from the disk.
+        // Reopened for each record, so that the data about segments comes from the disk.
         let at_ms = i64::try_from(id).unwrap() * 1_000;
         open_bounded(directory.path(), bounds).keep(&record(id, at_ms), None);
     }
@@ -62,7 +62,7 @@ fn a_clock_that_jumps_deletes_one_segment_and_not_the_history() {
         keep(at_ms);
     }
     let (before, first) = (segments().len(), segments()[0].0);
-    // A year ahead, for as long as it takes to begin one more segment.
+    // The clock is a year ahead until one more segment is begun.
     let last = segments()[before - 1].0;
     while segments().last().unwrap().0 == last {
         keep(365 * 24 * 3_600_000);
@@ -91,6 +91,6 @@ fn a_quiet_journal_loses_one_old_segment_at_each_call_of_expire() {
     for _ in 0..before {
         writer.expire();
     }
-    // The newest closed segment stays, as it does when there are too many bytes.
+    // The newest closed segment stays, as with the bound of size.
     assert_eq!((count(), ids(directory.path()).last()), (2, Some(&21)));
 }

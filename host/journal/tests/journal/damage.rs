@@ -1,4 +1,4 @@
-//! What crashes, people and other programs do to a journal.
+//! Damage to a journal by crashes, people and other programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use bulkhead_journal::{Bounds, JournalError, Problem, Writer, read, segment};
 use crate::records::{case, record};
 use crate::support::{open, open_bounded};
 
-/// A journal of so many records, each with a case; returns its first segment.
+/// Writes a journal with that many records, each with a case. Returns its first segment.
 fn journal(directory: &Path, records: u64) -> PathBuf {
     let writer = open(directory);
     for id in 1..=records {
@@ -48,14 +48,14 @@ fn a_journal_with_a_tail_that_never_reached_the_disk_goes_on() {
     let whole = tempfile::tempdir().unwrap();
     let path = journal(whole.path(), 12);
     let bytes = fs::read(&path).unwrap();
-    // The header, the middle and the end were not written before the power was gone.
+    // A part was not written before a power loss: the header, the middle, the end, or everything.
     for hole in [0..512, 1_024..1_536, bytes.len() - 20..bytes.len(), 0..bytes.len()] {
         let directory = tempfile::tempdir().unwrap();
         let path = segment::path(directory.path(), 1);
         let mut holed = bytes.clone();
         holed[hole.clone()].fill(0);
         fs::write(&path, &holed).unwrap();
-        // A header of zeros in front of records is a file of another program, as far as anyone can tell.
+        // A header of zeros before records cannot be distinguished from a file of another program.
         if hole == (0..512) {
             assert!(Writer::open(directory.path(), Bounds::default(), |_| {}).is_err());
             continue;
@@ -136,7 +136,7 @@ fn a_segment_that_was_taken_out_or_replaced_leaves_a_gap() {
     let (ids, problems) = read_ids(directory.path());
     assert_eq!(ids, [1, 3, 4]);
     assert!(matches!(&problems[..], [Problem::Gap { .. }]), "{problems:?}");
-    // Without its beginning it is a journal that made room.
+    // Without its first segment, it is a journal that made room.
     fs::remove_file(segment::path(directory.path(), 1)).unwrap();
     assert_eq!(read_ids(directory.path()), (vec![3, 4], Vec::new()));
 }

@@ -1,4 +1,4 @@
-//! Disks without room.
+//! Full disks.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -11,7 +11,7 @@ use bulkhead_journal::{Bounds, Opened, Problem, Storage, Writer, read, segment};
 
 use crate::records::record;
 
-/// A disk of so many bytes with nothing on it but the journal.
+/// Disk of that many bytes, which holds only the journal.
 struct SmallDisk {
     directory: PathBuf,
     bytes: Arc<AtomicU64>,
@@ -77,7 +77,7 @@ fn a_disk_that_stays_full_stops_the_writer_with_an_error_and_a_journal_that_is_i
         }
     };
     keep(30);
-    // Another program takes the room.
+    // Another program uses up the space.
     disk_bytes.store(0, Ordering::Relaxed);
     keep(3);
     let told = failures.lock().unwrap().clone();
@@ -103,7 +103,7 @@ fn a_process_starts_on_a_full_disk_with_a_torn_journal() {
     assert!(matches!(opened.cut, Some(Problem::Torn { .. })), "{:?}", opened.cut);
     assert!(!last.with_extension("torn").exists(), "a part of a copy takes room and is of no use");
     assert_eq!((opened.last_id, ids(directory.path()).last()), (29, Some(&29)));
-    // The room of an old segment is enough to go on.
+    // The space of one old segment is enough to continue.
     let used: u64 = fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
     disk_bytes.store(used, Ordering::Relaxed);
     opened.writer.keep(&record(30, 6), None);

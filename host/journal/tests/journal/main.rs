@@ -1,4 +1,4 @@
-//! Journals are written, bounded, damaged in every way that we know of, and read again.
+//! Journals are written, bounded, damaged in every known way, and read again.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bounds;
@@ -46,7 +46,7 @@ fn what_is_kept_is_read_again_whole() {
 fn what_is_handed_in_is_kept_in_order_and_told_once() {
     let directory = tempfile::tempdir().unwrap();
     let (told, kept) = std::sync::mpsc::channel();
-    // More than may wait at a time.
+    // More than the queue holds.
     let count = 4_500;
     let background = Background::start(open(directory.path()), move || told.send(()).unwrap()).unwrap();
     for id in 1..=count {
@@ -115,7 +115,7 @@ fn a_disk_that_says_no_is_told_once() {
     let directory = tempfile::tempdir().unwrap();
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
-    // A segment for each record; the third one is a directory already, so that it cannot be made.
+    // One record per segment; the path of the third segment is a directory, so that it cannot be created.
     let bounds = Bounds { segment_bytes: 1, ..Bounds::default() };
     let opened = Writer::open(directory.path(), bounds, move |error| tell.lock().unwrap().push(error.to_string()));
     let writer = opened.unwrap().writer;

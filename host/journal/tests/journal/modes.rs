@@ -1,4 +1,4 @@
-//! Rights of other users.
+//! Access of other users.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -47,6 +47,6 @@ fn a_journal_that_was_open_to_others_is_closed_to_them() {
     fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
     open_bounded(&directory, BOUNDS).keep(&record(3, 5), None);
     assert_eq!(mode(&directory), 0o700);
-    // Three segments, what was torn, and the lock.
+    // Three segments, the torn end, and the lock.
     assert_eq!(modes(&directory), [0o600; 5]);
 }

@@ -1,4 +1,4 @@
-//! Records and cases to keep.
+//! Records and cases for tests.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ pub(crate) fn record(id: u64, at_ms: i64) -> Record {
     Record { id, process: String::new(), outcome: Outcome::Taken, entry }
 }
 
-/// A decision with nobody asked.
+/// Returns a decision without policies.
 pub(crate) fn made(question: Question, clusters: Vec<Arc<Cluster>>, plan: Value) -> Arc<Case> {
     let (_, tape) = Tape::start(&PolicySet::default(), &[], |_| true);
     let (trigger, now) = ("a test", Time::from_millis(1_700_000_000_123));
     Arc::new(Case::from(Decided { trigger, now, question, clusters: clusters.into(), tape, plan }))
 }
 
-/// A decision about the taints of one cluster.
+/// Returns a decision about the taints of one cluster.
 pub(crate) fn case(cluster: &str, ready: &str) -> Arc<Case> {
     let cluster = json!({
         "name": cluster, "spec": {"syncMode": "Push"},

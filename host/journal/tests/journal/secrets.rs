@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::records::record;
 use crate::support::{health_case, open};
 
-/// Every form with the secret that is in it.
+/// Returns every form of a secret, with the secret in it.
 fn forms() -> Vec<(&'static str, Value)> {
     vec![
         ("hunter01", json!({"args": ["--verbose", "--password=hunter01"]})),

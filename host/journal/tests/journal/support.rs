@@ -1,4 +1,4 @@
-//! Journals to write to, and a decision about an object.
+//! Journals for tests, and a decision about an object.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) fn open_bounded(directory: &Path, bounds: Bounds) -> Writer {
     Writer::open(directory, bounds, |error| panic!("{error}")).unwrap().writer
 }
 
-/// A decision about the health of an object.
+/// Returns a decision about the health of an object.
 pub(crate) fn health_case(object: Value) -> Arc<Case> {
     let question = Question::Health { object: Arc::new(object), uncovered: Uncovered::Healthy };
     made(question, Vec::new(), json!({"health": "Healthy"}))

@@ -1,7 +1,7 @@
-//! A process that journals is killed over and over. It needs a process to itself, so it has no harness.
+//! A process that writes a journal is killed repeatedly. The test needs its own process, so it has no harness.
 //!
-//! The child says the id of each record when it may act upon it. Whatever it said must be in the journal afterwards,
-//! and the next child goes on from there.
+//! The child prints the id of each record once it may act on it. Every printed id must be in the journal afterwards,
+//! and the next child continues from there.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../journal/records.rs"]
@@ -21,13 +21,13 @@ fn main() {
     let arguments: Vec<_> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
         Some("child") => child(Path::new(&arguments[2])),
-        // What a harness would be asked for its list.
+        // A harness would list its tests here.
         Some("--list") => {}
         _ => parent(),
     }
 }
 
-/// Journals until it is killed.
+/// Writes records until it is killed.
 fn child(directory: &Path) {
     let opened = Writer::open(directory, BOUNDS, |error| panic!("{error}")).unwrap();
     let mut out = std::io::stdout().lock();
@@ -45,12 +45,12 @@ fn parent() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let mut child = command.arg("child").arg(directory.path()).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Another moment each time, without a clock: after so many records.
+        // The kill comes at a different moment each time, without a clock: after a varying number of records.
         for _ in 0..=(kill * 7919) % 61 {
             accepted = said.next().unwrap().unwrap().parse().unwrap();
         }
         child.kill().unwrap();
-        // What it said before it died counts too; the last line may be cut.
+        // Lines printed before the kill count too; the last one may be cut.
         let left: Vec<_> = said.map_while(Result::ok).collect();
         for line in &left {
             accepted = line.parse().map_or(accepted, |id: u64| id.max(accepted));

@@ -1,6 +1,6 @@
-//! Memory that a process needs to start with a long journal, and to look for one decision in it.
+//! Memory that is needed to open a long journal, and to find one decision in it.
 //!
-//! A test binary of its own with one test in it, because the memory that it measures is that of the whole process.
+//! A separate test binary with one test, because the measured memory is that of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../journal/records.rs"]
@@ -18,12 +18,12 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const SEGMENT_BYTES: u64 = 1 << 20;
 const JOURNAL_BYTES: u64 = 24 << 20;
 const BOUNDS: Bounds = Bounds { bytes_max: JOURNAL_BYTES, age_max_ms: i64::MAX, segment_bytes: SEGMENT_BYTES };
-/// Memory that opening takes: far below one segment, since only one frame is held.
+/// Maximum memory for opening, in bytes: far below one segment, since only one frame is held.
 const OPENING_BYTES_MAX: usize = 1 << 20;
-/// Memory that a visit takes: the decoded records of two segments.
+/// Maximum memory for a visit, in bytes: the decoded records of two segments.
 const VISITING_BYTES_MAX: usize = 24 << 20;
 
-/// Fills a journal up to its bound; returns the id of the last record.
+/// Fills a journal up to its bound. Returns the id of the last record.
 fn fill(directory: &Path) -> u64 {
     let writer = Writer::open(directory, BOUNDS, |error| panic!("{error}")).unwrap().writer;
     let number = JOURNAL_BYTES / SEGMENT_BYTES + 2;

@@ -1,4 +1,4 @@
-//! Bindings and Works that no program of ours would write.
+//! Malformed bindings and Works, which Bulkhead never writes.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `spec.failover` of policies, tolerations that a profile adds, and policies that contradict themselves.
+//! `spec.failover` of policies, tolerations that a profile adds, and contradictory policies.
 
 use serde_json::json;
 

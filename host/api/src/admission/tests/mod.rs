@@ -17,7 +17,7 @@ fn run(request: &Request<'_>, mut object: Value, options: AdmissionOptions) -> R
     Ok(object)
 }
 
-/// Ids are `id-1`, `id-2`; a script is wrong that does not end with `end`.
+/// Test context: ids are `id-1`, `id-2`; a script is valid if it ends with `end`.
 #[derive(Default)]
 struct Around {
     made: usize,

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A policy in namespace `default` with one selector, and `patch` on top of its spec.
+/// Returns a policy in namespace `default` with one selector, and with `patch` merged into its spec.
 pub(super) fn policy(patch: Value) -> Value {
     let mut spec = json!({"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}]});
     merge(&mut spec, patch);
