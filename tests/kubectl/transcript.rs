@@ -1,44 +1,44 @@
-//! The transcript of what people do with kubectl (`transcript.txt`): reading it, running it, comparing two runs.
+//! Transcript of typical kubectl usage (`transcript.txt`): parsing, execution, and comparison of two runs.
 //!
-//! It is a part of two crates: the tests of the program, which run it against the embedded control plane, and the
-//! end-to-end tests, which run it against a real API server too.
+//! Two crates include this module: the tests of the program, which run the transcript against the embedded control
+//! plane, and the end-to-end tests, which also run it against a real API server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One command with what is expected of it.
+/// One command with its expectations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
-    /// For a shell.
+    /// Shell command.
     pub(crate) command: String,
-    /// Whether it is to end well.
+    /// True if the command must succeed.
     pub(crate) succeeds: bool,
-    /// Whether all servers say the same; otherwise they differ in their version, or in their words.
+    /// True if all servers must give the same output. False if versions or wording differ.
     #[allow(dead_code, reason = "only one of the two crates compares")]
     pub(crate) is_compared: bool,
-    /// What its output must contain.
+    /// Texts that the output must contain.
     pub(crate) contains: Vec<String>,
 }
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// The command.
     pub(crate) command: String,
-    /// Its exit code.
+    /// Exit code; `None` if the command did not start or was killed.
     pub(crate) code: Option<i32>,
-    /// What it printed, to either stream.
+    /// Combined output of both streams.
     pub(crate) output: String,
-    /// What is not as expected.
+    /// Deviations from the expectations.
     pub(crate) problems: Vec<String>,
 }
 
-/// The folder of this file, given that of the workspace.
+/// Returns the folder of this file, given the root of the workspace.
 pub(crate) fn folder(root: &Path) -> PathBuf {
     root.join("tests/kubectl")
 }
 
-/// The steps of the transcript.
+/// Returns the steps of the transcript.
 pub(crate) fn steps(root: &Path) -> Vec<Step> {
     let text = std::fs::read_to_string(folder(root).join("transcript.txt")).unwrap_or_default();
     let mut steps: Vec<Step> = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn steps(root: &Path) -> Vec<Step> {
     steps
 }
 
-/// Runs the steps one after the other. `cache` is where kubectl keeps what it discovers.
+/// Runs the steps in order. `cache` is the folder for kubectl's discovery cache.
 pub(crate) fn run(root: &Path, steps: &[Step], kubeconfig: &Path, cache: &Path) -> Vec<Outcome> {
     let run = |step: &Step| {
         let output = Command::new("sh")
@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, steps: &[Step], kubeconfig: &Path, cache: &Path) 
         if (code == Some(0)) != step.succeeds {
             problems.push(format!("it ended with {code:?}"));
         }
-        // Columns are as wide as their longest cell, such as an age.
+        // Column widths depend on the longest cell, such as an age.
         let squeezed = squeeze(&output);
         for text in &step.contains {
             if !squeezed.contains(&squeeze(text)) {
@@ -85,14 +85,14 @@ pub(crate) fn run(root: &Path, steps: &[Step], kubeconfig: &Path, cache: &Path) 
     steps.iter().map(run).collect()
 }
 
-/// One space in place of several.
+/// Replaces each run of spaces with a single one.
 fn squeeze(text: &str) -> String {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An output without what differs between two runs on the same server: times, ages, uids and versions of objects, names
-/// of temporary files, the version of the server, the order of lines of `diff` headers.
+/// Masks the differences between two runs on the same server: times, ages, UIDs, object versions, the server version
+/// and `diff` headers, which contain names of temporary files.
 #[allow(dead_code, reason = "only one of the two crates compares")]
 pub(crate) fn normalised(output: &str) -> String {
     let is_header = |line: &&str| {
@@ -117,7 +117,7 @@ pub(crate) fn normalised(output: &str) -> String {
         if words.iter().any(|word| word == "resourceVersion:") {
             words.retain(is_version);
         }
-        // `describe` writes times out.
+        // `describe` prints times in a long form.
         if words.first().is_some_and(|label| label == "CreationTimestamp:") {
             words.truncate(1);
         }
@@ -137,7 +137,7 @@ fn is_time(word: &str) -> bool {
     word.len() >= 20 && digits(0..4) && digits(5..7) && word.contains('T') && word.ends_with('Z')
 }
 
-/// `5s`, `2m30s`, `1d`.
+/// True for ages such as `5s`, `2m30s` or `1d`.
 fn is_age(word: &str) -> bool {
     let units = word.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     matches!(units.as_str(), "s" | "m" | "ms" | "h" | "hm" | "d" | "dh")

@@ -1,23 +1,23 @@
-//! What a policy answered, and how to tell people.
+//! Answers of a policy and their text form.
 
 use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reason, Reply, TaintChange};
 use bulkhead_core::policy::{Fault, FaultKind, Policy};
 
 use crate::question::Question;
 
-/// Longest answer that is shown, in characters.
+/// Maximum length of a displayed answer, in characters.
 const SHOWN_CHARS_MAX: usize = 300;
 
 /// An answer and what it cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// What was answered.
+    /// Reply or fault that the policy returned.
     pub(crate) reply: Result<Reply, Fault>,
-    /// What it cost; 0 when the engine does not meter.
+    /// Steps used; 0 if the engine does not meter.
     pub(crate) steps: u64,
 }
 
-/// Asks. The policy must not be asked by anybody else meanwhile, or their steps are counted too.
+/// Calls the policy and measures its steps. Concurrent calls of the same policy would be counted as well.
 pub(crate) fn ask(policy: &dyn Policy, question: &Question) -> Answer {
     let before = policy.usage().steps;
     let reply = question.with_call(|call| policy.call(call)).map(|reply| question.in_own_order(reply));
@@ -25,12 +25,12 @@ pub(crate) fn ask(policy: &dyn Policy, question: &Question) -> Answer {
 }
 
 impl Answer {
-    /// Its fault, if it is one.
+    /// Returns the fault, if the call failed.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.reply.as_ref().err()
     }
 
-    /// True if the policy has nothing to say about the question.
+    /// True if the policy has no opinion on the question.
     pub(crate) fn is_abstention(&self) -> bool {
         match &self.reply {
             Ok(reply) => matches!(reply, Reply::Interpret(None)),
@@ -38,7 +38,7 @@ impl Answer {
         }
     }
 
-    /// Whether both mean the same. The words of a fault are for people and may differ.
+    /// True if both answers mean the same. The message of a fault is not compared.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (&self.reply, &other.reply) {
             (Ok(one), Ok(other)) => one == other,
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// How the other one differs, in words. Of two lists it is the first elements that differ.
+    /// Describes how `other` differs. For two lists, the first elements that differ are named.
     pub(crate) fn difference(&self, other: &Self) -> String {
         let lists = match (&self.reply, &other.reply) {
             (Ok(Reply::Filter(one)), Ok(Reply::Filter(other))) => first_difference(one, other, filter_verdict),
@@ -63,13 +63,13 @@ fn first_difference<T: PartialEq>(one: &[T], other: &[T], show: impl Fn(&T) -> S
     Some(format!("{} first, then {} for cluster {index}", show(one), show(other)))
 }
 
-/// The name that programs know a kind of fault by.
+/// Returns the machine-readable name of a fault kind.
 pub(crate) fn fault_name(kind: FaultKind) -> String {
     let name = serde_json::to_value(kind).ok();
     name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| kind.code().to_owned())
 }
 
-/// An answer in one line.
+/// Formats an answer in one line.
 pub(crate) fn shown(reply: &Result<Reply, Fault>) -> String {
     let text = match reply {
         Ok(Reply::Health(told)) => format!("{} ({})", told.health.as_str(), told.reason),
@@ -95,7 +95,7 @@ fn taint_change(change: &TaintChange) -> String {
     }
 }
 
-/// A verdict on one cluster in words.
+/// Formats a verdict on one cluster.
 pub(crate) fn filter_verdict(verdict: &FilterVerdict) -> String {
     match verdict {
         FilterVerdict::Fit => "fit".to_owned(),
@@ -115,7 +115,8 @@ fn eviction_verdict(verdict: &EvictionVerdict) -> String {
     }
 }
 
-/// The JSON form of an interpretation: replicas as `{"replicas": 3, "requirements": {…}}`, everything else as it is.
+/// Returns the JSON form of an interpretation: replicas as `{"replicas": 3, "requirements": {…}}`, everything else
+/// unchanged.
 pub(crate) fn interpretation(told: &Interpretation) -> serde_json::Value {
     use serde_json::{Value, json, to_value};
     match told {
@@ -130,7 +131,7 @@ pub(crate) fn interpretation(told: &Interpretation) -> serde_json::Value {
     }
 }
 
-/// Every reason in a reply.
+/// Returns every reason in a reply.
 pub(crate) fn reasons(reply: &Reply) -> Vec<&Reason> {
     match reply {
         Reply::Health(told) => vec![&told.reason],

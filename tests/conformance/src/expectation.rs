@@ -1,4 +1,4 @@
-//! The verdict that a case expects, and whether an answer is that.
+//! Expected verdicts of cases and their comparison with answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,72 +11,73 @@ use crate::answer::{fault_name, filter_verdict, interpretation, shown};
 use crate::outputs::Outputs;
 use crate::question::Question;
 
-/// What has to be answered. What a case does not name is not compared.
+/// Expected answer. Values that the case leaves out are not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expectation {
     /// A health and its reason.
     Health(Health, Why),
-    /// These changes of taints, all of them, in this order.
+    /// Exactly these taint changes, in this order.
     Taints(Vec<ExpectedChange>),
-    /// These verdicts, by name of cluster. Clusters that are not named may be anything.
+    /// Verdicts by cluster name. Clusters without an entry may get any verdict.
     Filter(BTreeMap<String, ExpectedFilter>),
-    /// Scores by name of cluster, and names from best to worst, each better than the next.
+    /// Scores by cluster name, and cluster names from best to worst with strictly decreasing scores.
     Score(BTreeMap<String, i64>, Vec<String>),
     /// A verdict on a task and its reason.
     EvictionCheck(ExpectedVerdict, Why),
-    /// An interpretation that is this: replicas as `{"replicas": 3, "requirements": {…}}`, everything else as it is.
+    /// An interpretation equal to this value: replicas as `{"replicas": 3, "requirements": {…}}`, everything else
+    /// unchanged.
     Result(Value),
-    /// An interpretation that has at least these members, at any depth; lists have to be equal.
+    /// An interpretation with at least these members, at any depth. Lists must be equal.
     Contains(Value),
-    /// These results by Karmada's names; those that are not named may be anything.
+    /// Results by Karmada's names. Results without an entry may have any value.
     Outputs(Outputs),
-    /// No rule for the operation.
+    /// No rule for this operation.
     NoRule,
-    /// A fault of this kind instead of an answer.
+    /// A fault of this kind instead of a reply.
     Fault(FaultKind),
 }
 
-/// A reason that is expected.
+/// Expected reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Why {
-    /// Its code, if that is compared.
+    /// Expected code; `None` if the code is not compared.
     pub code: Option<String>,
-    /// Its message, if that is compared.
+    /// Expected message; `None` if the message is not compared.
     pub message: Option<String>,
 }
 
-/// A change of taints that is expected.
+/// Expected taint change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedChange {
-    /// Whether the taint is to be added; removed otherwise.
+    /// True if the taint is added, false if it is removed.
     pub adds: bool,
     /// Key of the taint.
     pub key: String,
-    /// Value of the taint, if that is compared; a removal has none.
+    /// Value of the taint; `None` if the value is not compared, and for a removal.
     pub value: Option<String>,
     /// Effect of the taint.
     pub effect: TaintEffect,
-    /// Why.
+    /// Expected reason of the change.
     pub why: Why,
 }
 
-/// A verdict on a cluster that is expected.
+/// Expected verdict on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedFilter {
-    /// It fits.
+    /// The cluster fits.
     Fit,
-    /// It does not.
+    /// The cluster does not fit.
     Unfit(Why),
     /// No opinion.
     Abstain,
 }
 
-/// A verdict on a task that is expected.
+/// Expected verdict on an eviction task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedVerdict {
-    /// The old copy may go.
+    /// The old copy may be removed.
     Release,
-    /// It must stay; and after so many seconds the question is to be asked again, if that is compared.
+    /// The old copy must stay. The seconds until the next check are compared if given.
     Hold(Option<u32>),
     /// No opinion.
     Abstain,
@@ -99,7 +100,7 @@ impl Why {
 }
 
 impl Expectation {
-    /// What is wrong with an answer; nothing if it is as expected.
+    /// Returns the mismatch between this expectation and an answer, or `None` if they match.
     pub(crate) fn objection(&self, question: &Question, reply: &Result<Reply, Fault>) -> Option<String> {
         let names = || -> Vec<&str> {
             question.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect()
@@ -145,7 +146,7 @@ impl Expectation {
     }
 }
 
-/// An interpretation is shown whole, because its end may be what differs.
+/// Formats a reply. Interpreted objects and statuses are not truncated, because the difference may be at their end.
 fn shown_whole(reply: &Result<Reply, Fault>) -> String {
     match reply {
         Ok(Reply::Interpret(Some(told @ (Interpretation::Object(_) | Interpretation::Status(_))))) => {
@@ -252,7 +253,7 @@ fn joined(lines: Vec<String>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Whether both are the same, whether a number is written with a fraction of 0 or without.
+/// True if both values are equal. Numbers are compared by value, so `3` equals `3.0`.
 fn same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -1,13 +1,13 @@
-//! JUnit XML, which build servers read.
+//! JUnit XML for build servers.
 //!
-//! One suite per report and one test case per check. There are no times in it, because nothing here reads a clock; what
-//! a check cost is the property `steps`.
+//! One suite per report and one test case per check. The document contains no times, because the suite reads no
+//! clock. The cost of a check is the property `steps`.
 
 use std::fmt::Write as _;
 
 use crate::report::{Outcome, Report};
 
-/// The report as a document.
+/// Returns the report as an XML document.
 pub(crate) fn xml(report: &Report) -> String {
     let failed = report.failures().count();
     let skipped = report.checks.iter().filter(|check| check.skipped()).count();
@@ -39,8 +39,8 @@ pub(crate) fn xml(report: &Report) -> String {
     xml
 }
 
-/// Text as it may stand in an element and in an attribute. Characters that XML 1.0 cannot hold, even escaped, become the
-/// replacement character; white space in an attribute would become blanks unless it is escaped.
+/// Escapes text for use in elements and attributes. Characters that XML 1.0 cannot represent, even escaped, become
+/// the replacement character. White space is escaped because attribute normalization would turn it into blanks.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

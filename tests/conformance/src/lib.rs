@@ -1,13 +1,13 @@
-//! What every policy plugin has to hold to, whoever wrote it and whatever runs it.
+//! Conformance suite for policy plugins, independent of author and engine.
 //!
-//! There are two sorts of check. A *case* is written by a person: an input and the verdict that it has to lead to, in
-//! YAML ([`cases`]). A *law* needs no cases: it holds for every plugin of a kind, and the suite makes up the inputs
-//! itself, the same ones each time ([`laws`]). The inputs of cases are put to the laws too, since nobody knows better
-//! what a plugin looks at than its author.
+//! There are two sorts of check. A *case* is written by a person in YAML: an input and the expected verdict
+//! ([`cases`]). A *law* holds for every plugin of a kind; the suite generates its inputs deterministically
+//! ([`laws`]). Laws are also checked on the inputs of cases, because plugin authors know best which fields their
+//! plugin reads.
 //!
-//! Nothing here knows an engine or a cluster. A plugin comes as a loaded [`Policy`](bulkhead_core::policy::Policy),
-//! wrapped in [`Bounded`](bulkhead_plugin::Bounded) as it would be in a host, so that a panic is a fault and not the end of
-//! the suite. Nothing reads a clock either: what a plugin costs is told in steps.
+//! This crate depends on no engine and no cluster. A plugin is passed in as a loaded
+//! [`Policy`](bulkhead_core::policy::Policy), wrapped in [`Bounded`](bulkhead_plugin::Bounded) as in a host, so that
+//! a panic becomes a fault and does not end the suite. The suite reads no clock either: cost is measured in steps.
 //!
 //! Start reading at [`run`], then `laws`.
 
@@ -34,9 +34,9 @@ pub use report::{Check, Outcome, Report};
 pub use smoke::smoke;
 pub use subject::{Loader, Subject};
 
-/// Runs cases and laws, in this order, and tells what came of each.
+/// Runs cases, then laws, and returns the outcome of each check.
 ///
-/// It stops at nothing: a check that fails does not keep the others from running.
+/// A failed check does not stop the remaining ones.
 pub fn run(subject: &Subject<'_>, cases: &[Case]) -> Report {
     let mut checks = cases::run(subject, cases);
     checks.extend(laws::run(subject, cases));

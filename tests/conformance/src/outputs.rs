@@ -1,4 +1,4 @@
-//! The results of interpreter operations by the names that Karmada's tools give them.
+//! Results of interpreter operations, keyed by the names that Karmada's tools use.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::question::Request;
 
-/// Every name, Karmada's first.
+/// All result names: Karmada's first, then Bulkhead's.
 const NAMES: [&str; 12] = [
     "retained",
     "replica",
@@ -24,7 +24,7 @@ const NAMES: [&str; 12] = [
     "reason",
     "message",
 ];
-/// Stands for any value or none.
+/// Placeholder for any value, including a missing one.
 const EXCLUDED: &str = "{{EXCLUDE}}";
 
 /// Results by name.
@@ -32,9 +32,9 @@ const EXCLUDED: &str = "{{EXCLUDE}}";
 pub struct Outputs(BTreeMap<String, Value>);
 
 impl Outputs {
-    /// What a reply to that request says, in full. Replies to other kinds of question say nothing.
+    /// Returns all results of a reply to `request`. Replies of other call kinds have no results.
     ///
-    /// Health comes as Karmada's boolean and as ours; for unknown health there is no boolean.
+    /// Health is returned both as Karmada's boolean and as Bulkhead's `health`. Unknown health has no boolean.
     pub fn of(request: &Request, reply: &Reply) -> Self {
         let told = match reply {
             Reply::Health(verdict) => {
@@ -73,7 +73,7 @@ impl Outputs {
         }
     }
 
-    /// Results that somebody has written; an error if a name is unknown.
+    /// Validates results written in a file. Returns an error if a name is unknown.
     pub(crate) fn named(written: &BTreeMap<String, Value>) -> Result<Self, String> {
         match written.keys().find(|name| !NAMES.contains(&name.as_str())) {
             None => Ok(Self(written.clone())),
@@ -81,12 +81,12 @@ impl Outputs {
         }
     }
 
-    /// All of them by name.
+    /// Returns all results as a JSON object.
     pub fn to_json(&self) -> Value {
         Value::Object(self.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// Whether every result that is named here is told there, and nothing is said of the others.
+    /// True if every result in `self` equals its counterpart. Further results of the counterpart are ignored.
     pub(crate) fn fit(&self, told: &Self) -> bool {
         self.0.iter().all(|(name, expected)| {
             let got = told.0.get(name).cloned().unwrap_or_default();
@@ -95,13 +95,13 @@ impl Outputs {
         })
     }
 
-    /// In one line.
+    /// Formats the results in one line.
     pub(crate) fn shown(&self) -> String {
         self.to_json().to_string()
     }
 }
 
-/// Both without what the first one says is of no interest.
+/// Removes from both values the members that `expected` excludes from the comparison.
 fn excluded(expected: &Value, got: &Value) -> (Value, Value) {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => {
@@ -133,7 +133,7 @@ fn clone_of((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
 
-/// The same for values that mean the same, `name` being where the value is found.
+/// Returns a normal form that is equal for equivalent values. `name` is the key of the value.
 fn canonical(value: &Value, name: &str) -> Value {
     match value {
         Value::Object(members) => {

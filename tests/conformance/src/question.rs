@@ -1,4 +1,4 @@
-//! A question that owns its input, so that it can be made, kept and asked more than once.
+//! Questions that own their input, so that they can be stored and asked repeatedly.
 
 use std::sync::Arc;
 
@@ -11,50 +11,50 @@ use bulkhead_core::snapshot::{self, ClusterSnapshot};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
-/// What a policy is asked, with everything that belongs to it.
+/// One policy call with all of its input.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What is asked about.
+    /// Subject of the question.
     pub request: Request,
-    /// The time to reason with.
+    /// Current time as the policy sees it.
     pub now: Time,
 }
 
-/// What is asked about: one variant per kind, and one per operation of a resource interpreter.
+/// Subject of a question: one variant per call kind, and one per operation of a resource interpreter.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// How is this object?
+    /// Health of this object.
     Health(Arc<Value>),
-    /// Which taints should this cluster carry?
+    /// Taint changes of this cluster.
     ClusterTaint(Box<Cluster>),
-    /// Where can this binding run?
+    /// Clusters that this binding can run on.
     Filter(Box<Candidates>),
-    /// How good are these clusters?
+    /// Scores of these clusters for this binding.
     Score(Box<Candidates>),
-    /// May this old copy go?
+    /// Permission to remove the old copy on the evicted cluster.
     EvictionCheck(Box<Eviction>),
-    /// How many replicas has this template?
+    /// Number of replicas of this template.
     Replicas(Arc<Value>),
-    /// Which components has this template?
+    /// Components of this template.
     Components(Arc<Value>),
-    /// What does this template look like with so many replicas?
+    /// This template with that number of replicas.
     Revise(Arc<Value>, i32),
-    /// What does the desired object (first) keep of the observed one (second)?
+    /// Desired object (first) with the fields retained from the observed object (second).
     Retain(Arc<Value>, Arc<Value>),
-    /// Which part of this object's status is worth collecting?
+    /// Part of this object's status to collect.
     ReflectStatus(Arc<Value>),
-    /// What does this template look like with these reports?
+    /// This template with these reports aggregated into its status.
     AggregateStatus(Arc<Value>, Vec<AggregatedStatusItem>),
-    /// What does this template need beside it?
+    /// Dependencies of this template.
     Dependencies(Arc<Value>),
 }
 
-/// A binding and clusters for it.
+/// A binding and its candidate clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     /// The binding to place.
     pub binding: Binding,
-    /// The clusters, each with a name of its own.
+    /// Candidate clusters, with unique names.
     pub clusters: Vec<Arc<Cluster>>,
 }
 
@@ -66,24 +66,24 @@ impl Candidates {
     }
 }
 
-/// The elements of a list at these places, in their order.
+/// Returns the elements of `list` at the given indexes, in the order of the indexes.
 pub(crate) fn picked<T: Clone>(list: &[T], places: &[usize]) -> Vec<T> {
     places.iter().filter_map(|place| list.get(*place).cloned()).collect()
 }
 
-/// A graceful eviction task and what is known about it.
+/// A graceful eviction task with its binding and reports.
 #[derive(Clone, Debug, Default)]
 pub struct Eviction {
     /// The binding.
     pub binding: Binding,
     /// The task.
     pub task: GracefulEvictionTask,
-    /// What the member clusters report.
+    /// Statuses reported by the member clusters.
     pub observed: Vec<AggregatedStatusItem>,
 }
 
 impl Question {
-    /// Makes the call that asks it, for as long as `ask` takes. Candidates are handed over in order of name.
+    /// Builds the call for this question and passes it to `ask`. Candidates are passed in order of name.
     pub fn with_call<T>(&self, ask: impl FnOnce(&Call<'_>) -> T) -> T {
         let now = self.now;
         let interpret = |operation| Call::Interpret(InterpretCall { operation, now });
@@ -115,7 +115,7 @@ impl Question {
         ask(&call)
     }
 
-    /// A reply with verdicts in order of name, as policies give it, in the order of the question's clusters.
+    /// Reorders a reply from name order, as policies return it, into the order of the question's clusters.
     pub(crate) fn in_own_order(&self, reply: Reply) -> Reply {
         let Some(clusters) = self.clusters() else { return reply };
         let mut by_name: Vec<_> = (0..clusters.len()).collect();
@@ -129,17 +129,17 @@ impl Question {
         match reply {
             Reply::Filter(verdicts) if verdicts.len() == places.len() => Reply::Filter(picked(&verdicts, &places)),
             Reply::Score(scores) if scores.len() == places.len() => Reply::Score(picked(&scores, &places)),
-            // A list of the wrong length stays as it is, since nobody can tell which verdict is whose.
+            // A list of the wrong length stays unchanged: its verdicts cannot be attributed to clusters.
             other => other,
         }
     }
 
-    /// Which kind of question it is.
+    /// Returns the call kind of this question.
     pub fn kind(&self) -> CallKind {
         self.with_call(|call| call.kind())
     }
 
-    /// The clusters whose order must not matter, if it has any.
+    /// Returns the clusters whose order must not matter, if the question has any.
     pub(crate) fn clusters(&self) -> Option<&[Arc<Cluster>]> {
         match &self.request {
             Request::Filter(asked) | Request::Score(asked) => Some(&asked.clusters),

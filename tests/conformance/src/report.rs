@@ -1,88 +1,90 @@
-//! What came of the checks, for people and for programs.
+//! Outcomes of the checks, formatted for people and for programs.
 
 use std::fmt;
 
 use bulkhead_core::call::CallKind;
 use serde::Serialize;
 
-/// What came of every check of one plugin.
+/// Outcomes of all checks of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Which plugin.
+    /// ID of the plugin.
     pub plugin: String,
-    /// The checks, in the order in which they were made.
+    /// Checks in execution order.
     pub checks: Vec<Check>,
 }
 
-/// One check and what came of it.
+/// One check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// A sentence that holds if the check passed: a law, or the name of a case.
+    /// Sentence that holds if the check passed: a law, or the name of a case.
     pub name: String,
-    /// The kind of call that it is about; absent when it is about none.
+    /// Call kind under test; absent if the check concerns no call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<CallKind>,
-    /// What came of it.
+    /// Outcome of the check.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What all calls of the check cost together; 0 when the engine does not meter.
+    /// Total steps of all calls of the check; 0 if the engine does not meter.
     pub steps: u64,
 }
 
-/// What came of a check.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
 pub enum Outcome {
-    /// It holds.
+    /// The check holds.
     Passed,
-    /// It does not hold.
+    /// The check does not hold.
     Failed {
-        /// What was found, and on which input.
+        /// Finding and the input that caused it.
         why: String,
     },
-    /// It could not be made, which is no failure.
+    /// The check was not made, which is not a failure.
     Skipped {
-        /// What was missing.
+        /// Missing prerequisite.
         why: String,
     },
 }
 
 impl Outcome {
-    /// A failure.
+    /// Returns a failure.
     pub fn failed(why: impl Into<String>) -> Self {
         Self::Failed { why: why.into() }
     }
 
-    /// A check that could not be made.
+    /// Returns the outcome of a check that was not made.
     pub fn skipped(why: impl Into<String>) -> Self {
         Self::Skipped { why: why.into() }
     }
 }
 
 impl Check {
-    /// Whether it failed.
+    /// True if the check failed.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Failed { .. })
     }
 
-    /// Whether it could not be made.
+    /// True if the check was skipped.
     pub fn skipped(&self) -> bool {
         matches!(self.outcome, Outcome::Skipped { .. })
     }
 }
 
 impl Report {
-    /// Whether no check failed, and at least one passed: a report without any says nothing good about a plugin.
+    /// True if no check failed and at least one passed. A report without passed checks proves nothing about the
+    /// plugin.
     pub fn passed(&self) -> bool {
         self.failures().next().is_none() && self.checks.iter().any(|check| check.outcome == Outcome::Passed)
     }
 
-    /// The checks that failed.
+    /// Returns the failed checks.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.failed())
     }
 
-    /// As JSON: `{"plugin": …, "passed": …, "checks": [{"name", "kind", "outcome", "why", "steps"}]}`.
+    /// Returns the report as JSON:
+    /// `{"plugin": …, "passed": …, "checks": [{"name", "kind", "outcome", "why", "steps"}]}`.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Told<'a> {
@@ -94,13 +96,13 @@ impl Report {
         serde_json::to_string_pretty(&told).expect("strings and numbers are JSON")
     }
 
-    /// As JUnit XML, one test case per check.
+    /// Returns the report as JUnit XML, one test case per check.
     pub fn to_junit(&self) -> String {
         crate::junit::xml(self)
     }
 }
 
-/// One line per check, and a last one that sums up. Why something failed is indented below it.
+/// Writes one line per check and a summary line. The reason of a failure is indented below its check.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.plugin)?;

@@ -1,4 +1,4 @@
-//! Policies for tests: one that behaves, and ways to make it misbehave.
+//! Policies for tests: a well-behaved one, and ways to make it misbehave.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use bulkhead_core::model::{Health, Taint, TaintEffect};
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId, Usage};
 use serde_json::{Value, json};
 
-/// The key that the policy that behaves taints with.
+/// Taint key that the well-behaved policy uses.
 pub(crate) const TAINT_KEY: &str = "example.io/unreachable";
 
 type Answer = dyn Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync;
@@ -27,7 +27,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// A policy that behaves, for one kind of call.
+    /// Returns a well-behaved policy for one call kind.
     pub(crate) fn good(kind: CallKind) -> Self {
         let capability = match kind {
             CallKind::Health | CallKind::Interpret => Capability::on(kind, "example.io/v1", "Game"),
@@ -36,7 +36,7 @@ impl Scripted {
         Self::with(vec![capability])
     }
 
-    /// A policy that behaves and answers all of this.
+    /// Returns a well-behaved policy with these capabilities.
     pub(crate) fn with(capabilities: Vec<Capability>) -> Self {
         Self {
             id: PolicyId::builtin("scripted"),
@@ -48,17 +48,17 @@ impl Scripted {
         }
     }
 
-    /// It, but with other answers.
+    /// Replaces the function that computes the answers.
     pub(crate) fn answering(self, answer: impl Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync + 'static) -> Self {
         Self { answer: Box::new(answer), ..self }
     }
 
-    /// It, but at another cost.
+    /// Replaces the function that computes the cost in steps.
     pub(crate) fn costing(self, cost: impl Fn(&Call<'_>) -> u64 + Send + Sync + 'static) -> Self {
         Self { cost: Box::new(cost), ..self }
     }
 
-    /// How often it was asked.
+    /// Returns the number of calls so far.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Policy for Scripted {
     }
 }
 
-/// How many clusters a call is about.
+/// Returns the number of clusters in a call.
 pub(crate) fn clusters(call: &Call<'_>) -> u64 {
     let count = match call {
         Call::Filter(call) => call.clusters.len(),
@@ -95,12 +95,12 @@ pub(crate) fn clusters(call: &Call<'_>) -> u64 {
     count as u64
 }
 
-/// The object of a call, or null.
+/// Returns the object of a call, or null.
 pub(crate) fn object(call: &Call<'_>) -> Value {
     call.object().map(|object| (**object).clone()).unwrap_or_default()
 }
 
-/// What a policy that behaves answers.
+/// Returns the answer of a well-behaved policy.
 pub(crate) fn good(call: &Call<'_>) -> Reply {
     match call {
         Call::Health(call) => {
@@ -145,7 +145,7 @@ pub(crate) fn good(call: &Call<'_>) -> Reply {
     }
 }
 
-/// A taint that is added.
+/// Returns a change that adds a taint.
 pub(crate) fn taint(key: &str) -> TaintChange {
     let taint = Taint { key: key.to_owned(), value: String::new(), effect: TaintEffect::NoExecute, time_added: None };
     TaintChange::Add { taint, reason: Reason::new("NotReady", "") }

@@ -1,4 +1,4 @@
-//! The part of the laws that a host can afford whenever it loads a plugin.
+//! Subset of the laws that is cheap enough to run whenever a host loads a plugin.
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, FaultKind, Policy};
@@ -6,19 +6,19 @@ use bulkhead_core::policy::{Capability, FaultKind, Policy};
 use crate::answer::{Answer, ask, fault_name};
 use crate::inputs::{Inputs, Sample};
 
-/// Most capabilities that are looked at. A policy for dozens of kinds of object has the same code for most.
+/// Maximum number of capabilities tested. A policy for dozens of object kinds shares its code between most of them.
 const CAPABILITIES_MAX: usize = 5;
-/// Junk per capability.
+/// Number of junk inputs per capability.
 const JUNK: usize = 2;
-/// Plain questions of a resource interpreter, one per operation.
+/// Number of plain questions to a resource interpreter, one per operation.
 const OPERATIONS: usize = 7;
 
-/// Asks a few questions for each of what the policy answers: a plain one twice, an empty one and junk. It costs at most
-/// 64 calls. An error says which question had which fault, or two answers.
+/// Asks a few questions per capability of the policy: a plain one twice, an empty one and junk. This takes at most 64
+/// calls. The error names the question and its fault, or the two different answers.
 ///
-/// What counts as a fault is what counts as one in the laws: an error of the plugin's own is an answer, running out of
-/// budget is not. Karmada's own conventions let a script fail on an object without a status, so a host that runs such
-/// scripts should warn of what this finds and not refuse them.
+/// Faults count as in the laws: the plugin's own error is an answer, running out of budget is a failure. Karmada's
+/// conventions allow a script to fail on an object without a status. A host that runs such scripts should therefore
+/// treat the findings as warnings and not reject the scripts.
 pub fn smoke(policy: &dyn Policy) -> Result<(), String> {
     for capability in policy.capabilities().iter().take(CAPABILITIES_MAX) {
         smoke_of(policy, capability).map_err(|why| format!("{}: {why}", capability.kind))?;

@@ -1,5 +1,5 @@
-//! A storm: many Deployments of three replicas on two members, one of which is lost. The same work that Karmada was
-//! measured with.
+//! Eviction storm benchmark: many Deployments of three replicas on two members, one of which is lost. Karmada was
+//! measured with the same workload.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,15 +20,15 @@ use crate::federation::{Federation, Plan, Site};
 use crate::requests::Writes;
 use crate::{storm, wait};
 
-/// How long each part may take.
+/// Time limit of each phase.
 const LIMIT: Duration = Duration::from_mins(10);
-/// For how long nothing has to be written until all is.
+/// Required time without writes until the system counts as settled.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Resources whose writes count as those of an eviction.
+/// Resources whose writes are attributed to the evictions.
 const COUNTED: &[&str] = &["resourcebindings", "works"];
 
-/// Default flags but for the switches that failover needs, and, as Karmada was measured, an eviction rate of 1000/s and
-/// 400 writes a second for the scheduler.
+/// Default flags except for the switches that failover needs. As in the measurement of Karmada, the eviction rate is
+/// 1000/s and the scheduler may write 400 times a second.
 const SETTINGS: &[&str] = &[
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction",
@@ -38,7 +38,7 @@ const SETTINGS: &[&str] = &[
     "--kube-api-burst=800",
 ];
 
-/// Runs the storm and prints what was measured.
+/// Runs the storm and prints the measurements.
 pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "bench", Plan { settings: SETTINGS, ..Plan::default() })).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     let bindings = Bindings::watch(&federation.client);
     wait::until("everything is healthy on both members", LIMIT, async || bindings.check(deployments, false)).await?;
     println!("create → all {deployments} healthy on both members: {:.1} s", started.elapsed().as_secs_f32());
-    // What follows from it is no part of the evictions.
+    // Writes caused by the creation are not attributed to the evictions.
     let before = Writes::settled(&federation.client, COUNTED, SETTLE, LIMIT).await?;
     let lost = Instant::now();
     federation.member("member1")?.kill_api_server();
@@ -85,7 +85,7 @@ pub(crate) async fn run(site: &Site, deployments: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a watch knows of the bindings. Asking again and again would take the time of the API server that is measured.
+/// Bindings in a watch cache. Repeated lists would use CPU time of the API server under measurement.
 struct Bindings {
     known: Store<ResourceBinding>,
     _watching: JoinSet<()>,
@@ -101,7 +101,7 @@ impl Bindings {
         Self { known, _watching: watching }
     }
 
-    /// Whether all bindings are healthy where they should be, with all their replicas and no old copy.
+    /// Fails unless all bindings are healthy where expected, with all replicas and without an old copy.
     fn check(&self, expected: usize, moved: bool) -> Result<(), String> {
         let is_healthy = |binding: &Arc<ResourceBinding>| {
             let targets = &binding.spec.clusters;

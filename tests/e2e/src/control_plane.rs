@@ -1,4 +1,4 @@
-//! One Kubernetes control plane on this machine: etcd, API server and what runs beside it.
+//! Kubernetes control plane on this machine: etcd, API server and its other components.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,43 +16,44 @@ use crate::process::Process;
 use crate::servers::Servers;
 use crate::wait;
 
-/// A user who may do everything, with a token of the same name.
+/// A cluster administrator. The token equals the name.
 const ADMIN: &str = "admin";
-/// More of them, so that the audit log tells processes apart.
+/// Further administrators, so that the audit log distinguishes processes.
 pub(crate) const CANDIDATES: [&str; 2] = ["candidate-1", "candidate-2"];
-/// What the audit log of a hub holds: who asked for what, once per request.
+/// Audit policy of a hub: the metadata of each request, logged once per request.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
     "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [{"level": "Metadata"}]}"#;
-/// How long a control plane may take to start on a busy machine.
+/// Time limit for the start of a control plane on a busy machine.
 const START_MAX: Duration = Duration::from_mins(2);
 
-/// What runs beside the API server.
+/// Role of a control plane, which decides on the components beside the API server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Namespaces, garbage collection and accounts only.
+    /// Controllers for namespaces, garbage collection and service accounts only.
     Hub,
-    /// All of Kubernetes' controllers, a scheduler, and simulated nodes.
+    /// All Kubernetes controllers, a scheduler, and simulated nodes.
     Member,
 }
 
-/// Requests that a member's own controllers may make in a second: with Kubernetes' 20 it is them that a storm waits for.
+/// Client rate limits of a member's components. With Kubernetes' default of 20 requests a second they would be the
+/// bottleneck of a storm.
 const UNHURRIED: [&str; 2] = ["--kube-api-qps=500", "--kube-api-burst=1000"];
 
 /// A request in the audit log.
 #[derive(Debug)]
 pub(crate) struct Audited {
-    /// `get`, `patch` and so on.
+    /// Verb, such as `get` or `patch`.
     pub(crate) verb: String,
-    /// Plural, without a subresource.
+    /// Plural resource name, without the subresource.
     pub(crate) resource: String,
-    /// The HTTP status of the answer.
+    /// HTTP status code of the response.
     pub(crate) code: u64,
-    /// When it came, as a time in UTC with six digits of its second.
+    /// Time of receipt in UTC, as RFC 3339 with microseconds.
     pub(crate) received: String,
 }
 
 impl Audited {
-    /// Whether it was to change something.
+    /// True if the verb is neither `get`, `list` nor `watch`.
     pub(crate) fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb.as_str())
     }
@@ -67,12 +68,12 @@ pub(crate) struct ControlPlane {
     api_server: PathBuf,
     server: Option<Process>,
     beside: Vec<Process>,
-    /// Dropped last, because an API server without it hangs.
+    /// Last field, hence dropped last: an API server without etcd hangs.
     etcd: Process,
 }
 
 impl ControlPlane {
-    /// Starts one and waits until it is ready.
+    /// Starts a control plane and waits until it is ready.
     pub(crate) async fn start(servers: &Servers, directory: &Path, name: &str, role: Role) -> anyhow::Result<Self> {
         let directory = directory.join(name);
         fs::create_dir_all(&directory)?;
@@ -160,7 +161,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Starts the API server, again after it was killed, and waits until it is ready.
+    /// Starts the API server, also after it was killed, and waits until it is ready.
     pub(crate) async fn start_api_server(&mut self) -> anyhow::Result<()> {
         let log = self.directory.join("kube-apiserver.log");
         let mut server = Process::start(&self.api_server, &self.api_server_arguments, log)?;
@@ -187,12 +188,12 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// A kubeconfig for a user with a token.
+    /// Writes a kubeconfig for a user with a token.
     pub(crate) fn write_kubeconfig(&self, user: &str, token: &str) -> anyhow::Result<PathBuf> {
         self.write_kubeconfig_for(&format!("https://127.0.0.1:{}", self.port), user, token)
     }
 
-    /// A kubeconfig for the user [`ADMIN`] at another address than that of the API server.
+    /// Writes a kubeconfig for [`ADMIN`] with another address than that of the API server.
     pub(crate) fn kubeconfig_for(&self, address: &str) -> anyhow::Result<PathBuf> {
         let (_, port) = address.rsplit_once(':').context("the address has a port")?;
         let written = self.write_kubeconfig_for(address, ADMIN, ADMIN)?;
@@ -219,18 +220,18 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// A kubeconfig for the user [`ADMIN`].
+    /// Returns the kubeconfig of [`ADMIN`].
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.directory.join(format!("kubeconfig-{ADMIN}"))
     }
 
-    /// What a user asked the API server for, as `verb resource code`, from the audit log of a hub.
+    /// Returns a user's requests from the audit log of a hub, as `verb resource code`.
     pub(crate) fn requests_of(&self, user: &str) -> anyhow::Result<Vec<String>> {
         let audited = self.audited(user)?;
         Ok(audited.iter().map(|Audited { verb, resource, code, .. }| format!("{verb} {resource} {code}")).collect())
     }
 
-    /// The requests of a user in the audit log of a hub, in the order of their ends.
+    /// Returns a user's requests from the audit log of a hub, in the order of their completion.
     pub(crate) fn audited(&self, user: &str) -> anyhow::Result<Vec<Audited>> {
         let text = fs::read_to_string(self.directory.join("audit.log")).context("reading the audit log")?;
         let mut requests = Vec::new();
@@ -248,14 +249,14 @@ impl ControlPlane {
         Ok(requests)
     }
 
-    /// A client of that user.
+    /// Returns a client for [`ADMIN`].
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         let file = Kubeconfig::read_from(self.kubeconfig())?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
     }
 
-    /// Kills the API server: connections are refused from now on.
+    /// Kills the API server. New connections are refused.
     pub(crate) fn kill_api_server(&mut self) {
         if let Some(mut server) = self.server.take() {
             server.kill();
@@ -269,7 +270,7 @@ impl ControlPlane {
         self.start_api_server().await
     }
 
-    /// Starts the API server again with another certificate, from another authority, and what runs beside it too.
+    /// Starts the API server with a new certificate from a new authority, and restarts the other components.
     pub(crate) async fn replace_certificate(&mut self) -> anyhow::Result<()> {
         self.kill_api_server();
         fs::remove_dir_all(self.directory.join("certificates")).context("removing the certificates")?;
@@ -277,12 +278,12 @@ impl ControlPlane {
         self.beside.iter_mut().try_for_each(Process::restart)
     }
 
-    /// Stops the API server: connections are accepted, and nothing answers.
+    /// Pauses the API server. Connections are accepted but get no response.
     pub(crate) fn pause_api_server(&self) -> anyhow::Result<()> {
         self.server.as_ref().context("it does not run")?.signal(Signal::STOP)
     }
 
-    /// Lets a stopped API server go on.
+    /// Resumes a paused API server.
     pub(crate) fn resume_api_server(&self) -> anyhow::Result<()> {
         self.server.as_ref().context("it does not run")?.signal(Signal::CONT)
     }
@@ -307,7 +308,7 @@ impl ControlPlane {
     }
 }
 
-/// Each user with a token of the same name.
+/// Returns the token file: each user's token equals the name.
 fn tokens() -> String {
     let users = CANDIDATES.iter().chain([&ADMIN]);
     let lines: Vec<_> = users.map(|user| format!("{user},{user},{user},system:masters\n")).collect();
@@ -318,13 +319,13 @@ fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
     Ok(http::Request::get(path).body(Vec::new())?)
 }
 
-/// Ports that nobody listens at, below those that connections get: one of the hundreds that API servers open to etcd would
-/// take a port from a server that listens a second later, and a client that tries a port again and again may end up
-/// connected to itself.
+/// Returns free ports below the range of ephemeral ports. API servers open hundreds of connections to etcd, and an
+/// ephemeral port could take a server's port just before the server listens. A client that keeps retrying a port
+/// could also connect to itself.
 fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     const RANGE: std::ops::Range<u16> = 20_000..32_000;
     static TAKEN: AtomicU32 = AtomicU32::new(0);
-    // Another run at the same time begins elsewhere.
+    // Concurrent test runs start at different offsets.
     let begin = std::process::id().wrapping_mul(97);
     let mut ports = [0; N];
     for port in &mut ports {

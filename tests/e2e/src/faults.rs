@@ -1,4 +1,4 @@
-//! What goes wrong with the control plane itself, in the middle of a storm.
+//! Faults of the control plane in the middle of a storm.
 
 use std::fs;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::proxy::Proxy;
 use crate::soundness::wait_for_line;
 use crate::{scenarios, storm, wait};
 
-/// A lease that is over soon enough for a test.
+/// Lease settings short enough for a test.
 const LEASE: &[&str] =
     &["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
-/// How many Deployments leave, and how fast: the storm lasts for longer than what goes wrong.
+/// Number of Deployments to evict. Together with [`RATE`], the storm lasts longer than the faults.
 const DEPLOYMENTS: usize = 40;
-/// Evictions that may have begun and not ended at some moment.
+/// Maximum number of evictions in progress at any time.
 const UNDER_WAY: usize = 10;
 const RATE: &str = "--resource-eviction-rate=3";
-/// For how long the control plane refuses everything: long enough that the lease runs out several times.
+/// Duration of the overload: long enough for the lease to expire several times.
 const OVERLOAD: Duration = Duration::from_mins(1);
 
-/// Watches are cut, the control plane refuses everything for a time, the lease is taken away, etcd and the API server
-/// start anew. Processes that end are started again, as a Deployment does, and the storm goes on where it was.
+/// The storm completes although watches are cut, the control plane rejects all requests for a while, the lease is
+/// taken away, and etcd and the API server restart. Processes that end are restarted, as a Deployment does.
 pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     let settings: Vec<_> = QUICK[..QUICK.len() - 1].iter().chain(LEASE).copied().chain([RATE]).collect();
     let plan = Plan { settings: &settings, ..Plan::default() };
@@ -40,7 +40,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     .await?;
     let proxy = Proxy::start(upstream).await?;
     let through = federation.hub.kubeconfig_for(&proxy.url())?;
-    // From here on whoever works does so through the proxy.
+    // From here on all processes connect through the proxy.
     if let Some(first) = federation.processes().first_mut() {
         first.kill();
     }
@@ -59,12 +59,12 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     tokio::time::sleep(OVERLOAD).await;
     let after = storm::left(&federation.client, "member1").await?;
     ensure!(proxy.refused() > 0, "nobody asked while the control plane was overloaded");
-    // A write that was under way may have got through.
+    // In-flight writes may still have succeeded.
     ensure!(after <= before + 2, "{before} had left, and {after} while every write was refused");
     proxy.set_overloaded(false);
     some_left(&federation, before + 4).await?;
 
-    // The lease is taken away: whoever held it stops, and nobody writes until it has run out.
+    // Another holder takes the lease: the leader stops, and no process writes until the lease has expired.
     let ended = supervisor.ended();
     federation.kubectl(&["patch", "lease", "bulkhead", "-n", "karmada-system", "--type=merge", "-p", &stolen()])?;
     wait::until("whoever lost the lease ends", Duration::from_secs(30), async || {
@@ -73,7 +73,7 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     .await?;
     some_left(&federation, before + 10).await?;
 
-    // What goes on before the recorder hears again, it does not see; nor the ends of what was under way.
+    // While disconnected the recorder misses events, including the ends of tasks that are in progress.
     let seen = storm::left(&federation.client, "member1").await?.saturating_sub(UNDER_WAY);
     federation.hub.restart().await?;
     storm::everything_on(&federation.client, DEPLOYMENTS, "member2").await?;
@@ -81,13 +81,13 @@ pub(crate) async fn control_plane(site: &Site) -> anyhow::Result<()> {
     recorder.check(DEPLOYMENTS, seen).await
 }
 
-/// The leader is paused for longer than its lease while bindings move, and wakes when another one has gone on: it writes
-/// nothing any more and ends.
+/// The leader is paused for longer than its lease while bindings move. It resumes after another process took over,
+/// writes nothing more, and exits.
 pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     let settings: Vec<_> = QUICK[..QUICK.len() - 1].iter().chain(LEASE).copied().chain([RATE]).collect();
     let plan = Plan { settings: &settings, ..Plan::default() };
     let mut federation = Box::pin(Federation::start(site, "paused", plan)).await?;
-    // From here on the audit log tells who is who.
+    // From here on the audit log distinguishes the processes by user.
     let mut holder = scenarios::holder(&federation)?;
     federation.processes().first().map(|first| first.signal(Signal::TERM)).transpose()?;
     for user in CANDIDATES {
@@ -122,7 +122,7 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
     let taken = next.iter().filter(is_taken).map(|request| &request.received).min().context("nobody took the lease")?;
     let wrote = |request: &&Audited| request.is_write() && request.resource != "leases";
     ensure!(robbed.iter().any(|request| wrote(&request)), "the audit log has no write of the first leader");
-    // Its lease it may still ask for, in vain.
+    // The first leader may still try to renew its lease, without success.
     let late: Vec<_> =
         robbed.iter().filter(|request| request.received > *taken && (wrote(request) || is_taken(request))).collect();
     ensure!(late.is_empty(), "the lease was another's from {taken} on, and the first leader wrote {late:?}");
@@ -130,7 +130,7 @@ pub(crate) async fn paused(site: &Site) -> anyhow::Result<()> {
 }
 
 fn stolen() -> String {
-    // A minute that has begun is as good as one that begins: what counts is when others see it.
+    // The renew time stays unchanged: candidates count the lease duration from the moment they observe the change.
     r#"{"spec": {"holderIdentity": "a-thief", "leaseDurationSeconds": 3}}"#.to_owned()
 }
 
@@ -143,8 +143,8 @@ async fn some_left(federation: &Federation<'_>, count: usize) -> anyhow::Result<
     .map(drop)
 }
 
-/// Tokens and certificates are replaced while the process runs, which goes on with the new ones; a member whose
-/// certificate is another one is not ready, is told, and can be joined again.
+/// The process picks up replaced tokens and certificates while it runs. A member whose certificate is not trusted is
+/// not ready, is reported by `doctor`, and can be joined again.
 pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "credentials", Plan { members: 1, ..Plan::default() })).await?;
@@ -157,14 +157,14 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     wait_for_line(&mut federation, 1, "control plane https").await?;
     ready(&federation, "with the first token").await?;
 
-    // Another token of the account, and the first one is worth nothing any more.
+    // Use another token of the account, and revoke the first one.
     federation.kubectl_with(&["apply", "-f", "-"], SECOND_TOKEN)?;
     let token = federation.account_token("bulkhead-second").await?;
     federation.hub.write_kubeconfig("bulkhead", &token)?;
     federation.kubectl(&["delete", "secret", "bulkhead-token", "-n", "karmada-system"])?;
     wait_for_line(&mut federation, 1, "the credentials of the control plane were replaced").await?;
 
-    // Another certificate of the API server, from another authority.
+    // Use another certificate of the API server, from another authority.
     let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
     let replaced = |text: &str| text.matches("credentials of the control plane were replaced").count();
     let before = replaced(&fs::read_to_string(&log)?);
@@ -182,7 +182,7 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
         if now > before { Ok(()) } else { Err(format!("{now} answers")) }
     })
     .await?;
-    // The first process may have lost its lease meanwhile, and would be started again by a Deployment.
+    // The first process may have lost its lease and exited. A Deployment would restart it.
     if federation.processes().first_mut().is_some_and(Process::ended) {
         federation.start_bulkhead(&[])?;
     }
@@ -194,14 +194,14 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     let (code, said) = federation.bulkhead_with_code(&["doctor", "--kubeconfig", &kubeconfig, "--mode=all"])?;
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     ensure!(code == Some(1) && words.contains("is not one that the Secret of the cluster trusts"), "{said}");
-    // Its own controllers put the new authority into the account's Secret when they see it.
+    // The member's own controllers eventually write the new authority into the account's Secret.
     wait::until("it is ready again", Duration::from_secs(90), async || {
         federation.rejoin("member1").map_err(|error| error.to_string())?;
         tokio::time::sleep(Duration::from_secs(3)).await;
         federation.is_ready("member1", true).await
     })
     .await?;
-    // Its informers listen again: a change there arrives at the binding.
+    // The member's informers are connected again: a status change there reaches the binding.
     let replicas = |federation: &Federation<'_>| {
         let path = "jsonpath={.status.aggregatedStatus[0].status.readyReplicas}";
         federation.kubectl(&["get", "resourcebinding", "app-0-deployment", "-o", path])
@@ -225,7 +225,7 @@ async fn ready(federation: &Federation<'_>, when: &str) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// Everything of a storm stays on the one member.
+/// Returns a policy that keeps all Deployments of a storm on one member.
 fn policy() -> serde_json::Value {
     json!({
         "apiVersion": "policy.karmada.io/v1alpha1",
@@ -252,8 +252,8 @@ metadata:
 type: kubernetes.io/service-account-token
 ";
 
-/// Killed at random moments of a storm, over and over: no task is lost, no action repeated, timers go on, and every
-/// decision of the journal can be made again.
+/// The process is killed at random moments of a storm, repeatedly. No task is lost, no action is repeated, timers
+/// continue, and every decision in the journal can be replayed.
 pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     const KILLS: usize = 50;
     const STORM: usize = 100;
@@ -290,11 +290,11 @@ pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudorandom numbers.
 struct Chance(u64);
 
 impl Chance {
-    /// Less than `below`.
+    /// Returns a number less than `below`.
     fn next(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below

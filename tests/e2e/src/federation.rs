@@ -1,4 +1,4 @@
-//! A hub, member clusters, and `bulkhead run` between them.
+//! A hub, its member clusters, and the `bulkhead run` processes that connect them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,24 +19,24 @@ use crate::process::{Process, Supervisor};
 use crate::servers::Servers;
 use crate::wait;
 
-/// What the scenarios are run with.
+/// Programs and folders that the scenarios use.
 pub(crate) struct Site {
-    /// The servers.
+    /// Kubernetes server programs.
     pub(crate) servers: Servers,
-    /// The `bulkhead` program.
+    /// Path of the `bulkhead` program.
     pub(crate) program: PathBuf,
-    /// The workspace.
+    /// Root of the workspace.
     pub(crate) root: PathBuf,
 }
 
 impl Site {
-    /// Where the logs of all scenarios are, in a folder each.
+    /// Returns the folder with the logs of all scenarios, one subfolder each.
     pub(crate) fn logs(&self) -> PathBuf {
         self.root.join("target/e2e/run")
     }
 }
 
-/// Settings with which a lost cluster is noticed within seconds.
+/// Settings with which a lost cluster is detected within seconds.
 pub(crate) const QUICK: &[&str] = &[
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction",
@@ -47,16 +47,16 @@ pub(crate) const QUICK: &[&str] = &[
     "--resource-eviction-rate=100",
 ];
 
-/// What is started.
+/// Setup of a federation.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
-    /// How many members, called `member1` and so on.
+    /// Number of members, named `member1`, `member2` and so on.
     pub(crate) members: usize,
     /// Arguments of every `bulkhead run`.
     pub(crate) settings: &'a [&'a str],
-    /// Arguments of the first one alone.
+    /// Additional arguments of the first process only.
     pub(crate) first: &'a [&'a str],
-    /// Members that join with an agent.
+    /// Members that join in Pull mode, with an agent.
     pub(crate) pull: &'a [&'a str],
 }
 
@@ -71,19 +71,19 @@ pub(crate) struct Federation<'s> {
     site: &'s Site,
     directory: PathBuf,
     settings: Vec<String>,
-    /// The control plane that Bulkhead runs on.
+    /// Control plane that Bulkhead runs on.
     pub(crate) hub: ControlPlane,
-    /// The member clusters by name.
+    /// Member clusters by name.
     pub(crate) members: BTreeMap<String, ControlPlane>,
-    /// A client of the hub.
+    /// Client for the hub.
     pub(crate) client: Client,
     bulkhead: Vec<Process>,
     agents: BTreeMap<String, Process>,
 }
 
 impl<'s> Federation<'s> {
-    /// Starts a hub, the members and `bulkhead run`, and waits until the members are ready. `name` is that of the folder
-    /// with the logs.
+    /// Starts a hub, the members and `bulkhead run`, and waits until the members are ready. `name` is the name of the
+    /// log folder.
     pub(crate) async fn start(site: &'s Site, name: &str, plan: Plan<'_>) -> anyhow::Result<Self> {
         let Plan { members, settings, first, pull } = plan;
         let directory = site.logs().join(name);
@@ -117,7 +117,7 @@ impl<'s> Federation<'s> {
         Ok(federation)
     }
 
-    /// Joins a member again, with the credentials that it has now.
+    /// Joins a member again, with its current credentials.
     pub(crate) fn rejoin(&mut self, name: &str) -> anyhow::Result<()> {
         self.join(name, false)
     }
@@ -134,7 +134,7 @@ impl<'s> Federation<'s> {
         if pull { self.start_agent(name) } else { Ok(()) }
     }
 
-    /// A kubeconfig of the account in a member that `host/deploy` makes for the agent, with its role.
+    /// Creates the agent's account and role from `host/deploy` in a member, and returns a kubeconfig for it.
     fn agent_kubeconfig(&self, name: &str) -> anyhow::Result<PathBuf> {
         let member = self.members.get(name).context("there is no such member")?;
         let kubectl = |arguments: &[&str]| {
@@ -151,7 +151,7 @@ impl<'s> Federation<'s> {
         member.write_kubeconfig("bulkhead-agent", token.trim())
     }
 
-    /// Starts the agent of a member that joined with one.
+    /// Starts the agent of a Pull member.
     pub(crate) fn start_agent(&mut self, name: &str) -> anyhow::Result<()> {
         let member = self.agent_kubeconfig(name)?;
         let mut arguments = vec![
@@ -172,7 +172,7 @@ impl<'s> Federation<'s> {
         self.agents.remove(name);
     }
 
-    /// Starts another `bulkhead run` like the first one, with more arguments.
+    /// Starts another `bulkhead run` like the first one, with additional arguments.
     pub(crate) fn start_bulkhead(&mut self, more: &[&str]) -> anyhow::Result<()> {
         let webhook = "--webhook-bind-address=127.0.0.1:0";
         let more: Vec<_> = std::iter::once(webhook).chain(more.iter().copied()).collect();
@@ -180,8 +180,8 @@ impl<'s> Federation<'s> {
         self.start_bulkhead_with(&kubeconfig, &more)
     }
 
-    /// Starts another `bulkhead run` in a mode, or in several by commas, with the roles that `host/deploy` has for them,
-    /// and more arguments. Returns the user that the audit log knows it by.
+    /// Starts another `bulkhead run` with additional arguments in a mode, or in several separated by commas, with the
+    /// corresponding roles from `host/deploy`. Returns its user name in the audit log.
     pub(crate) async fn start_bulkhead_in(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<String> {
         mode.split(',').try_for_each(|mode| self.apply_role(mode))?;
         self.start_bulkhead_as_account(mode, more).await?;
@@ -192,18 +192,18 @@ impl<'s> Federation<'s> {
         self.site.root.join("host/deploy/chart/rbac").join(name).display().to_string()
     }
 
-    /// Makes the account of `host/deploy`, with the role of a mode.
+    /// Creates the account from `host/deploy`, with the role of a mode.
     pub(crate) fn apply_role(&self, mode: &str) -> anyhow::Result<()> {
         self.kubectl(&["apply", "-f", &self.rbac("account.yaml")])?;
         self.kubectl(&["apply", "-k", &self.rbac(mode)]).map(drop)
     }
 
-    /// Takes the role of a mode from the account.
+    /// Removes the role of a mode from the account.
     pub(crate) fn remove_role(&self, mode: &str) -> anyhow::Result<()> {
         self.kubectl(&["delete", "-k", &self.rbac(mode), "--ignore-not-found"]).map(drop)
     }
 
-    /// Takes one verb out of the role of a mode.
+    /// Removes one verb from the role of a mode.
     pub(crate) fn take_verb(&self, mode: &str, resource: &str, group: &str, verb: &str) -> anyhow::Result<()> {
         let name = format!("bulkhead-{mode}");
         let text = self.kubectl(&["get", "clusterrole", &name, "-o", "json"])?;
@@ -219,7 +219,7 @@ impl<'s> Federation<'s> {
                 taken += 1;
             }
         }
-        // A rule without a verb is refused.
+        // The API server rejects rules without verbs.
         if let Some(rules) = role["rules"].as_array_mut() {
             rules.retain(|rule| rule["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()));
         }
@@ -227,7 +227,7 @@ impl<'s> Federation<'s> {
         self.kubectl_with(&["replace", "-f", "-"], &role.to_string()).map(drop)
     }
 
-    /// Starts another `bulkhead run` in a mode with the account of `host/deploy`, whatever it may do.
+    /// Starts another `bulkhead run` in a mode with the account from `host/deploy` and its current permissions.
     pub(crate) async fn start_bulkhead_as_account(&mut self, mode: &str, more: &[&str]) -> anyhow::Result<()> {
         let kubeconfig = self.account_kubeconfig().await?;
         let mode = format!("--mode={mode}");
@@ -235,13 +235,13 @@ impl<'s> Federation<'s> {
         self.start_bulkhead_with(&kubeconfig, &more)
     }
 
-    /// A kubeconfig of the account.
+    /// Writes a kubeconfig for the account.
     pub(crate) async fn account_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         let token = self.account_token("bulkhead-token").await?;
         self.hub.write_kubeconfig("bulkhead", &token)
     }
 
-    /// The token in a Secret of the account, once it is made.
+    /// Waits for the token in a Secret of the account and returns it.
     pub(crate) async fn account_token(&self, secret: &str) -> anyhow::Result<String> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "karmada-system");
         let mut token = String::new();
@@ -255,8 +255,8 @@ impl<'s> Federation<'s> {
         Ok(token)
     }
 
-    /// Starts `count` times `bulkhead run` with the settings of the first one, each of which is started again whenever it
-    /// ends.
+    /// Starts `count` `bulkhead run` processes with the settings of the first one, and restarts each of them whenever
+    /// it ends.
     pub(crate) fn supervise(&mut self, kubeconfig: &Path, count: usize) -> anyhow::Result<Supervisor> {
         for _ in 0..count {
             self.start_bulkhead_with(kubeconfig, &["--webhook-bind-address=127.0.0.1:0"])?;
@@ -264,7 +264,7 @@ impl<'s> Federation<'s> {
         Ok(Supervisor::of(self.bulkhead.split_off(self.bulkhead.len() - count)))
     }
 
-    /// Starts another `bulkhead run` with the settings of the first one and more arguments.
+    /// Starts another `bulkhead run` with the settings of the first one and additional arguments.
     pub(crate) fn start_bulkhead_with(&mut self, kubeconfig: &Path, more: &[&str]) -> anyhow::Result<()> {
         let mut arguments = vec![
             "run".to_owned(),
@@ -278,12 +278,12 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
-    /// The processes of `bulkhead run`, in the order in which they were started.
+    /// Returns the `bulkhead run` processes, in start order.
     pub(crate) fn processes(&mut self) -> &mut [Process] {
         &mut self.bulkhead
     }
 
-    /// Where a process serves health and metrics.
+    /// Returns the address at which a process serves health and metrics.
     fn address(&self, process: usize) -> anyhow::Result<String> {
         let process = self.bulkhead.get(process).context("there is no such process")?;
         let log = fs::read_to_string(process.log())?;
@@ -291,24 +291,24 @@ impl<'s> Federation<'s> {
         Ok(address.with_context(|| format!("{} names no address", process.log().display()))?.to_owned())
     }
 
-    /// What `/readyz` of a process says.
+    /// Returns the body of `/readyz` of a process.
     pub(crate) async fn readiness(&self, process: usize) -> anyhow::Result<String> {
         http_get(&self.address(process)?, "/readyz").await
     }
 
-    /// The value of a metric of a process, all of its labels together.
+    /// Returns the sum of all series of a metric of a process.
     pub(crate) async fn metric(&self, process: usize, name: &str) -> anyhow::Result<f64> {
         let text = http_get(&self.address(process)?, "/metrics").await?;
         let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
         Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
     }
 
-    /// Runs `bulkhead` with arguments and returns what it prints.
+    /// Runs `bulkhead` with arguments and returns its output.
     pub(crate) fn bulkhead(&self, arguments: &[&str]) -> anyhow::Result<String> {
         output(Command::new(&self.site.program).args(arguments), "")
     }
 
-    /// Runs `bulkhead` with arguments, and returns its exit code and what it prints.
+    /// Runs `bulkhead` with arguments and returns its exit code and output.
     pub(crate) fn bulkhead_with_code(&self, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
         let output = Command::new(&self.site.program).args(arguments).output().context("running bulkhead")?;
         let said = [output.stdout, output.stderr].concat();
@@ -320,7 +320,7 @@ impl<'s> Federation<'s> {
         self.kubectl_with(arguments, "")
     }
 
-    /// Runs `kubectl` on the hub with an input.
+    /// Runs `kubectl` on the hub with standard input.
     pub(crate) fn kubectl_with(&self, arguments: &[&str], input: &str) -> anyhow::Result<String> {
         output(Command::new("kubectl").arg("--kubeconfig").arg(self.hub.kubeconfig()).args(arguments), input)
     }
@@ -334,8 +334,8 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
-    /// The same when processes have just been replaced: until the next one holds the lease, the webhook is that of the one
-    /// that is gone.
+    /// Like [`Self::apply_example`], but retries while processes are being replaced: until the next process holds the
+    /// lease, the webhook configuration points to the previous one.
     pub(crate) async fn apply_example_when_admitted(&self, example: &str, files: &[&str]) -> anyhow::Result<()> {
         wait::until("the next process admits objects", Duration::from_mins(1), async || {
             self.apply_example(example, files).map_err(|error| error.to_string())
@@ -344,26 +344,27 @@ impl<'s> Federation<'s> {
         .map(drop)
     }
 
-    /// Waits until a member's Ready condition is as wanted; returns how long that took.
+    /// Waits until a member's Ready condition is as wanted, and returns the elapsed time.
     pub(crate) async fn wait_ready(&self, name: &str, ready: bool) -> anyhow::Result<Duration> {
         let what = format!("{name} is {}", if ready { "ready" } else { "not ready" });
         wait::until(&what, Duration::from_secs(90), async || self.is_ready(name, ready).await).await
     }
 
-    /// Whether a member's Ready condition is as wanted.
+    /// Returns an error unless a member's Ready condition is as wanted.
     pub(crate) async fn is_ready(&self, name: &str, ready: bool) -> Result<(), String> {
         let api: Api<Cluster> = Api::all(self.client.clone());
         let cluster = api.get(name).await.map_err(|error| error.to_string())?.to_model();
         if cluster.is_ready() == ready { Ok(()) } else { Err(format!("{:?}", cluster.ready())) }
     }
 
-    /// Waits until a binding has these replicas per cluster, all of them healthy and no eviction left.
+    /// Waits until a binding has these replicas per cluster, all healthy, and no eviction task. Returns the elapsed
+    /// time.
     pub(crate) async fn wait_placed(&self, binding: &str, expected: &[(&str, i32)]) -> anyhow::Result<Duration> {
         let what = format!("{binding} is healthy on {expected:?}");
         wait::until(&what, Duration::from_secs(90), async || self.placed(binding, expected).await).await
     }
 
-    /// Whether a binding has these replicas per cluster, all of them healthy.
+    /// Returns an error unless a binding has these replicas per cluster, all healthy, and no eviction task.
     pub(crate) async fn placed(&self, binding: &str, expected: &[(&str, i32)]) -> Result<(), String> {
         let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "default");
         let binding = api.get(binding).await.map_err(|error| error.to_string())?;
@@ -385,7 +386,8 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
-    /// Waits until a Deployment has that many ready replicas in a member; none means that it is not there.
+    /// Waits until a Deployment in a member has `ready` ready replicas; `None` means that the Deployment must not
+    /// exist.
     pub(crate) async fn wait_deployed(&self, member: &str, name: &str, ready: Option<i32>) -> anyhow::Result<()> {
         let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
         let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
@@ -399,25 +401,25 @@ impl<'s> Federation<'s> {
         Ok(())
     }
 
-    /// The identity of a Deployment in a member.
+    /// Returns the UID of a Deployment in a member.
     pub(crate) async fn deployment_uid(&self, member: &str, name: &str) -> anyhow::Result<String> {
         let plane = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
         let api: Api<Deployment> = Api::namespaced(plane.client().await?, "default");
         api.get(name).await?.metadata.uid.context("a Deployment without a uid")
     }
 
-    /// The folder with the logs.
+    /// Returns the log folder of this federation.
     pub(crate) fn logs(&self) -> &Path {
         &self.directory
     }
 
-    /// A member, to do something to it.
+    /// Returns a member for modification.
     pub(crate) fn member(&mut self, name: &str) -> anyhow::Result<&mut ControlPlane> {
         self.members.get_mut(name).with_context(|| format!("there is no member {name}"))
     }
 }
 
-/// The body of an answer over plain HTTP.
+/// Returns the body of an HTTP response.
 pub(crate) async fn http_get(address: &str, path: &str) -> anyhow::Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream =
@@ -445,7 +447,7 @@ fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Keeps the folder of an earlier run, of which somebody may ask what went wrong, but for the data of etcd, which is large.
+/// Keeps the folder of the previous run for troubleshooting, except for the data of etcd, which is large.
 fn set_aside(directory: &Path, before: &Path) -> anyhow::Result<()> {
     if before.exists() {
         fs::remove_dir_all(before)?;

@@ -1,4 +1,4 @@
-//! What Bulkhead costs while nothing happens: many bindings, all of them well, and a minute of it.
+//! Idle cost benchmark: resource usage during one minute with many healthy bindings and no changes.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use serde_json::json;
 use crate::federation::{Federation, Plan, Site};
 use crate::requests::Writes;
 
-/// How long the bindings may take to come about.
+/// Time limit for the creation of the bindings.
 const LIMIT: Duration = Duration::from_mins(20);
-/// For how long nothing must have been written to them before the measurement begins.
+/// Required time without writes before the measurement begins.
 const QUIET: Duration = Duration::from_secs(15);
-/// How long the measurement takes.
+/// Duration of the measurement.
 const TIME: Duration = Duration::from_mins(1);
-/// Objects that are created at the same time.
+/// Number of concurrent creations.
 const CREATORS: usize = 8;
-/// What is written for bindings.
+/// Resources that are written for bindings.
 const FEDERATED: &[&str] = &["resourcebindings", "works", "configmaps", "events"];
 
-/// Default settings but for the scheduler's budget, so that it is idle soon.
+/// Default settings, except for a larger write budget of the scheduler so that it becomes idle sooner.
 const SETTINGS: &[&str] = &["--feature-gates=Failover=true", "--kube-api-qps=400", "--kube-api-burst=800"];
 
-/// Makes the bindings and prints what a minute without changes took.
+/// Creates the bindings and prints the resource usage of a minute without changes.
 pub(crate) async fn run(site: &Site, bindings: usize) -> anyhow::Result<()> {
     let plan = Plan { settings: SETTINGS, ..Plan::default() };
     let mut federation = Box::pin(Federation::start(site, "idle", plan)).await?;

@@ -1,4 +1,4 @@
-//! The same kubectl commands on a real API server and on an embedded control plane.
+//! Comparison of kubectl commands on a real API server and on an embedded control plane.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::process::Process;
 use crate::transcript::{self, Outcome};
 use crate::wait;
 
-/// Runs the transcript on both and compares what was printed.
+/// Runs the transcript on both servers and compares the outputs.
 pub(crate) async fn compared(site: &Site) -> anyhow::Result<()> {
     let federation = Box::pin(Federation::start(site, "kubectl", Plan { members: 1, ..Plan::default() })).await?;
     let kubeconfig = federation.logs().join("kubeconfig-embedded");

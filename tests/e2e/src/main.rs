@@ -1,6 +1,6 @@
 //! End-to-end tests: the `bulkhead` program on real Kubernetes control planes, started by `cargo xtask e2e`.
 //!
-//! Start reading at [`federation`] (what is started), then [`scenarios`] (what is looked at).
+//! Start reading at [`federation`] (setup), then [`scenarios`] (assertions).
 
 mod bench;
 mod control_plane;
@@ -28,13 +28,13 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
-/// Runs Bulkhead on real control planes.
+/// Run Bulkhead on real control planes.
 #[derive(Parser)]
 struct Arguments {
-    /// The `bulkhead` program.
+    /// Path of the `bulkhead` program.
     #[arg(long)]
     program: PathBuf,
-    /// The workspace.
+    /// Root of the workspace.
     #[arg(long)]
     root: PathBuf,
     #[command(subcommand)]
@@ -43,25 +43,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run the scenarios whose name contains the text.
+    /// Run the scenarios whose names contain the filter.
     Run {
-        /// Part of a name; without it, all are run.
+        /// Part of a scenario name; without it, all scenarios run.
         #[arg(default_value = "")]
         filter: String,
-        /// How often a scenario may be tried: on a machine that does other things too, real servers do not always
-        /// keep their time limits.
+        /// Maximum attempts per scenario. On a busy machine, real servers occasionally miss their time limits.
         #[arg(long, default_value_t = 1)]
         attempts: u32,
     },
     /// Measure a storm of evictions.
     Bench {
-        /// How many Deployments of three replicas.
+        /// Number of Deployments, each with three replicas.
         #[arg(long, default_value_t = 300)]
         deployments: usize,
     },
-    /// Measure what it takes to do nothing.
+    /// Measure the resource usage without changes.
     Idle {
-        /// How many bindings.
+        /// Number of bindings.
         #[arg(long, default_value_t = 5000)]
         bindings: usize,
     },

@@ -1,4 +1,4 @@
-//! Each mode beside a second `bulkhead run` that does what Karmada keeps.
+//! Each mode, next to a second `bulkhead run` that stands in for Karmada's remaining controllers.
 
 use std::fs;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::federation::{Federation, Plan, QUICK, Site};
 use crate::scenarios::{BINDING, DIVIDED};
 use crate::wait;
 
-/// What the stand-in for Karmada leaves to mode `finish`.
+/// Controllers of the Karmada stand-in next to mode `finish`.
 pub(crate) const FINISH: &str = "--controllers=*,-gracefulEviction";
-/// What it leaves to mode `evict`.
+/// Controllers of the Karmada stand-in next to mode `evict`.
 pub(crate) const EVICT: &str =
     "--controllers=*,-gracefulEviction,-clustertaintpolicy,-taintManager,-clusterDrain,-applicationFailover";
-/// The lease of the stand-in, so that both of them work.
+/// Lease name of the stand-in, so that both processes are leaders.
 pub(crate) const STAND_IN: &str = "--leader-elect-resource-name=stand-in";
 
-/// The document's example, with the work divided between two processes; neither could do it alone.
+/// The failover example works with the work divided between two processes, neither of which could do it alone.
 pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, mode, Plan { first: &[stand_in, STAND_IN], ..Plan::default() })).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn beside(site: &Site, mode: &str, stand_in: &str) -> anyhow::R
     nothing_refused(&federation, &user)
 }
 
-/// The same with two modes in the second process, which has the roles of both.
+/// The failover example works with two modes in the second process, which has the roles of both.
 pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
     let first = [FINISH, STAND_IN];
     let mut federation =
@@ -42,7 +42,7 @@ pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
     let address = "--webhook-bind-address=127.0.0.1:0";
     let user = federation.start_bulkhead_in("interpret,finish", &[&directory, address]).await?;
     registered(&federation).await?;
-    // Without the customization, which would be asked before the webhook.
+    // Without the customization, which has precedence over the webhook.
     federation.apply_example("nginx-divided", &["taint-policy.yaml", "policy.yaml", "nginx.yaml"])?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
     federation.member("member1")?.kill_api_server();
@@ -53,7 +53,8 @@ pub(crate) async fn combined(site: &Site) -> anyhow::Result<()> {
     nothing_refused(&federation, &user)
 }
 
-/// Everything with the role of `host/deploy` and not as an administrator, whom the first process gives up for.
+/// All modes work with the role from `host/deploy` instead of administrator rights. The first process stops
+/// beforehand.
 pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "all", Plan::default())).await?;
     let plugins = write_plugins(&federation, site)?;
@@ -68,7 +69,7 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     federation.member("member1")?.start_api_server().await?;
     federation.wait_ready("member1", true).await?;
     federation.wait_deployed("member1", "nginx", None).await?;
-    // Templates and their bindings go, and with a Cluster its execution namespace.
+    // Deleting a template removes its binding, and deleting a Cluster removes its execution namespace.
     federation.kubectl(&["delete", "deployment", "nginx"])?;
     federation.wait_deployed("member2", "nginx", None).await?;
     federation.kubectl(&["delete", "cluster", "member1", "--timeout=60s"])?;
@@ -76,8 +77,8 @@ pub(crate) async fn all(site: &Site) -> anyhow::Result<()> {
     nothing_refused(&federation, &user)
 }
 
-/// A process that reports decides what the one beside it does, `what-if` tells it before it happens, and the audit log
-/// shows that neither wrote anything.
+/// Mode `report` makes the same decisions as the process beside it, `what-if` predicts them, and the audit log shows
+/// that neither wrote anything.
 pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "report", Plan::default())).await?;
     let user = federation.start_bulkhead_in("report", &[]).await?;
@@ -99,7 +100,7 @@ pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     ensure!(decided > 0.0 && withheld > 0.0, "it decided {decided} times and withheld {withheld} writes");
     let requests = federation.hub.requests_of(&user)?;
     let reads = ["get ", "list ", "watch "];
-    // Asking what one may do is a `create` that stores nothing.
+    // A SelfSubjectAccessReview is a `create` that stores nothing.
     let asks = |request: &str| request.starts_with("create selfsubjectaccessreviews ");
     let writes: Vec<_> = requests
         .iter()
@@ -110,7 +111,7 @@ pub(crate) async fn report(site: &Site) -> anyhow::Result<()> {
     nothing_refused(&federation, &user)
 }
 
-/// The role of the mode was enough: the audit log has no request of the user that was forbidden.
+/// Checks that the role of the mode was sufficient: the audit log has no forbidden request of the user.
 pub(crate) fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow::Result<()> {
     let requests = federation.hub.requests_of(user)?;
     let refused: Vec<_> = requests.iter().filter(|request| request.ends_with(" 403")).collect();
@@ -119,7 +120,7 @@ pub(crate) fn nothing_refused(federation: &Federation<'_>, user: &str) -> anyhow
     Ok(())
 }
 
-/// A Lua and a Wasm plugin tell the health of objects to a control plane that has neither.
+/// A Lua and a Wasm plugin determine the health of objects for a control plane that has no plugins.
 pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "interpret", Plan { first: &[STAND_IN], ..Plan::default() })).await?;
@@ -141,7 +142,7 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
         }
     })
     .await?;
-    // Fixed while it runs: the plugin file is replaced, and the next look at the object finds it healthy.
+    // Fixed at run time: the plugin file is replaced, and the next evaluation finds the object healthy.
     let script = federation.logs().join("plugins/config-health.lua");
     fs::write(script, CONFIG_HEALTH.replace("good", "bad"))?;
     let log = federation.processes().get(1).map(|process| process.log().to_path_buf()).context("no second process")?;
@@ -161,7 +162,7 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     nothing_refused(&federation, &user)
 }
 
-/// Writes a Wasm and a Lua plugin, and returns the argument that names them.
+/// Writes a Wasm and a Lua plugin, and returns the argument for their directory.
 fn write_plugins(federation: &Federation<'_>, site: &Site) -> anyhow::Result<String> {
     let plugins = federation.logs().join("plugins");
     fs::create_dir_all(&plugins)?;
@@ -171,7 +172,7 @@ fn write_plugins(federation: &Federation<'_>, site: &Site) -> anyhow::Result<Str
     Ok(format!("--plugin-directory={}", plugins.display()))
 }
 
-/// Waits until Karmada is told where to ask.
+/// Waits until the webhook is registered with Karmada.
 async fn registered(federation: &Federation<'_>) -> anyhow::Result<()> {
     wait::until("the plugins are registered", Duration::from_secs(30), async || {
         let registered = "resourceinterpreterwebhookconfiguration/bulkhead";
@@ -181,7 +182,7 @@ async fn registered(federation: &Federation<'_>) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// Calls of the Wasm plugin.
+/// Metric of calls of the Wasm plugin.
 const ASKED: &str = "bulkhead_plugin_calls_total{plugin=\"deployment-health\"";
 
 const PLUGINS: &str = "\

@@ -10,15 +10,15 @@ use crate::modes::{self, FINISH, STAND_IN};
 use crate::scenarios::{BINDING, DIVIDED};
 use crate::wait;
 
-/// How soon something that was applied has to show.
+/// Time limit for the effect of an applied object.
 const SOON: Duration = Duration::from_secs(20);
 
 const VITAL: &str = "function Score(binding, clusters, now)\n  local scores = {}\n  \
                      for index in ipairs(clusters) do scores[index] = 1 end\n  return scores\nend\n";
 const BROKEN: &str = "function Score(binding, clusters, now)";
 
-/// A component that holds old copies does so from the first one, as long as its object is there; what became of objects
-/// is in their status, and a mistake takes nothing out of force.
+/// A component that holds old copies does so from the first eviction until its object is deleted. The status of
+/// plugin objects shows their state, and a faulty update leaves the previous version active.
 pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     let plan = Plan { first: &[FINISH, STAND_IN], ..Plan::default() };
     let mut federation = Box::pin(Federation::start(site, "plugins", plan)).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     let events = federation.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"])?;
     ensure!(events.contains("PluginLoaded") && events.contains("PluginRefused"), "events: {events}");
 
-    // Refused by the review of the first process.
+    // Rejected by the validating webhook of the first process.
     let refused = |text: &str| apply(&federation, text).err().map(|error| format!("{error:#}")).unwrap_or_default();
     let mode = refused(&script("wrong", "x").replace("spec:", "spec:\n  mode: of"));
     ensure!(mode.contains("spec.mode: Invalid value: unknown variant `of`"), "{mode}");
@@ -69,7 +69,7 @@ fn script(name: &str, code: &str) -> String {
     format!("apiVersion: bulkhead.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: {name}}}\nspec:\n  lua: {code:?}\n")
 }
 
-/// How many old copies are not allowed to go yet.
+/// Returns an error unless the binding has `expected` eviction tasks.
 fn leaving(federation: &Federation<'_>, expected: usize) -> Result<(), String> {
     let tasks = "jsonpath={.spec.gracefulEvictionTasks[*].fromCluster}";
     let told =

@@ -1,4 +1,4 @@
-//! Child processes that end with their owner, whatever happens to the test.
+//! Child processes that end with their owner, even if the test fails.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The unit of times in `/proc`, whatever the kernel's own.
+/// Unit of times in `/proc` (`USER_HZ`), independent of the kernel's tick rate.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// A program that runs. It is killed when this is dropped.
+/// A running program. It is killed on drop.
 pub(crate) struct Process {
     folder: PathBuf,
     program: PathBuf,
@@ -23,26 +23,26 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program whose output goes to a file.
+    /// Starts a program whose output is appended to a log file.
     pub(crate) fn start(program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
         Self::start_in(Path::new("."), program, arguments, log)
     }
 
-    /// The same in a folder.
+    /// Like [`Self::start`], in a working directory.
     pub(crate) fn start_in(folder: &Path, program: &Path, arguments: &[String], log: PathBuf) -> anyhow::Result<Self> {
         let child = spawn(folder, program, arguments, &log)?;
         let (folder, program, arguments) = (folder.to_path_buf(), program.to_path_buf(), arguments.to_vec());
         Ok(Self { folder, program, arguments, child, log })
     }
 
-    /// Starts it again, killed before if it runs; its log goes on.
+    /// Restarts the program, after killing it if it runs. The log file is continued.
     pub(crate) fn restart(&mut self) -> anyhow::Result<()> {
         self.kill();
         self.child = spawn(&self.folder, &self.program, &self.arguments, &self.log)?;
         Ok(())
     }
 
-    /// Where its output is.
+    /// Returns the path of the log file.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
@@ -53,18 +53,18 @@ impl Process {
         kill_process(id, signal).context("sending a signal")
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills the program and waits until it has ended.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// What it takes.
+    /// Returns the current resource usage.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
         let read = |file: &str| std::fs::read_to_string(folder.join(file)).context("reading what the process used");
         let stat = read("stat")?;
-        // The name in parentheses may have spaces; user and system time are the 14th and 15th field of the line.
+        // The name in parentheses may contain spaces. User and system time are fields 14 and 15 of the line.
         let fields = stat.rsplit_once(')').context("stat has no name")?.1.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
         let status = read("status")?;
@@ -78,25 +78,25 @@ impl Process {
         Ok(Usage { spent, resident: bytes("VmRSS")?, program: bytes("RssFile")? })
     }
 
-    /// The last line of its log that tells something.
+    /// Returns the last non-empty line of the log.
     pub(crate) fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned()
     }
 
-    /// Whether it ended by itself.
+    /// True if the program has ended.
     pub(crate) fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 }
 
-/// What a process takes.
+/// Resource usage of a process.
 pub(crate) struct Usage {
-    /// The time that it has spent on a core.
+    /// CPU time.
     pub(crate) spent: Duration,
-    /// The memory that it has resident, in bytes.
+    /// Resident memory, in bytes.
     pub(crate) resident: u64,
-    /// How much of that are pages of the program's own file, in bytes.
+    /// Part of the resident memory that maps files, mostly the program's own, in bytes.
     pub(crate) program: u64,
 }
 
@@ -113,14 +113,14 @@ fn spawn(folder: &Path, program: &Path, arguments: &[String], log: &Path) -> any
         .with_context(about)
 }
 
-/// Processes that are started again when they end, as those of a Deployment. They end when this is dropped.
+/// Processes that are restarted when they end, like those of a Deployment. They are killed on drop.
 pub(crate) struct Supervisor {
     task: tokio::task::JoinSet<()>,
     ended: Arc<AtomicUsize>,
 }
 
 impl Supervisor {
-    /// Takes care of processes from now on.
+    /// Supervises these processes from now on.
     pub(crate) fn of(mut processes: Vec<Process>) -> Self {
         let (mut task, ended) = (tokio::task::JoinSet::new(), Arc::<AtomicUsize>::default());
         let counted = Arc::clone(&ended);
@@ -128,7 +128,7 @@ impl Supervisor {
             loop {
                 tokio::time::sleep(std::time::Duration::from_millis(500)).await;
                 for process in &mut processes {
-                    // One that cannot be started is tried again, and shows in what the test waits for.
+                    // A failed restart is retried; a permanent failure shows in the test's own conditions.
                     if process.ended() && process.restart().is_ok() {
                         counted.fetch_add(1, Ordering::Relaxed);
                     }
@@ -138,12 +138,12 @@ impl Supervisor {
         Self { task, ended }
     }
 
-    /// How many have ended so far and were started again.
+    /// Returns the number of restarts so far.
     pub(crate) fn ended(&self) -> usize {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends them.
+    /// Ends the processes.
     pub(crate) async fn stop(mut self) {
         self.task.shutdown().await;
     }

@@ -1,6 +1,7 @@
-//! A small proxy in front of an API server, which can make it look overloaded and cut its connections.
+//! Small proxy in front of an API server that can simulate overload and cut connections.
 //!
-//! Clients speak plain HTTP to it on this machine; it passes their requests on over TLS, credentials and all.
+//! Clients connect over plain HTTP on this machine. The proxy forwards their requests over TLS, including their
+//! credentials.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
-/// A running proxy. It ends when this is dropped.
+/// A running proxy. It stops on drop.
 pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -34,7 +35,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Starts a proxy for the server of a kubeconfig; whom requests come from is left to the clients.
+    /// Starts a proxy for the server of a kubeconfig. The proxy adds no credentials to requests.
     pub(crate) async fn start(mut upstream: Config) -> anyhow::Result<Self> {
         upstream.auth_info = Default::default();
         upstream.default_retry = false;
@@ -46,22 +47,22 @@ impl Proxy {
         Ok(Self { address, shared, _accepting: accepting })
     }
 
-    /// Its URL.
+    /// Returns the URL of the proxy.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// From now on every request is answered with 429, or with what the server says again.
+    /// While set, every request is answered with 429; otherwise requests are forwarded.
     pub(crate) fn set_overloaded(&self, overloaded: bool) {
         self.shared.overloaded.store(overloaded, Ordering::Relaxed);
     }
 
-    /// How many requests it refused so far.
+    /// Returns the number of requests rejected so far.
     pub(crate) fn refused(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
     }
 
-    /// Ends every connection that is open, watches among them.
+    /// Closes every open connection, including watches.
     pub(crate) fn cut(&self) {
         *self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner) = JoinSet::new();
     }
@@ -90,7 +91,7 @@ async fn answer(request: Request<Incoming>, client: Client, shared: Arc<Shared>)
     Ok(response.map(BodyExt::boxed_unsync))
 }
 
-/// As an API server says it.
+/// Returns a 429 response in the form of a Kubernetes API server.
 fn refusal() -> Answer {
     let text = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests",
         "message": "too many requests, please try again later", "code": 429}"#;

@@ -1,4 +1,4 @@
-//! Write requests, as an API server counts them.
+//! Write request counts from the metrics of an API server.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,21 +10,21 @@ use crate::wait;
 /// Pause between counts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Verbs of requests that change something.
+/// Verbs of write requests.
 const WRITES: &[&str] = &["PUT", "PATCH", "POST", "DELETE", "APPLY"];
 
-/// Numbers of write requests by resource and HTTP status. A resource without a name is a path that is no resource.
+/// Write requests by resource and HTTP status. An empty resource name stands for a non-resource path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Writes(BTreeMap<(String, String), f64>);
 
 impl Writes {
-    /// All writes so far; those to a status count as writes to the resource.
+    /// Returns all writes so far. Writes to a subresource count as writes to the resource.
     pub(crate) async fn of(client: &Client) -> anyhow::Result<Self> {
         let text = client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
         Ok(Self::parse(&text))
     }
 
-    /// The writes so far, once nothing was written to some resources for a time.
+    /// Returns the writes so far, once these resources received no write for `quiet`.
     pub(crate) async fn settled(
         client: &Client,
         resources: &[&str],
@@ -37,7 +37,7 @@ impl Writes {
             if now.total(resources) > seen.total(resources) {
                 (seen, since) = (now, Instant::now());
             }
-            // Counting is work for the API server, too.
+            // Counting causes load on the API server as well.
             tokio::time::sleep(PAUSE).await;
             if since.elapsed() >= quiet { Ok(()) } else { Err(format!("{} writes so far", seen.total(resources))) }
         })
@@ -60,7 +60,7 @@ impl Writes {
         Self(counts)
     }
 
-    /// What came after another count.
+    /// Returns the writes after another count.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let less = |(key, count): (&(String, String), &f64)| {
             (key.clone(), count - before.0.get(key).copied().unwrap_or_default())
@@ -68,20 +68,20 @@ impl Writes {
         Self(self.0.iter().map(less).filter(|(_, count)| *count > 0.0).collect())
     }
 
-    /// How many there were of some resources.
+    /// Returns the number of writes to these resources.
     pub(crate) fn total(&self, resources: &[&str]) -> f64 {
         self.0.iter().filter(|((resource, _), _)| resources.contains(&resource.as_str())).map(|(_, count)| count).sum()
     }
 
-    /// How many of them were answered 409.
+    /// Returns the number of writes to these resources that failed with 409 Conflict.
     pub(crate) fn conflicts(&self, resources: &[&str]) -> f64 {
         let conflict =
             |((resource, code), _): &(&(String, String), &f64)| code == "409" && resources.contains(&resource.as_str());
-        // An empty sum of floats is minus zero.
+        // Addition turns the negative zero of an empty float sum into zero.
         self.0.iter().filter(conflict).map(|(_, count)| count).sum::<f64>() + 0.0
     }
 
-    /// How many there were of each resource.
+    /// Returns the number of writes per resource.
     pub(crate) fn by_resource(&self) -> BTreeMap<&str, f64> {
         let mut counts = BTreeMap::new();
         for ((resource, _), count) in &self.0 {

@@ -1,4 +1,4 @@
-//! What has to hold on real control planes.
+//! Scenarios on real control planes.
 
 use std::pin::Pin;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::{faults, kubectl, modes, plugins, sidecar, soundness, wait};
 type Outcome<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 type Scenario = for<'s> fn(&'s Site) -> Outcome<'s>;
 
-/// Every scenario with its name.
+/// Returns every scenario with its name.
 pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
     vec![
         ("divided, the member is killed", |site| Box::pin(divided(site, Loss::Killed))),
@@ -40,12 +40,12 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
     ]
 }
 
-/// How a member is lost.
+/// Kind of member loss.
 #[derive(Clone, Copy)]
 enum Loss {
     /// Connections are refused.
     Killed,
-    /// Connections are accepted and nothing answers.
+    /// Connections are accepted but get no response.
     Hangs,
 }
 
@@ -53,7 +53,7 @@ pub(crate) const DIVIDED: &[&str] = &["taint-policy.yaml", "health.yaml", "polic
 const DUPLICATED: &[&str] = &["taint-policy.yaml", "policy.yaml", "nginx.yaml"];
 pub(crate) const BINDING: &str = "nginx-deployment";
 
-/// The document's example: replicas are divided, move when a member is lost, and do not move back.
+/// Divided replicas move when a member is lost, and do not move back.
 async fn divided(site: &Site, loss: Loss) -> anyhow::Result<()> {
     let name = match loss {
         Loss::Killed => "divided-killed",
@@ -85,8 +85,8 @@ async fn nothing_moves_back(federation: &Federation<'_>, expected: &[(&str, i32)
         .await
 }
 
-/// A full copy on two of three members: another one is made where there is none, the one that is left stays, and nothing
-/// moves back.
+/// With a full copy on two of three members, the lost copy is recreated on the third member, the remaining copy stays
+/// unchanged, and nothing moves back.
 async fn duplicated(site: &Site) -> anyhow::Result<()> {
     let mut federation =
         Box::pin(Federation::start(site, "duplicated", Plan { members: 3, ..Plan::default() })).await?;
@@ -106,8 +106,7 @@ async fn duplicated(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `helm lint` and `template`, the tests of the alerts, and every object of `host/deploy` offered to the API server,
-/// which stores none.
+/// Runs `helm lint` and `helm template`, the alert tests, and a server-side dry run of every object in `host/deploy`.
 async fn manifests(site: &Site) -> anyhow::Result<()> {
     let federation = Box::pin(Federation::start(site, "manifests", Plan { members: 1, ..Plan::default() })).await?;
     let output = Command::new(site.root.join("host/deploy/check.sh"))
@@ -123,7 +122,8 @@ async fn manifests(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A Pull member is served by its agent with the rights of an agent; without it, the member becomes Unknown.
+/// A Pull member is served by its agent with the permissions of an agent. Without the agent, the member becomes
+/// Unknown.
 async fn agent(site: &Site) -> anyhow::Result<()> {
     let settings: Vec<_> = QUICK.iter().copied().chain(["--cluster-monitor-grace-period=5s"]).collect();
     let plan = Plan { settings: &settings, pull: &["member1"], ..Plan::default() };
@@ -139,7 +139,7 @@ async fn agent(site: &Site) -> anyhow::Result<()> {
     federation.wait_deployed("member1", "nginx", None).await
 }
 
-/// One process works and the others wait; the next one goes on where the one before was.
+/// One process leads while the others wait, and each new leader continues the work of the previous one.
 async fn leaders(site: &Site) -> anyhow::Result<()> {
     let settings: Vec<_> = QUICK
         .iter()
@@ -155,7 +155,7 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
     federation.start_bulkhead(&[])?;
     federation.apply_example("nginx-divided", DIVIDED)?;
     federation.wait_placed(BINDING, &[("member1", 1), ("member2", 2)]).await?;
-    // Killed in the middle of a failover: the second one finishes it.
+    // The leader is killed in the middle of a failover: the second process completes it.
     federation.member("member1")?.kill_api_server();
     federation.wait_ready("member1", false).await?;
     let first = holder(&federation)?;
@@ -164,7 +164,8 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
     }
     let second = next_holder(&federation, &first).await?;
     federation.wait_placed(BINDING, &[("member2", 3)]).await?;
-    // Paused for longer than its lease: the third one takes over, and the second one ends when it wakes.
+    // The leader is paused for longer than its lease: the third process takes over, and the second one exits when it
+    // resumes.
     federation.start_bulkhead(&[])?;
     federation.processes().get(1).map(|leader| leader.signal(Signal::STOP)).transpose()?;
     next_holder(&federation, &second).await?;
@@ -176,7 +177,7 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
     .await?;
     federation.member("member1")?.start_api_server().await?;
     federation.wait_ready("member1", true).await?;
-    // Stopped in order: the lease is given up at once.
+    // The leader shuts down gracefully: it releases the lease at once.
     federation.processes().get(2).map(|leader| leader.signal(Signal::TERM)).transpose()?;
     wait::until("the lease is free", Duration::from_secs(10), async || {
         let holder = self::holder(&federation).map_err(|error| error.to_string())?;
@@ -186,7 +187,7 @@ async fn leaders(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until another than `holder` holds the lease, and returns who does.
+/// Waits until the lease has another holder than `holder`, and returns that holder.
 pub(crate) async fn next_holder(federation: &Federation<'_>, holder: &str) -> anyhow::Result<String> {
     wait::until("another process holds the lease", Duration::from_secs(30), async || {
         let now = self::holder(federation).map_err(|error| error.to_string())?;

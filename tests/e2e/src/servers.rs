@@ -1,4 +1,4 @@
-//! The servers, built from their published Go modules.
+//! Kubernetes servers, built from their published Go modules.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,15 +10,15 @@ use sha2::{Digest, Sha256};
 
 const KUBERNETES: &str = "v1.36.3";
 
-/// Where the programs are.
+/// Paths of the built programs.
 pub(crate) struct Servers {
     /// Directory of the programs.
     pub(crate) programs: PathBuf,
-    /// What simulated nodes and pods do: kwok's own published stages.
+    /// Behaviour of simulated nodes and pods: kwok's published stages.
     pub(crate) stages: PathBuf,
 }
 
-/// Builds the servers unless they are there already. The first time takes minutes.
+/// Builds the servers unless they exist already. The first build takes minutes.
 pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let sources = root.join("tests/e2e");
     let mut hash = Sha256::new();
@@ -49,7 +49,7 @@ pub(crate) fn build(root: &Path) -> anyhow::Result<Servers> {
     let promtool = "github.com/prometheus/prometheus/cmd/promtool";
     go(&sources.join("promtool"), &["build", "-tags", "remove_all_sd", "-o", &out, "-ldflags", "-s -w", promtool])?;
     let module = go(&sources.join("kwok"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
-    // Last, so that its presence means that everything is there.
+    // Written last: its presence means that the build is complete.
     let text = read_stages(&Path::new(module.trim()).join("kustomize/stage"))?;
     fs::write(&stages, text)?;
     Ok(Servers { programs, stages })
@@ -65,7 +65,7 @@ fn go(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The stages for nodes that send heartbeats and pods that become ready at once.
+/// Returns the stages for nodes that send heartbeats and pods that become ready at once.
 fn read_stages(folder: &Path) -> anyhow::Result<String> {
     let mut documents = Vec::new();
     for part in ["node/fast", "node/heartbeat-with-lease", "pod/fast"] {

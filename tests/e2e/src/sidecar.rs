@@ -1,4 +1,4 @@
-//! README's "Install as a sidecar", followed word by word.
+//! README section "Install as a sidecar", executed literally.
 
 use std::fs;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::federation::{Federation, Plan, Site};
 use crate::process::Process;
 use crate::wait;
 
-/// Where the section begins and ends.
+/// Start and end markers of the section.
 const SECTION: (&str, &str) = ("\n## Install as a sidecar\n", "\n## ");
-/// What blocks a terminal until it is interrupted.
+/// Prefix of commands that run until they are interrupted.
 const RUNS: &str = "bulkhead run ";
 
-/// The shell blocks of the section, in order.
+/// Returns the shell blocks of the section, in order.
 fn blocks(readme: &str) -> anyhow::Result<Vec<String>> {
     let (_, rest) = readme.split_once(SECTION.0).context("README has no such section")?;
     let section = rest.split(SECTION.1).next().unwrap_or_default();
@@ -26,7 +26,7 @@ fn blocks(readme: &str) -> anyhow::Result<Vec<String>> {
     Ok(blocks.collect())
 }
 
-/// A control plane with Karmada's kinds and nothing of ours, on which somebody follows the section.
+/// Follows the section on a control plane with Karmada's kinds and none of Bulkhead's.
 pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "sidecar", Plan { members: 0, ..Plan::default() })).await?;
     if let Some(process) = federation.processes().first_mut() {
@@ -67,7 +67,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         }
     }
     ensure!(runs == 2, "the section runs the program {runs} times");
-    // In mode finish by now: a task that Karmada made is ended.
+    // The process now runs in mode finish, so a task that Karmada created is completed.
     federation.kubectl_with(&["apply", "-f", "-"], BINDING)?;
     let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
     federation.kubectl(&status)?;
@@ -78,7 +78,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
     })
     .await?;
-    // What the section says about the journal.
+    // The journal commands of the section.
     let journal = folder.join("journal").display().to_string();
     let told = federation.bulkhead(&["history", "--journal", &journal])?;
     ensure!(told.contains("default/till"), "the history has no decision about it: {told}");
@@ -87,7 +87,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a block as somebody would who types it, and stops at the first failure.
+/// Runs a block in a shell like a user and stops at the first failure.
 fn shell(folder: &Path, script: &str) -> anyhow::Result<()> {
     let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let script = format!("set -euo pipefail\n{script}\n");

@@ -1,4 +1,4 @@
-//! What the program says about installations that lack something: `bulkhead doctor`, and `bulkhead run` itself.
+//! Diagnosis of incomplete installations by `bulkhead doctor` and `bulkhead run`.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::federation::{Federation, Plan, QUICK, Site};
 use crate::scenarios::DIVIDED;
 use crate::wait;
 
-/// The account that `host/deploy` makes.
+/// Account that `host/deploy` creates.
 const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
-/// For each mode a verb that it needs: resource, group and verb.
+/// A required permission for each mode: mode, resource, group and verb.
 const LACKING: &[(&str, &str, &str, &str)] = &[
     ("report", "clusters", "cluster.karmada.io", "list"),
     ("interpret", "resourceinterpreterwebhookconfigurations", "config.karmada.io", "create"),
@@ -20,7 +20,7 @@ const LACKING: &[(&str, &str, &str, &str)] = &[
     ("all", "clusters/status", "cluster.karmada.io", "update"),
 ];
 
-/// What `doctor` came to: whether the installation is sound, and the places of what is broken.
+/// Verdict of `doctor`: overall result, and the places of its errors.
 struct Verdict {
     sound: bool,
     errors: Vec<String>,
@@ -52,7 +52,7 @@ fn ask(federation: &Federation<'_>, more: &[&str]) -> anyhow::Result<Verdict> {
     Ok(Verdict { sound, errors })
 }
 
-/// A sound installation has no errors; one that lacks a verb or a kind is told which.
+/// A complete installation has no errors. For an incomplete one, the missing verb or kind is reported.
 pub(crate) async fn doctor(site: &Site) -> anyhow::Result<()> {
     let federation = Box::pin(Federation::start(site, "doctor", Plan { members: 1, ..Plan::default() })).await?;
     federation.apply_example("nginx-divided", DIVIDED)?;
@@ -79,7 +79,7 @@ pub(crate) async fn doctor(site: &Site) -> anyhow::Result<()> {
         lacking.errors
     );
 
-    // Another mode on the same Lease, and a control plane that is not there.
+    // Another mode on the same Lease, and an unreachable control plane.
     let other = ask(&federation, &["--mode=finish"])?;
     ensure!(names(&other.errors, "Lease karmada-system/bulkhead"), "{:?}", other.errors);
     let nowhere = federation.hub.kubeconfig_for("https://127.0.0.1:1")?;
@@ -88,10 +88,11 @@ pub(crate) async fn doctor(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each mode with a verb less says which, is not ready if it cannot read, and works once it may.
+/// Without one of its verbs, each mode reports that verb, is not ready if the verb is a read, and recovers once it is
+/// granted.
 pub(crate) async fn roles(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "roles", Plan { members: 0, ..Plan::default() })).await?;
-    // `bulkhead join` would make it; the role of mode all has a part there.
+    // `bulkhead join` would create this namespace; the role of mode all includes a Role there.
     federation.kubectl(&["create", "namespace", "karmada-cluster"])?;
     for (mode, resource, group, verb) in LACKING {
         federation.apply_role(mode)?;
@@ -123,7 +124,7 @@ pub(crate) async fn roles(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until a process has said something.
+/// Waits until the log of a process contains a text.
 pub(crate) async fn wait_for_line(federation: &mut Federation<'_>, process: usize, part: &str) -> anyhow::Result<()> {
     let what = format!("process {process} says {part:?}");
     wait::until(&what, Duration::from_mins(1), async || {

@@ -1,4 +1,4 @@
-//! Many small Deployments on one of two members, which is lost and comes back while something else goes wrong.
+//! Storm: many small Deployments on one of two members, which is lost while other faults occur.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +17,14 @@ use tokio::task::JoinSet;
 use crate::federation::Federation;
 use crate::wait;
 
-/// How long each part of a storm may take.
+/// Time limit of each phase of a storm.
 const LIMIT: Duration = Duration::from_mins(3);
-/// How long a watch may be behind what others see.
+/// Maximum lag of a watch behind the API server.
 const CATCHES_UP: Duration = Duration::from_secs(10);
-/// Pause before a watch that was cut begins anew.
+/// Pause before an interrupted watch restarts.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Makes the policies and the Deployments, and waits until all run on `member1`.
+/// Creates the policies and the Deployments, and waits until all of them run on `member1`.
 pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> anyhow::Result<()> {
     federation.apply_example("nginx-divided", &["taint-policy.yaml"])?;
     federation.kubectl_with(&["apply", "-f", "-"], &policy().to_string())?;
@@ -35,7 +35,7 @@ pub(crate) async fn prepare(federation: &Federation<'_>, deployments: usize) -> 
     everything_on(&federation.client, deployments, "member1").await
 }
 
-/// Waits until every Deployment runs on a member, healthy, and no eviction is left.
+/// Waits until every Deployment is healthy on a member and no eviction task remains.
 pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &str) -> anyhow::Result<()> {
     let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
     wait::until(&format!("all {deployments} are healthy on {member}"), LIMIT, async || {
@@ -55,7 +55,7 @@ pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &
     .map(drop)
 }
 
-/// How many bindings have left a member so far.
+/// Returns the number of bindings that are not placed on `member`.
 pub(crate) async fn left(client: &Client, member: &str) -> anyhow::Result<usize> {
     let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
     let bindings = api.list(&Default::default()).await?.items;
@@ -63,21 +63,21 @@ pub(crate) async fn left(client: &Client, member: &str) -> anyhow::Result<usize>
     Ok(bindings.iter().filter(has_left).count())
 }
 
-/// What became of bindings, as a watch saw it.
+/// History of bindings, as observed by a watch.
 #[derive(Default)]
 pub(crate) struct Seen {
     bindings: BTreeMap<String, Passage>,
-    /// What must not happen, and did.
+    /// Observed violations.
     wrong: Vec<String>,
 }
 
-/// The way of one binding away from its first member.
+/// Move of one binding away from its first member.
 #[derive(Default)]
 struct Passage {
-    /// When its task says that it was made.
+    /// Creation time of its task.
     task: Option<String>,
     ended: bool,
-    /// Whether it was placed elsewhere.
+    /// True once the binding was placed only on other members.
     left: bool,
     back: bool,
 }
@@ -89,13 +89,14 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to watch how bindings leave a member.
+    /// Starts to watch how bindings leave a member.
     pub(crate) fn start(client: &Client, member: &'static str) -> Self {
         let (seen, api) =
             (Arc::<Mutex<Seen>>::default(), Api::<ResourceBinding>::namespaced(client.clone(), "default"));
         let (noted, mut watching) = (Arc::clone(&seen), JoinSet::new());
         watching.spawn(async move {
-            // Whoever waits longer and longer for a control plane that starts anew misses most of what follows.
+            // Fixed pause: with exponential backoff, the watch would miss most events after the control plane
+            // restarts.
             loop {
                 let mut objects = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).applied_objects());
                 while let Some(Ok(binding)) = objects.next().await {
@@ -107,8 +108,8 @@ impl Recorder {
         Self { seen, _watching: watching }
     }
 
-    /// Whether each of so many bindings left once, with one task that ended once, and none came back. A watch that was
-    /// cut misses what came and went meanwhile, so only that many tasks must have been seen.
+    /// Checks that each of `deployments` bindings left once, with one task that ended once, and that none returned.
+    /// An interrupted watch misses events, so at least `tasks` tasks must have been observed from start to end.
     pub(crate) async fn check(&self, deployments: usize, tasks: usize) -> anyhow::Result<()> {
         let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         wait::until(&format!("all {deployments} are seen to leave"), CATCHES_UP, async || {
@@ -152,7 +153,7 @@ impl Seen {
     }
 }
 
-/// A Deployment of a storm.
+/// Returns a Deployment of a storm.
 pub(crate) fn deployment(number: usize, replicas: u32, resources: &serde_json::Value) -> serde_json::Value {
     let name = format!("app-{number}");
     json!({
@@ -170,7 +171,7 @@ pub(crate) fn deployment(number: usize, replicas: u32, resources: &serde_json::V
     })
 }
 
-/// The first group of clusters that fits is taken: member1 as long as it is well, then member2.
+/// The scheduler uses the first affinity group that fits: member1 while it is healthy, then member2.
 fn policy() -> serde_json::Value {
     let group = |cluster: &str| json!({"affinityName": cluster, "clusterNames": [cluster]});
     json!({

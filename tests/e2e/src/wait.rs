@@ -1,13 +1,13 @@
-//! Waiting for something to become so, with what was seen last in the error.
+//! Polling for a condition; errors include the last observation.
 
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// How often to look.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Looks until `look` says that it is so, and returns how long that took. The inner text of `look` is what was seen.
+/// Polls `look` until it returns `Ok`, and returns the elapsed time. The error text of `look` is its observation.
 pub(crate) async fn until<F>(what: &str, limit: Duration, mut look: F) -> anyhow::Result<Duration>
 where
     F: AsyncFnMut() -> Result<(), String>,
@@ -24,7 +24,7 @@ where
     }
 }
 
-/// Looks for a while and fails as soon as it is not so.
+/// Polls `look` for a while and fails as soon as it returns an error.
 pub(crate) async fn stays<F>(what: &str, time: Duration, mut look: F) -> anyhow::Result<()>
 where
     F: AsyncFnMut() -> Result<(), String>,

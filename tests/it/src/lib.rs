@@ -1,1 +1,1 @@
-//! Integration tests live in `tests/it`: whole federations on virtual time, one binary.
+//! Placeholder crate. The integration tests are in `tests/it`: whole federations on virtual time, in one binary.

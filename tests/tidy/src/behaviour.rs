@@ -1,20 +1,20 @@
-//! What `docs/behaviour.md` names exists.
+//! Checks that every test and example named in `docs/behaviour.md` exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Words between backticks in a text.
+/// Returns the words between backticks in a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// A name of a test is a sentence; names of fields and flags have fewer words.
+/// True if the word looks like a test name. Test names are sentences; field and flag names have fewer words.
 fn is_test_name(word: &str) -> bool {
     word.matches('_').count() >= 4 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Names of all functions in the Rust files below a folder.
+/// Collects the names of all functions in the Rust files below a folder.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

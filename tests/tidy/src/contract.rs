@@ -1,4 +1,4 @@
-//! The plugin contract does not change unnoticed, and what was released keeps working.
+//! Checks that the plugin contract does not change unnoticed and stays compatible with released versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use wit_parser::{Resolve, UnresolvedPackageGroup, WorldId};
 
-/// The worlds that authors write plugins for. The others are parts of them and change with them.
+/// Worlds that plugins target. The other worlds are parts of these and change with them.
 const WORLDS: [&str; 6] = [
     "health-interpreter",
     "cluster-taint",
@@ -16,7 +16,7 @@ const WORLDS: [&str; 6] = [
     "resource-interpreter",
 ];
 
-/// The texts of a version of the contract, by name of file.
+/// Returns the texts of a version of the contract, by file name.
 fn texts(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let files = entries.map(|entry| entry.expect("a readable entry").path());
@@ -28,14 +28,14 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// The version in the package's name.
+/// Returns the version in the package declaration.
 fn version(texts: &BTreeMap<String, String>) -> String {
     let package = "package bulkhead:policy@";
     let line = texts.values().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix(package));
     line.expect("one file names the package").trim_end_matches(';').to_owned()
 }
 
-/// Every released version with its texts.
+/// Returns every released version with its texts.
 fn released() -> Vec<(String, BTreeMap<String, String>)> {
     let folder = crate::root().join("wit/released");
     let entries = fs::read_dir(&folder).expect("wit/released is there");
@@ -47,7 +47,7 @@ fn released() -> Vec<(String, BTreeMap<String, String>)> {
     versions
 }
 
-/// Versions up to 1.0 are compatible within a minor version, later ones within a major one.
+/// True if both versions are compatible: before 1.0 within a minor version, later within a major version.
 fn compatible(one: &str, other: &str) -> bool {
     let line = |version: &str| {
         let mut parts = version.split('.').map(str::to_owned);
@@ -60,7 +60,7 @@ fn compatible(one: &str, other: &str) -> bool {
 
 fn parse(resolve: &mut Resolve, texts: &BTreeMap<String, String>, version: &str, as_version: &str) -> Vec<WorldId> {
     let text: String = texts.values().cloned().collect::<Vec<_>>().join("\n");
-    // One file has to begin with the package; the others follow in any order.
+    // The package declaration must come first; the order of the files is irrelevant.
     let package = format!("package bulkhead:policy@{version};");
     let text = format!("package bulkhead:policy@{as_version};\n{}", text.replacen(&package, "", 1));
     let group = UnresolvedPackageGroup::parse("policy.wit", &text).unwrap_or_else(|(_, error)| panic!("{error:?}"));
@@ -69,11 +69,11 @@ fn parse(resolve: &mut Resolve, texts: &BTreeMap<String, String>, version: &str,
     WORLDS.iter().map(world).collect()
 }
 
-/// Why plugins that were built against `old` would not run on a host that speaks `new`.
+/// Returns the reason why plugins built against `old` would not run on a host with `new`, or `None` if they would.
 fn incompatibility(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<String> {
     let (before, now) = (version(old), version(new));
     let mut resolve = Resolve::default();
-    // Both are in one resolve, so they need versions of their own; the check leaves versions out of account.
+    // Both versions share one `Resolve`, so they need different version numbers. The check ignores the numbers.
     let previous = parse(&mut resolve, old, &before, "0.1.0");
     let next = parse(&mut resolve, new, &now, "0.1.1");
     WORLDS.iter().zip(previous.into_iter().zip(next)).find_map(|(name, (previous, next))| {

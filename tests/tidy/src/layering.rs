@@ -1,10 +1,10 @@
-//! Which crate may depend on which.
+//! Checks the dependencies between crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// Normal dependencies on crates of this workspace that are allowed.
+/// Allowed normal dependencies between crates of this workspace.
 const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-core", &[]),
     ("bulkhead-plugin", &["bulkhead-core"]),
@@ -41,7 +41,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("bulkhead-e2e", &["bulkhead-api", "bulkhead-core"]),
     ("bulkhead-it", &[]),
     ("bulkhead-tidy", &[]),
-    // The cases of the interpreter run scripts and ask webhooks, and their order of precedence is that of the registry.
+    // The interpreter cases run scripts, call webhooks, and use the registry for the order of precedence.
     (
         "bulkhead-vectors",
         &[
@@ -56,7 +56,7 @@ const WORKSPACE_EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Crates from elsewhere that a crate must not reach directly.
+/// External crates that a crate must not depend on directly.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("bulkhead-core", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua", "tracing", "rand"]),
     ("bulkhead-journal", &["tokio", "kube", "k8s-openapi", "wasmtime", "mlua"]),
@@ -109,7 +109,7 @@ fn the_table_names_no_crate_that_is_gone() {
     }
 }
 
-/// Mistakes on purpose must be in no program that ships.
+/// Deliberate defects must not be part of a released program.
 #[test]
 fn no_default_feature_and_no_dependency_asks_for_mistakes() {
     const FEATURE: &str = "mutations";

@@ -1,7 +1,7 @@
-//! Rules that no compiler checks: which crate may know which, how long a file may be, how the contract may change, and
-//! whether what is deployed, and what the documents name, fits the program.
+//! Rules that no compiler checks: dependencies between crates, file lengths, changes of the plugin contract, and the
+//! agreement of manifests and documents with the program.
 //!
-//! The rules are the tables of ARCHITECTURE.md; a new edge changes both in one commit.
+//! ARCHITECTURE.md contains the rules as tables; a commit that adds an edge changes both.
 
 #[cfg(test)]
 mod behaviour;

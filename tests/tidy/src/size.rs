@@ -1,9 +1,9 @@
-//! How long a file may be.
+//! Checks the length of source files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file longer than this is more than one thing.
+/// Maximum length of a file, in lines. A longer file has more than one responsibility.
 const LINES_MAX: usize = 500;
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

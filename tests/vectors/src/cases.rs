@@ -1,4 +1,4 @@
-//! End-to-end cases: one round of the scheduler as its controller runs it, with the API server's answers given.
+//! End-to-end cases: one scheduling round as the controller runs it, with given API server responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::{Report, federation};
 /// 2026-06-01: later than every time in the cases.
 const NOW_MS: i64 = 1_780_272_000_000;
 
-/// Runs one case and records whether every expected field came out.
+/// Runs one case and compares every expected field.
 pub(crate) fn run(case: &Value, report: &mut Report) {
     let name = case.get("name").and_then(Value::as_str).unwrap_or("unnamed case").to_owned();
     let expected = case.get("expected").cloned().unwrap_or_default();
@@ -35,7 +35,7 @@ pub(crate) fn run(case: &Value, report: &mut Report) {
     }
 }
 
-/// The fields that differ, on both sides.
+/// Returns the differing fields of both sides.
 fn differences(expected: &Value, got: &Value) -> (Value, Value) {
     let (mut left, mut right) = (Map::new(), Map::new());
     let mut compare = |field: &str, expected: Value, got: Value| {
@@ -80,7 +80,7 @@ fn sorted(clusters: Value) -> Value {
     Value::Array(clusters)
 }
 
-/// What a scheduler keeps between bindings.
+/// State that a scheduler keeps between bindings.
 struct Scheduler {
     clusters: Arc<ClusterSnapshot>,
     policies: PolicySet,
@@ -116,7 +116,7 @@ impl Scheduler {
         })
     }
 
-    /// The peers of a binding: those of its namespace, without itself.
+    /// Returns the peers of a binding: the other bindings in its namespace.
     fn peers_of(&self, binding: &Binding) -> Vec<Peer> {
         let namespace = binding.namespace.as_deref().unwrap_or_default();
         let others = self.peers.iter().filter(|(of, peer)| of == namespace && peer.binding != binding.name);
@@ -160,7 +160,7 @@ fn peers(existing: Option<&Value>) -> Result<Vec<(String, Peer)>, String> {
     existing.and_then(Value::as_array).into_iter().flatten().map(peer).collect()
 }
 
-/// The API server's refusals by the names that cases use.
+/// Returns the API server's rejection for a name that cases use.
 fn refusal(name: &str) -> WriteError {
     let message = match name {
         "quota" => "quota exceeded by test",
@@ -171,7 +171,7 @@ fn refusal(name: &str) -> WriteError {
     WriteError { message: message.to_owned(), quota_exceeded: name == "quota" }
 }
 
-/// The round of the case's own binding, after those that come before it.
+/// Runs the round of the case's binding, after the rounds of the preceding bindings.
 fn round(case: &Value) -> Result<Value, String> {
     let mut scheduler = Scheduler::new(case)?;
     let now = Time::from_millis(NOW_MS);
@@ -267,7 +267,7 @@ fn schedule_one(scheduler: &mut Scheduler, binding: &mut Binding, now: Time) -> 
     Ok(Round { trigger: name(trigger), requeue, events: conclusion.events })
 }
 
-/// Writes the result with the applied placement, unless nothing differs or the API server refuses.
+/// Writes the result with the applied placement, unless nothing changes or the API server rejects the write.
 fn write<'a>(
     binding: &mut Binding,
     targets: Option<Vec<TargetCluster>>,

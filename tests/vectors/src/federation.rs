@@ -1,4 +1,4 @@
-//! Objects in the shorthand of the files.
+//! Conversion of the shorthand in case files into objects.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bulkhead_core::names::{binding_name, keys};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use serde_json::{Map, Value, json};
 
-/// Kinds that a cluster serves when the case does not say.
+/// APIs of a cluster if the case lists none.
 const DEFAULT_APIS: [&str; 6] = [
     "apps/v1/Deployment",
     "apps/v1/StatefulSet",
@@ -17,14 +17,14 @@ const DEFAULT_APIS: [&str; 6] = [
     "flink.apache.org/v1beta1/FlinkDeployment",
 ];
 
-/// The clusters of a case.
+/// Returns the clusters of a case.
 pub(crate) fn clusters(list: Option<&Value>) -> Result<Arc<ClusterSnapshot>, String> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     let clusters: Result<Vec<_>, _> = list.map(|cluster| self::cluster(cluster).map(Arc::new)).collect();
     Ok(Arc::new(ClusterSnapshot::new(clusters?)))
 }
 
-/// One cluster in shorthand.
+/// Returns one cluster, converted from shorthand.
 pub(crate) fn cluster(short: &Value) -> Result<Cluster, String> {
     let mut spec = json!({"syncMode": "Push"});
     for (from, to) in [
@@ -80,7 +80,7 @@ fn summary(short: &Value) -> Value {
     Value::Object(summary)
 }
 
-/// Quantities may be written as numbers.
+/// Converts quantities written as numbers into texts.
 fn as_text(amounts: Value) -> Value {
     let text = |amount: Value| if amount.is_number() { json!(amount.to_string()) } else { amount };
     match amounts {
@@ -103,7 +103,7 @@ fn apis(short: &Value) -> Value {
     apis.iter().filter_map(enablement).collect()
 }
 
-/// A binding of a case, with the annotation of the placement that was last applied.
+/// Returns a binding of a case, with the annotation of its last applied placement.
 pub(crate) fn binding(short: &Value) -> Result<Binding, String> {
     let cluster_scope = short["kind"] == "ClusterResourceBinding";
     let mut spec = short.get("spec").cloned().unwrap_or_else(|| json!({}));

@@ -1,8 +1,8 @@
-//! Runs files of cases that were made by executing Karmada's own code, and says where we differ.
+//! Runner for case files that were recorded by executing Karmada's own code. It reports every difference.
 //!
-//! The formats are described at the heads of [`scheduler`] and [`interpreter`]. A case is input and expected output; nothing here knows
-//! any rule. `cargo xtask vectors` runs a file from the command line, `tests/vectors.rs` runs the file that is kept
-//! beside this crate.
+//! The heads of [`scheduler`] and [`interpreter`] describe the formats. A case consists of an input and the expected
+//! output; this crate contains no rules of its own. `cargo xtask vectors` runs a file from the command line,
+//! `tests/vectors.rs` runs the files committed in this crate.
 
 mod cases;
 mod federation;
@@ -14,25 +14,25 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What running a file came to.
+/// Result of running a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// How many cases came out as expected.
+    /// Number of cases with the expected outcome.
     pub passed: usize,
-    /// The others, in the order of the file.
+    /// Failed cases, in file order.
     pub failures: Vec<Failure>,
-    /// What is worth knowing about the run: what was not run, and why.
+    /// Notes about the run, such as skipped cases with the reason.
     pub notes: Vec<String>,
 }
 
-/// A case that did not come out as expected.
+/// A case with an unexpected outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Its name, or its list and number.
+    /// Name of the case, or its list and number.
     pub case: String,
-    /// What the file says, as far as it differs.
+    /// Expected fields that differ.
     pub expected: Value,
-    /// What we say, as far as it differs.
+    /// Actual values of these fields.
     pub got: Value,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The failures, the notes, then one line of counts.
+/// Writes the failures, the notes, then one line of counts.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.failures {
@@ -56,7 +56,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Counts one case. `got` is the error text when the case could not be run.
+    /// Records one case. `got` is the error text if the case could not be run.
     fn record(&mut self, case: impl Into<String>, expected: Value, got: Result<Value, String>) {
         let got = got.unwrap_or_else(|error| Value::String(format!("error: {error}")));
         if expected == got {
@@ -66,27 +66,27 @@ impl Report {
         }
     }
 
-    /// Notes a case that came out differently.
+    /// Records a failed case.
     fn fail(&mut self, case: impl Into<String>, expected: Value, got: Value) {
         self.failures.push(Failure { case: case.into(), expected, got });
     }
 }
 
-/// A file that is not one of vectors.
+/// Error of a file that is not a valid case file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It is not JSON.
+    /// The file is not JSON.
     #[error("not JSON")]
     Syntax(#[from] serde_json::Error),
-    /// It is something else.
+    /// The file has another format.
     #[error("the format is {found}, expected {expected:?}")]
     Format {
-        /// What the file says.
+        /// Format in the file.
         found: Value,
-        /// What it should say.
+        /// Expected format.
         expected: &'static str,
     },
-    /// It has a list that nobody knows how to run.
+    /// The file has an unknown list.
     #[error("unknown list {0:?}")]
     UnknownList(String),
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: runs a file of cases, prints every case that comes out differently and a line of counts.
+//! `cargo xtask vectors`: runs a case file and prints every failed case and a line of counts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,37 +8,38 @@ use anyhow::Context as _;
 use bulkhead_vectors::{interpreter, scheduler};
 use clap::{Parser, ValueEnum};
 
-/// Run a file of cases that were made by executing Karmada's own code; fails when one comes out differently.
+/// Run a case file that was recorded by executing Karmada's own code; fail if an outcome differs.
 #[derive(Parser)]
 #[command(name = "cargo xtask vectors")]
 struct Arguments {
-    /// What the cases are about.
+    /// Subject of the cases.
     subject: Subject,
-    /// The file.
+    /// Case file.
     file: PathBuf,
-    /// Folder with the customizations that third-party cases were made with; without it our library answers.
+    /// Folder with the customizations that third-party cases were recorded with; without it, Bulkhead's library
+    /// answers.
     #[arg(long, value_name = "DIR")]
     customizations: Option<PathBuf>,
-    /// The program whose command `interpret` answers the cases of karmadactl's.
+    /// Program whose command `interpret` runs the cases of `karmadactl interpret`.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Folder with our library.
+    /// Folder with Bulkhead's library.
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/lua/kinds"))]
     library: PathBuf,
 }
 
-/// What a file of cases is about.
+/// Subject of a case file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Subject {
-    /// Where bindings run.
+    /// Scheduling of bindings.
     Scheduler,
-    /// What an object needs, how it is, and what comes back of it.
+    /// Interpretation of objects: requirements, health, status.
     Interpreter,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let Arguments { subject, file, customizations, program, library } = Arguments::parse();
-    // The command is run in another folder.
+    // The command runs in another folder, so the path must be absolute.
     let program = program.map(std::path::absolute).transpose().context("--program")?;
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let report = match subject {

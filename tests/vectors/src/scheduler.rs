@@ -1,13 +1,14 @@
 //! Files of format `karmada-scheduler-cases/1`.
 //!
-//! `cases` and `randomCases` are end to end: clusters, options and a binding in; result, condition, events and
-//! queue outcome out. The lists named `unit.<table>` are calls of one function each. A file may hold any subset.
+//! `cases` and `randomCases` are end-to-end cases: the input is clusters, options and a binding; the output is
+//! result, condition, events and requeue decision. The lists named `unit.<table>` contain calls of one function each.
+//! A file may contain any subset.
 
 use serde_json::Value;
 
 use crate::{FileError, Report, cases, units};
 
-/// The format that this module runs.
+/// Format that this module runs.
 pub const FORMAT: &str = "karmada-scheduler-cases/1";
 
 /// Runs every case of a file.

@@ -1,4 +1,4 @@
-//! Calls of single functions.
+//! Cases that call a single function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::federation;
 
-/// Runs one case of a table: the result in the shape in which the file expects it, or why it could not be run.
+/// Runs one case of a table. Returns the result in the form that the file expects, or why the case could not be run.
 type Table = fn(&Value) -> Result<Value, String>;
 
-/// How a table is run; absent for one that nobody knows.
+/// Returns the function that runs a table, or `None` if the table is unknown.
 pub(crate) fn table(name: &str) -> Option<Table> {
     Some(match name {
         "webster" => webster,
@@ -34,7 +34,7 @@ pub(crate) fn table(name: &str) -> Option<Table> {
     })
 }
 
-/// A field of a case; absent and null read as the default.
+/// Reads a field of a case. An absent or null field yields the default.
 fn read<T: DeserializeOwned + Default>(case: &Value, name: &str) -> Result<T, String> {
     match case.get(name).filter(|value| !value.is_null()) {
         None => Ok(T::default()),

@@ -1,4 +1,4 @@
-//! The committed vectors pass, all of them.
+//! All committed vectors pass.
 
 #[test]
 fn the_scheduler_decides_as_karmada_did() {
@@ -7,7 +7,7 @@ fn the_scheduler_decides_as_karmada_did() {
     assert!(report.passed > 500, "{report}");
 }
 
-/// Third-party scripts are not among the files here, so the cases that need them have to be told not to have one.
+/// Third-party scripts are not part of this repository, so the cases that need them are expected to fail.
 #[test]
 fn resources_are_interpreted_as_karmada_did() {
     let options = bulkhead_vectors::interpreter::Options::default();
@@ -17,7 +17,7 @@ fn resources_are_interpreted_as_karmada_did() {
     let (missing, failed): (Vec<_>, Vec<_>) = report.failures.iter().partition(|failure| needs_library(&failure.case));
     assert!(failed.is_empty(), "{report}");
     assert!(missing.len() <= 3 && report.passed > 580, "{report}");
-    // The tests of the program run the cases about it.
+    // The tests of the program run the cases of the command.
     let not_run: Vec<_> = report.notes.iter().filter(|note| note.contains("not run")).collect();
     assert_eq!(not_run, ["18 cases not run: they are about the command, and no program was given"], "{report}");
 }

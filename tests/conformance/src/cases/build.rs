@@ -1,4 +1,4 @@
-//! From what is written to what is asked and expected.
+//! Conversion of a parsed case file into questions and expectations.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Case;
 use super::format::{CaseFile, CaseSpec};
 use crate::question::Question;
 
-/// The cases of a file, or everything that is wrong with it.
+/// Returns the cases of a file, or everything that is wrong with it.
 pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<String>> {
     let (mut cases, mut problems, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     if file.cases.is_empty() {
@@ -25,11 +25,11 @@ pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<Strin
     if problems.is_empty() { Ok(cases) } else { Err(problems) }
 }
 
-/// Which case is read, and what is wrong so far.
+/// The case being read, and the problems found so far.
 pub(crate) struct At<'a> {
     origin: &'a str,
     case: String,
-    /// Where the case begins.
+    /// Line where the case begins.
     pub(super) line: u64,
     problems: &'a mut Vec<String>,
 }
@@ -59,7 +59,7 @@ impl At<'_> {
     }
 }
 
-/// Where a value stands.
+/// Returns the line of a value.
 pub(super) fn line_of<T>(spanned: &Spanned<T>) -> u64 {
     spanned.referenced.line()
 }

@@ -1,4 +1,4 @@
-//! What a case expects.
+//! Expectations of a case.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVe
 use crate::question::Question;
 
 impl At<'_> {
-    /// Every cluster that is expected something of is a candidate.
+    /// Reports every cluster in `expect` that is not a candidate in the input.
     pub(super) fn names(&mut self, question: &Question, expect: &Spanned<ExpectSpec>) {
         let Some(clusters) = question.clusters() else { return };
         let known: BTreeSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
@@ -28,7 +28,7 @@ impl At<'_> {
         }
     }
 
-    /// What is expected; nothing if that is not clear, which is a problem then.
+    /// Returns the expectation, or `None` after reporting what is invalid.
     pub(super) fn expectation(&mut self, kind: CallKind, written: &Spanned<ExpectSpec>) -> Option<Expectation> {
         let (line, expect) = (line_of(written), &written.value);
         let wanted: &[&str] = match kind {
@@ -150,7 +150,7 @@ impl At<'_> {
 }
 
 impl ExpectSpec {
-    /// Every field that is written, with its line.
+    /// Returns every field that is present, with its line.
     fn given(&self) -> Vec<(&'static str, u64)> {
         let fields = [
             ("health", self.health.as_ref().map(line_of)),

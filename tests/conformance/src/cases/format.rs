@@ -1,4 +1,4 @@
-//! The fields of a file of cases, as they are written. What they mean is in the parent module.
+//! Fields of a case file as they are written. The parent module documents their meaning.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-/// A file.
+/// A case file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseFile {
@@ -30,7 +30,7 @@ pub(crate) struct CaseSpec {
     pub(crate) budget: BudgetSpec,
 }
 
-/// An interpreter operation by Karmada's name.
+/// An interpreter operation, by Karmada's name.
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) enum OperationSpec {
     #[serde(rename = "InterpretReplica")]
@@ -47,14 +47,14 @@ pub(crate) enum OperationSpec {
     Dependencies,
 }
 
-/// What a case may cost.
+/// Maximum cost of a case.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BudgetSpec {
     pub(crate) steps: Option<u64>,
 }
 
-/// Everything that any kind may be asked about.
+/// Inputs of all call kinds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InputSpec {
@@ -70,7 +70,7 @@ pub(crate) struct InputSpec {
     pub(crate) now: Option<Spanned<String>>,
 }
 
-/// Everything that any kind may answer.
+/// Expected answers of all call kinds.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ExpectSpec {
@@ -81,7 +81,7 @@ pub(crate) struct ExpectSpec {
     pub(crate) order: Option<Spanned<Vec<String>>>,
     pub(crate) verdict: Option<Spanned<VerdictSpec>>,
     pub(crate) recheck_after_seconds: Option<Spanned<u32>>,
-    /// Null is a result: that of an object without a status.
+    /// Null is a valid result: the status of an object without one.
     #[serde(default, deserialize_with = "even_null")]
     pub(crate) result: Option<Spanned<Value>>,
     pub(crate) contains: Option<Spanned<Value>>,
@@ -95,7 +95,7 @@ fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Spanne
     Spanned::deserialize(deserializer).map(Some)
 }
 
-/// A change of taints.
+/// A taint change.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeSpec {
@@ -122,7 +122,7 @@ pub(crate) struct RemoveSpec {
     pub(crate) effect: TaintEffect,
 }
 
-/// A verdict on a cluster, in short or with its reason.
+/// A verdict on a cluster, with or without its reason.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -133,7 +133,7 @@ pub(crate) enum FilterSpec {
     Long(LongFilterSpec),
 }
 
-/// Whether a cluster fits.
+/// A verdict on a cluster without its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FitSpec {
@@ -151,7 +151,7 @@ pub(crate) struct LongFilterSpec {
     pub(crate) message: Option<String>,
 }
 
-/// Whether an old copy may go.
+/// A verdict on an eviction task.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum VerdictSpec {

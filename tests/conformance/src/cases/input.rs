@@ -1,4 +1,4 @@
-//! What a case asks about.
+//! Inputs of a case.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl At<'_> {
         time.ok()
     }
 
-    /// What is asked; nothing if that is not clear, which is a problem then.
+    /// Returns the request, or `None` after reporting what is invalid.
     pub(super) fn request(
         &mut self,
         kind: CallKind,
@@ -83,7 +83,7 @@ impl At<'_> {
         })
     }
 
-    /// Names every input that is missing, and every one that the kind is not asked with.
+    /// Reports every missing input and every input that this kind does not take.
     fn only(&mut self, kind: CallKind, wanted: &[&str], input: &Spanned<InputSpec>) -> Option<()> {
         let (line, input) = (input.referenced.line(), &input.value);
         let given = [
@@ -121,7 +121,7 @@ impl At<'_> {
         written: Option<&Spanned<Vec<Spanned<Value>>>>,
     ) -> Option<Vec<T>> {
         let read = written?.value.iter().enumerate().map(|(index, one)| self.model(&format!("{field}[{index}]"), one));
-        // Collected first, so that every element is looked at.
+        // Collects all elements first, so that the problems of every element are reported.
         read.collect::<Vec<_>>().into_iter().collect()
     }
 

@@ -1,18 +1,18 @@
 //! Cases in the format of Karmada's own test data for interpreters: a stream of YAML documents.
 //!
-//! | key | what |
+//! | key | meaning |
 //! | --- | --- |
 //! | `name`, `description` | free text |
-//! | `operation` | the operation, in any case |
-//! | `desiredObj`, `observedObj` | objects; an operation on one object takes whichever is given |
-//! | `statusItems` | of `AggregateStatus`: what the member clusters report |
-//! | `inputReplicas` | of `ReviseReplica` |
-//! | `output` | what has to come out, by name: `retained`, `replica`, `requires`, `components`, `revised`, `status`, `aggregatedStatus`, `healthy`, `dependencies`; ours in addition: `health`, `reason`, `message` |
-//! | `fault` | ours: the kind of fault that has to come out instead |
+//! | `operation` | operation, case-insensitive |
+//! | `desiredObj`, `observedObj` | objects; an operation on one object takes either of them |
+//! | `statusItems` | `AggregateStatus` only: statuses reported by the member clusters |
+//! | `inputReplicas` | `ReviseReplica` only: desired replicas |
+//! | `output` | expected results by name: `retained`, `replica`, `requires`, `components`, `revised`, `status`, `aggregatedStatus`, `healthy`, `dependencies`; Bulkhead adds `health`, `reason`, `message` |
+//! | `fault` | Bulkhead only: the expected kind of fault |
 //!
-//! A result that `output` does not name is not compared. The order of dependencies and components does not matter,
-//! quantities are compared by value, and the text `{{EXCLUDE}}` in the place of a value stands for any or none.
-//! (Karmada: `pkg/resourceinterpreter/default/thirdparty/thirdparty_test.go`.)
+//! Results that `output` does not name are not compared. The order of dependencies and components is ignored,
+//! quantities are compared by value, and the text `{{EXCLUDE}}` matches any value or none. (Karmada:
+//! `pkg/resourceinterpreter/default/thirdparty/thirdparty_test.go`.)
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::inputs::NOW;
 use crate::outputs::Outputs;
 use crate::question::{Question, Request};
 
-/// A document.
+/// One YAML document of the stream.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Document {
@@ -47,12 +47,12 @@ struct Document {
     fault: Option<Spanned<FaultKind>>,
 }
 
-/// Whether a text is in this format rather than in ours: one of its documents names an operation.
+/// True if a text is in Karmada's format: one of its documents has a top-level `operation`.
 pub(super) fn is_format_of(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("operation:"))
 }
 
-/// The cases of a file, or everything that is wrong with it.
+/// Returns the cases of a file, or everything that is wrong with it.
 pub(super) fn cases(origin: &str, text: &str) -> Result<Vec<Case>, Vec<String>> {
     let documents: Vec<Option<Document>> =
         serde_saphyr::from_multiple(text).map_err(|error| vec![format!("{origin}: {error}")])?;
@@ -66,7 +66,7 @@ pub(super) fn cases(origin: &str, text: &str) -> Result<Vec<Case>, Vec<String>> 
     if problems.is_empty() { Ok(cases) } else { Err(problems) }
 }
 
-/// Line, field and what is wrong with it.
+/// Line, field and message.
 type Problem = (u64, &'static str, String);
 
 fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
@@ -129,7 +129,7 @@ fn missing(document: &Document, field: &'static str) -> Problem {
     (line_of(&document.operation), field, format!("is missing; {} needs it", document.operation.value))
 }
 
-/// The object of an operation on one.
+/// Returns the object of an operation that takes a single object.
 fn only(document: &Document) -> Result<Arc<Value>, Problem> {
     match (&document.desired_obj, &document.observed_obj) {
         (Some(object), None) | (None, Some(object)) => Ok(Arc::new(object.value.clone())),

@@ -1,16 +1,16 @@
-//! Cases: inputs with the verdicts that they have to lead to, in YAML.
+//! Cases: inputs with their expected verdicts, in YAML.
 //!
-//! A file has a list `cases`; a directory of cases is every `.yaml` and `.yml` file in it. A case has
+//! A file has a list `cases`; a directory of cases consists of every `.yaml` and `.yml` file in it. Fields of a case:
 //!
-//! | field | what |
+//! | field | meaning |
 //! | --- | --- |
-//! | `name` | a sentence, unique in its file |
+//! | `name` | sentence, unique in its file |
 //! | `kind` | `health`, `cluster-taint`, `filter`, `score`, `eviction-check` or `interpret` |
-//! | `operation` | of `interpret` only: `InterpretReplica`, `InterpretComponent`, `ReviseReplica`, `Retain`, `InterpretStatus`, `AggregateStatus`, `InterpretDependency` |
-//! | `config` | a configuration to load the plugin with; without one it is asked as it was loaded |
-//! | `input` | what it is asked about, see below |
-//! | `expect` | what it has to answer, see below |
-//! | `budget` | `steps`: what the answer may cost at most |
+//! | `operation` | `interpret` only: `InterpretReplica`, `InterpretComponent`, `ReviseReplica`, `Retain`, `InterpretStatus`, `AggregateStatus`, `InterpretDependency` |
+//! | `config` | configuration to load the plugin with; without it, the plugin is used as loaded |
+//! | `input` | input of the call, see below |
+//! | `expect` | expected answer, see below |
+//! | `budget` | `steps`: maximum cost of the answer |
 //!
 //! | kind | `input` | `expect` |
 //! | --- | --- | --- |
@@ -21,12 +21,12 @@
 //! | `eviction-check` | `binding`, `task`, `reports` | `verdict`: `release`, `hold` or `abstain`; optionally `reason`, `message`, `recheckAfterSeconds` |
 //! | `interpret` | `object`, for `ReviseReplica` with `replicas`, for `AggregateStatus` with `reports`; for `Retain` `desired` and `observed` | `result`, or `contains` for a part of it, or `noRule: true` |
 //!
-//! `now` in `input` is an RFC 3339 time; without it it is 2026-01-01T00:00:00Z. `expect` may be a `fault` instead, by
-//! kind, such as `guest-error`. Bindings and clusters are written with `name`, `labels`, `spec`, `status`, or as Kubernetes
-//! shows them, with `metadata`. A field that nobody reads is an error, as it is most likely misspelt.
+//! `now` in `input` is an RFC 3339 time, by default 2026-01-01T00:00:00Z. `expect` may instead be a `fault`, by kind,
+//! such as `guest-error`. Bindings and clusters are written with `name`, `labels`, `spec` and `status` at the top
+//! level, or as Kubernetes shows them, with `metadata`. An unknown field is an error, because it is most likely
+//! misspelt.
 //!
-//! Files in the format of Karmada's own test data for interpreters are read too; what it looks like is told in
-//! `karmada.rs`.
+//! Files in the format of Karmada's own interpreter test data are accepted too; `karmada.rs` describes that format.
 
 mod build;
 mod expect;
@@ -51,32 +51,32 @@ use crate::question::Question;
 use crate::report::{Check, Outcome};
 use crate::subject::Subject;
 
-/// A case, ready to be put to a plugin.
+/// A parsed case, ready to run.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// Where it stands: file and line.
+    /// Source position: file and line.
     pub origin: String,
-    /// The configuration that the plugin has to be loaded with; absent when any will do.
+    /// Configuration to load the plugin with; `None` if the plugin is used as loaded.
     pub config: Option<Value>,
-    /// What is asked.
+    /// Question of the case.
     pub question: Question,
-    /// What has to be answered.
+    /// Expected answer.
     pub expected: Expectation,
-    /// What the answer may cost at most, in steps of the engine.
+    /// Maximum cost of the answer, in steps of the engine.
     pub steps_max: Option<u64>,
 }
 
-/// Cases that cannot be read. Each problem names the file, the line and the field.
+/// Errors in case files. Each problem names the file, the line and the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("\n"))]
 pub struct CaseErrors {
-    /// What is wrong; at least one.
+    /// Problems; at least one.
     pub problems: Vec<String>,
 }
 
-/// Reads a file of cases, or every file of a directory, in order of name. Directories below it are not looked into.
+/// Reads a case file, or every case file of a directory in order of name. Subdirectories are ignored.
 pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
     let problem = |error: std::io::Error| CaseErrors { problems: vec![format!("{}: {error}", path.display())] };
     let mut files = Vec::new();
@@ -110,7 +110,7 @@ pub fn read_cases(path: &Path) -> Result<Vec<Case>, CaseErrors> {
     if problems.is_empty() { Ok(cases) } else { Err(CaseErrors { problems }) }
 }
 
-/// Reads cases from the text of a file; `origin` is its name for messages.
+/// Parses cases from the text of a file; `origin` is its name in messages.
 pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
     if karmada::is_format_of(text) {
         return karmada::cases(origin, text).map_err(|problems| CaseErrors { problems });
@@ -120,13 +120,13 @@ pub fn parse_cases(origin: &str, text: &str) -> Result<Vec<Case>, CaseErrors> {
     build::cases(origin, file).map_err(|problems| CaseErrors { problems })
 }
 
-/// Puts every case to the plugin.
+/// Runs every case.
 pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
     let mut loaded = Configured { subject, policies: BTreeMap::new() };
     cases.iter().map(|case| check(&mut loaded, case)).collect()
 }
 
-/// Puts one case to the plugin.
+/// Runs one case.
 pub fn one(subject: &Subject<'_>, case: &Case) -> Check {
     check(&mut Configured { subject, policies: BTreeMap::new() }, case)
 }
@@ -163,21 +163,21 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
     told(outcome, answer.steps)
 }
 
-/// ` about v1 Pod`, for calls about an object.
+/// Returns ` about v1 Pod` for calls about an object, otherwise an empty string.
 fn about(call: &bulkhead_core::call::Call<'_>) -> String {
     let field = |object: &Value, name| object.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
     call.object()
         .map_or_else(String::new, |object| format!(" about {} {}", field(object, "apiVersion"), field(object, "kind")))
 }
 
-/// The plugin by configuration, so that each is loaded once.
+/// Cache of the plugin by configuration, so that each configuration is loaded once.
 struct Configured<'a> {
     subject: &'a Subject<'a>,
     policies: BTreeMap<String, Result<Arc<dyn Policy>, LoadError>>,
 }
 
 impl Configured<'_> {
-    /// The plugin with a configuration, if there is a way to load it.
+    /// Returns the plugin loaded with a configuration, or `None` without a loader.
     fn with(&mut self, config: &Value) -> Option<Result<Arc<dyn Policy>, LoadError>> {
         let loader = self.subject.loader()?;
         let load = || loader(config).map(|policy| Arc::new(Bounded::new(policy)) as Arc<dyn Policy>);

@@ -1,15 +1,15 @@
-//! Bindings, clusters, tasks and reports as people write them.
+//! Bindings, clusters, tasks and reports as written in case files.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Members of `metadata` that the model has at the top.
+/// Members of `metadata` that the model has at the top level.
 const METADATA: [&str; 7] =
     ["name", "namespace", "labels", "annotations", "generation", "creationTimestamp", "deletionTimestamp"];
 
-/// Reads a value of the model. A member that the model does not have is an error that names it, because the plugin would
-/// never see it.
+/// Parses a value of the model. An unknown member is an error that names it, because the plugin would never receive
+/// it.
 pub(crate) fn read<T: Serialize + DeserializeOwned>(written: &Value) -> Result<T, String> {
     let flat = flattened(written);
     let read: T = serde_json::from_value(flat.clone()).map_err(|error| error.to_string())?;
@@ -20,7 +20,7 @@ pub(crate) fn read<T: Serialize + DeserializeOwned>(written: &Value) -> Result<T
     }
 }
 
-/// An object as Kubernetes shows it, with what the model keeps of its `metadata` at the top.
+/// Moves the members of `metadata` that the model knows to the top level, and drops `apiVersion` and `kind`.
 fn flattened(written: &Value) -> Value {
     let Some(Value::Object(metadata)) = written.get("metadata") else { return written.clone() };
     let kept = metadata.iter().filter(|(name, _)| METADATA.contains(&name.as_str()));
@@ -31,7 +31,8 @@ fn flattened(written: &Value) -> Value {
     Value::Object(flat)
 }
 
-/// The first member that was written and is not seen. What says nothing (null, 0, empty) may be missing.
+/// Returns the path of the first written member that the parsed value lacks. Members with a zero value (null, false,
+/// 0, empty) may be missing.
 fn lost(written: &Value, seen: &Value, path: &str) -> Option<String> {
     match (written, seen) {
         (Value::Object(written), Value::Object(seen)) => written.iter().find_map(|(name, member)| {

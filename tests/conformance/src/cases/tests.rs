@@ -1,4 +1,4 @@
-//! Files of cases: what is read, what is refused, and what comes of a case.
+//! Case files: accepted fields, rejected fields, and the outcome of a case.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn problems(text: &str) -> String {
     parse_cases("c.yaml", text).map_or_else(|error| error.to_string(), |cases| format!("{} cases", cases.len()))
 }
 
-/// The outcome of one case on a policy that behaves.
+/// Returns the outcome of one case with a well-behaved policy.
 fn outcome(kind: CallKind, case: &str) -> Outcome {
     let cases = parse_cases("c.yaml", &one(case)).unwrap();
     let policy = Scripted::good(kind);

@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 
 use crate::question::Eviction;
 
-/// Our own JSON, as the model has it.
+/// Converts a JSON literal into a type of the model.
 fn model<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("it is written for the model, as tests show")
 }
 
-/// The name of a cluster; the order of names is that of the indexes.
+/// Returns the name of a cluster. Names sort like the indexes.
 fn name(index: usize) -> String {
     format!("member{index:04}")
 }
 
-/// A cluster. Neighbours differ: in region, labels, readiness, taints, resources and what they serve.
+/// Returns a cluster. Clusters with adjacent indexes differ in region, labels, readiness, taints, resources and
+/// served APIs.
 pub(crate) fn cluster(index: usize) -> Cluster {
     let tier = ["gold", "silver", "bronze"][index % 3];
     let (provider, region) = (["acme", "globex"][index % 2], ["eu-west", "us-east", ""][index % 3]);
@@ -58,12 +59,12 @@ pub(crate) fn cluster(index: usize) -> Cluster {
     }))
 }
 
-/// That many clusters, in order of name.
+/// Returns `count` clusters in order of name.
 pub(crate) fn clusters(count: usize) -> Vec<Arc<Cluster>> {
     (0..count).map(|index| Arc::new(cluster(index))).collect()
 }
 
-/// A binding that runs on that many clusters and is leaving one more.
+/// Returns a binding with `targets` target clusters and one graceful eviction task for a further cluster.
 pub(crate) fn binding(targets: usize) -> Binding {
     let mut binding: Binding = model(json!({
         "namespace": "default",
@@ -92,7 +93,7 @@ pub(crate) fn binding(targets: usize) -> Binding {
     binding
 }
 
-/// Bindings on good days and bad ones, and what is special about each.
+/// Returns regular and unusual bindings with their descriptions.
 pub(crate) fn bindings() -> Vec<(&'static str, Binding)> {
     let mut fresh = binding(0);
     fresh.status = Default::default();
@@ -103,7 +104,7 @@ pub(crate) fn bindings() -> Vec<(&'static str, Binding)> {
     vec![("a binding on three clusters", binding(3)), ("a new binding", fresh), ("a binding without placement", wide)]
 }
 
-/// What that many clusters report, in order of name. All but every eighth are well.
+/// Returns the reports of `count` clusters in order of name. All are healthy, except that every eighth has no health.
 pub(crate) fn reports(count: usize) -> Vec<AggregatedStatusItem> {
     let report = |index: usize| AggregatedStatusItem {
         cluster_name: name(index),
@@ -118,7 +119,7 @@ pub(crate) fn reports(count: usize) -> Vec<AggregatedStatusItem> {
     (0..count).map(report).collect()
 }
 
-/// An eviction from one cluster while the workload runs on that many others.
+/// Returns an eviction from one cluster while the workload runs on `targets` other clusters, with its description.
 pub(crate) fn eviction(targets: usize) -> (String, Eviction) {
     let binding = binding(targets);
     let task = binding.spec.graceful_eviction_tasks.first().cloned().unwrap_or_default();
@@ -126,7 +127,7 @@ pub(crate) fn eviction(targets: usize) -> (String, Eviction) {
     (format!("an eviction with {targets} target clusters"), Eviction { binding, task, observed })
 }
 
-/// Evictions on good days and bad ones, and what is special about each.
+/// Returns regular and unusual evictions with their descriptions.
 pub(crate) fn evictions() -> Vec<(String, Eviction)> {
     let (_, usual) = eviction(3);
     let mut unscheduled = usual.clone();

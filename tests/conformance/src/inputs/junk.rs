@@ -1,7 +1,7 @@
-//! Inputs that nobody would send on purpose.
+//! Inputs that no host sends on purpose.
 //!
-//! The contract promises a plugin the types of the model and nothing about objects, whose fields may have any type. So
-//! bindings and clusters get odd values of the right type, objects get anything.
+//! The contract guarantees a plugin the types of the model but nothing about objects, whose fields may have any type.
+//! Bindings and clusters therefore get odd values of the right type, and objects get values of any type.
 
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, GracefulEvictionTask};
 use serde::Serialize;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::{Seeded, federation};
 use crate::question::Eviction;
 
-/// Objects that are spoiled at random, beside those that are spoiled part by part.
+/// Number of randomly corrupted objects, in addition to those with one corrupted part.
 const SPOILED_OBJECTS: u64 = 24;
-/// Bindings, clusters and evictions that are spoiled.
+/// Number of corrupted bindings, clusters and evictions of each type.
 const SPOILED: u64 = 12;
-/// Attempts to spoil a value so that it still fits the model.
+/// Maximum number of attempts to corrupt a value such that it still parses as its type.
 const ATTEMPTS_MAX: u64 = 64;
 
-/// Values of every type, the odd ones of each.
+/// Returns odd values of every JSON type.
 fn odd_values() -> Vec<Value> {
     vec![
         Value::Null,
@@ -39,7 +39,7 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// An odd value of the same type; a value of any type in place of a null.
+/// Returns an odd value of the same type; a value of any type replaces a null.
 fn odd_of_the_same_type(value: &Value, seeded: &mut Seeded) -> Value {
     let candidates: Vec<_> = match value {
         Value::Null => odd_values(),
@@ -54,7 +54,7 @@ fn odd_of_the_same_type(value: &Value, seeded: &mut Seeded) -> Value {
     candidates.get(seeded.below(candidates.len())).cloned().unwrap_or_default()
 }
 
-/// Every value in a document has a number, the document itself is 0.
+/// Counts the values in a document, including the document itself. [`numbered`] numbers them from 0.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(elements) => elements.iter().map(count).sum::<usize>(),
@@ -63,7 +63,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value with that number.
+/// Returns the value with this number, in depth-first order; the document itself is 0.
 fn numbered<'a>(value: &'a mut Value, number: &mut usize) -> Option<&'a mut Value> {
     if *number == 0 {
         return Some(value);
@@ -76,7 +76,7 @@ fn numbered<'a>(value: &'a mut Value, number: &mut usize) -> Option<&'a mut Valu
     }
 }
 
-/// Replaces one to four values somewhere below the top.
+/// Replaces one to four values below the top level.
 fn spoil(value: &mut Value, seeded: &mut Seeded, replacement: impl Fn(&Value, &mut Seeded) -> Value) {
     for _ in 0..=seeded.below(4) {
         let mut number = 1 + seeded.below(count(value).saturating_sub(1));
@@ -86,7 +86,7 @@ fn spoil(value: &mut Value, seeded: &mut Seeded, replacement: impl Fn(&Value, &m
     }
 }
 
-/// Spoils a value of the model so that it still is one.
+/// Corrupts a value of the model such that it still parses as that type.
 fn spoiled<T: Serialize + DeserializeOwned + Clone>(of: &T, seed: u64) -> T {
     let attempt = |attempt: u64| {
         let mut value = serde_json::to_value(of).ok()?;
@@ -96,7 +96,8 @@ fn spoiled<T: Serialize + DeserializeOwned + Clone>(of: &T, seed: u64) -> T {
     (0..ATTEMPTS_MAX).find_map(attempt).unwrap_or_else(|| of.clone())
 }
 
-/// Objects with junk in place of their parts, and what was done to each. They stay of their kind.
+/// Returns objects with junk in place of their parts, and a description of each. `apiVersion` and `kind` stay
+/// unchanged.
 pub(super) fn objects(plain: &Value) -> Vec<(String, Value)> {
     let mut junk = Vec::new();
     for part in ["metadata", "spec", "status"] {
@@ -122,7 +123,7 @@ pub(super) fn objects(plain: &Value) -> Vec<(String, Value)> {
     junk
 }
 
-/// Clusters with odd values.
+/// Returns clusters with odd values.
 pub(super) fn clusters() -> Vec<(String, Cluster)> {
     let cluster = |seed: u64| {
         let mut cluster = spoiled(&federation::cluster(seed as usize), seed);
@@ -132,13 +133,13 @@ pub(super) fn clusters() -> Vec<(String, Cluster)> {
     (0..SPOILED).map(cluster).collect()
 }
 
-/// Bindings with odd values.
+/// Returns bindings with odd values.
 pub(super) fn bindings() -> Vec<(String, Binding)> {
     let binding = |seed| (format!("a binding spoiled with seed {seed}"), spoiled(&federation::binding(3), seed));
     (0..SPOILED).map(binding).collect()
 }
 
-/// Evictions with odd values.
+/// Returns evictions with odd values.
 pub(super) fn evictions() -> Vec<(String, Eviction)> {
     let (_, usual) = federation::eviction(3);
     let eviction = |seed: u64| {

@@ -1,11 +1,11 @@
-//! The inputs that laws are checked on, the same ones each time.
+//! Inputs for the laws, identical in every run.
 //!
-//! | sort | what |
+//! | sort | content |
 //! | --- | --- |
-//! | plain | what a host asks on a good day, and the inputs of the cases |
-//! | empty | as little as the contract allows: no fields, no clusters, no reports |
+//! | plain | questions that a host typically asks, and the inputs of the cases |
+//! | empty | the minimum that the contract allows: no fields, no clusters, no reports |
 //! | junk | fields of wrong types, numbers at the ends of their range, odd texts |
-//! | deep | lists and maps in one another, [`DEPTH`] levels deep |
+//! | deep | lists and maps nested [`DEPTH`] levels deep |
 //! | huge | objects and bindings of 1 MiB, [`HUGE_CLUSTERS`] clusters or reports |
 
 mod federation;
@@ -29,16 +29,16 @@ pub(crate) use seeded::Seeded;
 use size::DEPTH;
 pub(crate) use size::{HUGE_CLUSTERS, with_clusters};
 
-/// The time of every question that does not say otherwise, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
+/// Default time of a question, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
 pub(crate) const NOW: i64 = 1_767_225_600_000;
-/// Most inputs of cases that a kind's laws are checked on; more would only take longer.
+/// Maximum number of case inputs per kind that the laws are checked on, which limits the duration.
 const CASES_MAX: usize = 16;
-/// Kinds of object that a policy for every kind is asked about: one that Kubernetes has and one that it has not.
+/// Object kinds used for a policy that accepts every kind: one that Kubernetes has and one that it does not have.
 const ANY_KIND: [(&str, &str); 2] = [("apps/v1", "Deployment"), ("example.io/v1", "Thing")];
-/// Clusters of a plain question.
+/// Number of clusters in a plain question.
 const CLUSTERS: usize = 24;
 
-/// A question and, for messages, what is special about it.
+/// A question with its description for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) what: String,
@@ -51,7 +51,7 @@ impl Sample {
     }
 }
 
-/// The inputs for one kind of question.
+/// Inputs for one call kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inputs {
     pub(crate) plain: Vec<Sample>,
@@ -61,15 +61,15 @@ pub(crate) struct Inputs {
     pub(crate) huge: Vec<Sample>,
 }
 
-/// Plain questions about what a policy answers, and what is special about each: what a host asks on a good day, and on a
-/// bad one.
+/// Returns plain questions for a capability of a policy, each with its description. They cover normal operation and
+/// typical disturbances.
 pub fn plain_questions(capability: &Capability) -> Vec<(String, Question)> {
     let inputs = Inputs::small(capability.kind, std::slice::from_ref(capability));
     inputs.plain.into_iter().map(|sample| (sample.what, sample.question)).collect()
 }
 
 impl Inputs {
-    /// Inputs for what a policy answers of that kind, those of its cases among them.
+    /// Returns all inputs for one call kind, including the inputs of the cases.
     pub(crate) fn of(kind: CallKind, capabilities: &[Capability], cases: &[Case]) -> Self {
         let mut inputs = Self::small(kind, capabilities);
         for object_kind in object_kinds(kind, capabilities) {
@@ -83,7 +83,7 @@ impl Inputs {
         inputs
     }
 
-    /// Inputs that cost next to nothing to make, which leaves out the huge ones.
+    /// Returns the inputs that are cheap to generate: all except the huge ones.
     pub(crate) fn small(kind: CallKind, capabilities: &[Capability]) -> Self {
         let mut inputs = Self::default();
         for object_kind in object_kinds(kind, capabilities) {
@@ -99,7 +99,7 @@ impl Inputs {
         inputs
     }
 
-    /// Everything but what is huge.
+    /// Iterates over all inputs except the huge ones.
     pub(crate) fn all_small(&self) -> impl Iterator<Item = &Sample> {
         self.plain.iter().chain(&self.empty).chain(&self.junk).chain(&self.deep)
     }
@@ -172,7 +172,7 @@ impl Inputs {
     }
 }
 
-/// The kinds of object that a policy is asked about with that kind of question; none for questions about no object.
+/// Returns the object kinds to use for a call kind; none if the call kind takes no object.
 fn object_kinds(kind: CallKind, capabilities: &[Capability]) -> Vec<(&str, &str)> {
     if !matches!(kind, CallKind::Health | CallKind::Interpret) {
         return Vec::new();
@@ -185,12 +185,12 @@ fn object_kinds(kind: CallKind, capabilities: &[Capability]) -> Vec<(&str, &str)
     named.collect()
 }
 
-/// Whether any of these capabilities promises an answer.
+/// True if any of these capabilities covers the question.
 pub(crate) fn answered(question: &Question, capabilities: &[Capability]) -> bool {
     question.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
 }
 
-/// Every operation of a resource interpreter on one object.
+/// Returns every operation of a resource interpreter on one object.
 fn operations(object: &Arc<Value>) -> Vec<Request> {
     let own = || Arc::clone(object);
     let status = object.get("status").filter(|status| !status.is_null()).cloned();
@@ -212,7 +212,7 @@ fn operations(object: &Arc<Value>) -> Vec<Request> {
     ]
 }
 
-/// ` (Retain)`, for operations of a resource interpreter.
+/// Returns ` (Retain)` and the like for operations of a resource interpreter, otherwise an empty string.
 fn operation(request: &Request) -> &'static str {
     match request {
         Request::Replicas(_) => " (InterpretReplica)",

@@ -1,11 +1,11 @@
 //! Objects as member clusters report them.
 //!
-//! A kind that the suite does not know gets the fields that most workloads have; what is special about it comes from
-//! cases.
+//! A kind that the suite does not know gets the fields that most workloads have. Cases provide objects with
+//! kind-specific fields.
 
 use serde_json::{Value, json};
 
-/// An object that has all it wants.
+/// Returns an object that is fully reconciled.
 pub(crate) fn settled((api_version, kind): (&str, &str)) -> Value {
     json!({
         "apiVersion": api_version,
@@ -45,7 +45,7 @@ pub(crate) fn settled((api_version, kind): (&str, &str)) -> Value {
     })
 }
 
-/// Objects of a kind on good days and bad ones, and what is special about each.
+/// Returns objects of a kind in regular and unusual states, with their descriptions.
 pub(crate) fn plain(of: (&str, &str)) -> Vec<(&'static str, Value)> {
     let with = |status: Value| {
         let mut object = settled(of);
@@ -71,7 +71,7 @@ pub(crate) fn plain(of: (&str, &str)) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Nothing but what every object has.
+/// Returns an object with only `apiVersion` and `kind`.
 pub(crate) fn empty((api_version, kind): (&str, &str)) -> Value {
     json!({"apiVersion": api_version, "kind": kind})
 }

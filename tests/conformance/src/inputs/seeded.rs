@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same each time.
+//! Deterministic pseudorandom numbers.
 
-/// SplitMix64: small, and good enough to choose what to spoil.
+/// SplitMix64 generator: small, and sufficient for choosing the values to corrupt.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeded(u64);
 
 impl Seeded {
-    /// A sequence of its own for each seed.
+    /// Creates a generator. Each seed yields its own sequence.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,13 +17,13 @@ impl Seeded {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `count`, 0 when there is none.
+    /// Returns a number below `count`, or 0 if `count` is 0.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % count).unwrap_or(0)
     }
 
-    /// Puts a list in another order.
+    /// Shuffles a list.
     pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
         for end in (1..list.len()).rev() {
             list.swap(end, self.below(end + 1));

@@ -1,4 +1,4 @@
-//! Inputs that are as large and as deep as a host lets through.
+//! Inputs of the maximum size and depth that a host accepts.
 
 use std::sync::Arc;
 
@@ -9,22 +9,23 @@ use serde_json::{Map, Value, json};
 use super::{Sample, federation, objects, operation};
 use crate::question::{Candidates, Eviction, Request};
 
-/// A huge object, in bytes of JSON. What etcd stores is at most 1.5 MiB.
+/// Size of a huge object, in bytes of JSON. etcd stores at most 1.5 MiB per request.
 const HUGE_BYTES: usize = 1 << 20;
-/// A huge object for operations that return it: a reply may have 1 MiB, and a plugin may add to the object.
+/// Size of a huge object for operations that return it, in bytes. A reply is limited to 1 MiB, and the plugin may add
+/// to the object.
 const HUGE_BYTES_RETURNED: usize = 1 << 18;
-/// Clusters of a huge federation.
+/// Number of clusters in a huge federation.
 pub(crate) const HUGE_CLUSTERS: usize = 2_000;
-/// Levels of a deeply nested input. The API's own JSON reader refuses 128, and a script's reply may have 100.
+/// Nesting levels of a deep input. The API's JSON reader rejects 128 levels, and a script's reply is limited to 100.
 pub(super) const DEPTH: usize = 80;
 
-/// Lists and maps in one another.
+/// Returns alternately nested lists and maps.
 fn nested() -> Value {
     (0..DEPTH)
         .fold(json!("bottom"), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"next": inner}) })
 }
 
-/// About that many bytes: half of them one text, the others a list and a map with many members.
+/// Returns about `bytes` bytes of JSON: half of them one text, the rest a list and a map with many members.
 fn bulk(bytes: usize) -> Map<String, Value> {
     let entry = json!({"type": "Progressing", "status": "True", "message": "a line among many"});
     let list = vec![entry.clone(); bytes / 4 / entry.to_string().len()];
@@ -87,7 +88,7 @@ pub(super) fn deep_reports() -> Vec<AggregatedStatusItem> {
     reports
 }
 
-/// Questions about a huge object, and about an object that many clusters report on.
+/// Returns questions about a huge object, and about an object with reports of many clusters.
 pub(super) fn huge_objects(kind: CallKind, of: (&str, &str)) -> Vec<Sample> {
     let huge = |bytes| Arc::new(huge_object(&objects::settled(of), bytes));
     let sample =
@@ -110,7 +111,7 @@ pub(super) fn huge_objects(kind: CallKind, of: (&str, &str)) -> Vec<Sample> {
     requests.map(sample).to_vec()
 }
 
-/// Questions about many clusters, and about a huge cluster or binding.
+/// Returns questions about many clusters, and about a huge cluster or binding.
 pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
     let candidates = || {
         let binding = federation::binding(HUGE_CLUSTERS / 2);
@@ -138,7 +139,7 @@ pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
     samples.into_iter().map(|(what, request)| Sample::new(what, request)).collect()
 }
 
-/// The same question with that many clusters in it; none if it is about no clusters.
+/// Returns the same question with `count` clusters; `None` if the question has no clusters.
 pub(crate) fn with_clusters(sample: &Sample, count: usize) -> Option<Sample> {
     let among = |asked: &Candidates| {
         Box::new(Candidates { binding: asked.binding.clone(), clusters: federation::clusters(count) })

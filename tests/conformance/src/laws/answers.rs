@@ -9,17 +9,17 @@ use crate::answer::{Answer, fault_name, reasons as reasons_of, shown};
 use crate::inputs::Sample;
 use crate::report::Outcome;
 
-/// Whether a plugin may end like that: its own error is an answer.
+/// True if the fault counts as an answer: `unsupported`, or an error that the plugin itself returned.
 fn is_answer(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError)
 }
 
-/// Whether the budget stopped it.
+/// True if the call was stopped because it exceeded its budget.
 pub(super) fn is_over_budget(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory)
 }
 
-/// The fault that an answer ended in, in words, if that is no answer.
+/// Returns the text of an answer's fault, unless the fault counts as an answer.
 pub(super) fn fault(answer: &Answer) -> Option<String> {
     answer.fault().filter(|fault| !is_answer(fault)).map(told)
 }
@@ -28,7 +28,7 @@ fn told(fault: &Fault) -> String {
     format!("{} ({fault})", fault_name(fault.kind))
 }
 
-/// A plain question that runs out of budget is the business of another law.
+/// Plain questions that exceed the budget are ignored here: another law covers them.
 pub(super) fn no_input_makes_it_fail(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let fails = |answer: &Answer, spared: &dyn Fn(&Fault) -> bool| {
@@ -76,7 +76,7 @@ pub(super) fn one_verdict_each(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.all_small(), |sample| {
         let answer = examined.ask(sample);
         match &answer.reply {
-            // A host that checks replies makes this of one that is out of bounds.
+            // A host that validates replies reports an out-of-bounds reply as this fault.
             Err(fault) if fault.kind == FaultKind::BadReply => Some(told(fault)),
             Err(_) => None,
             Ok(reply) => miscounted(sample, reply),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::report::Outcome;
 use crate::subject::Subject;
 
-/// Examples are what people copy, so each has to fit the schema it stands in, and the plugin has to take it.
+/// Checks that each example fits its schema and that the plugin loads with it, because people copy the examples.
 pub(super) fn examples(subject: &Subject<'_>) -> Outcome {
     let Some(schema) = subject.config_schema() else { return Outcome::skipped("the plugin declares no schema") };
     let examples = match schema.get("examples") {

@@ -1,4 +1,4 @@
-//! The law about what clusters cost.
+//! The law about cost per cluster.
 
 use super::Examination;
 use super::answers::is_over_budget;
@@ -6,15 +6,15 @@ use crate::answer::fault_name;
 use crate::inputs::{HUGE_CLUSTERS, with_clusters};
 use crate::report::Outcome;
 
-/// Numbers of clusters, each twice the one before.
+/// Numbers of clusters, each twice the previous one.
 const SIZES: [usize; 3] = [HUGE_CLUSTERS / 4, HUGE_CLUSTERS / 2, HUGE_CLUSTERS];
-/// How much more the second doubling may cost than the first. For work that is linear it is 2, for n log n with these
-/// sizes 2.2, for work that is quadratic 4.
+/// Maximum ratio between the cost of the second doubling and that of the first. The ratio is 2 for linear work, 2.2
+/// for n log n at these sizes, and 4 for quadratic work.
 const GROWTH_MAX: u64 = 3;
-/// Steps by which it may be more, since memory that grows is paid for in lumps.
+/// Additional steps allowed, because growing memory is charged in large amounts.
 const SLACK_STEPS: u64 = 5_000;
 
-/// Compares what is added when the clusters double, so that what every call costs anyway is left out of account.
+/// Compares the additional cost of each doubling of the clusters, so that the fixed cost of a call cancels out.
 pub(super) fn linear(examined: &Examination<'_>) -> Outcome {
     let Some(sample) = examined.inputs.plain.iter().find(|sample| with_clusters(sample, 1).is_some()) else {
         return Outcome::skipped("none of its questions is about clusters");

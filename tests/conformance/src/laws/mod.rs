@@ -1,4 +1,4 @@
-//! Laws: what holds for every plugin of a kind, whatever it decides.
+//! Laws: properties of every plugin of a kind, independent of its decisions.
 //!
 //! | law | kinds |
 //! | --- | --- |
@@ -16,10 +16,12 @@
 //!
 //! # What counts as a failure
 //!
-//! `unsupported` and an error of the plugin's own are answers to an odd question; every other fault is not: it would count
-//! against the plugin in production. A law that is not broken, but whose questions were answered by such faults only, is
-//! reported as not judged, and not as held. What counts as a failure holds for huge inputs too, which the default budget has room for. With a smaller
-//! budget the operator has chosen not to pay for them, and a huge input may end in `out-of-fuel`, `deadline` or `memory`.
+//! `unsupported` and the plugin's own error are valid answers to an odd question. Every other fault is a failure,
+//! because it would count against the plugin in production. A law that is not violated, but whose calls all ended in
+//! such faults, is reported as not judged instead of passed.
+//!
+//! The same applies to huge inputs, which the default budget is large enough for. With a smaller budget a huge input
+//! may end in `out-of-fuel`, `deadline` or `memory`, because the operator has chosen not to pay for such inputs.
 
 mod answers;
 mod configuration;
@@ -62,9 +64,9 @@ fn growing(kind: CallKind) -> bool {
     !matches!(kind, CallKind::Health | CallKind::ClusterTaint)
 }
 
-/// The laws of calls, in the order in which they are checked.
+/// Laws about calls, in the order in which they are checked.
 const LAWS: [Law; 10] = [
-    // The first one, since a plugin that an input spoils for good is the same ever after.
+    // This law is first, because a plugin that an input corrupts permanently gives consistent answers afterwards.
     Law { name: "no state survives a call", applies: all, check: repetition::no_state },
     Law { name: "no input makes it fail", applies: all, check: answers::no_input_makes_it_fail },
     Law { name: "well-formed questions stay within the budget", applies: all, check: answers::budget },
@@ -85,9 +87,9 @@ const LAWS: [Law; 10] = [
     },
 ];
 
-/// Checks every law of every kind that the plugin answers.
+/// Checks every law of every call kind that the plugin answers.
 ///
-/// The inputs of `cases` that need no configuration of their own are put to the laws as well.
+/// The laws are also checked on the inputs of those `cases` that need no configuration of their own.
 pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
     let mut checks = Vec::new();
     for kind in CallKind::ALL {
@@ -111,14 +113,14 @@ pub(crate) fn run(subject: &Subject<'_>, cases: &[Case]) -> Vec<Check> {
     checks
 }
 
-/// One law of one kind being checked.
+/// Check of one law for one call kind.
 pub(crate) struct Examination<'a> {
     pub(crate) subject: &'a Subject<'a>,
     pub(crate) inputs: &'a Inputs,
     steps: Cell<u64>,
-    /// True once an answer said something about the plugin.
+    /// True once a call returned an answer other than an abstention.
     answered: Cell<bool>,
-    /// The first fault that is no answer.
+    /// First fault that does not count as an answer.
     fault: OnceCell<String>,
 }
 
@@ -127,7 +129,7 @@ impl<'a> Examination<'a> {
         Self { subject, inputs, steps: Cell::new(0), answered: Cell::new(false), fault: OnceCell::new() }
     }
 
-    /// Asks, and remembers what it cost and whether it was answered.
+    /// Calls the policy; records the steps, and the fault or the fact that it answered.
     pub(crate) fn ask(&self, sample: &Sample) -> Answer {
         let answer = ask(self.subject.policy(), &sample.question);
         self.steps.set(self.steps.get().saturating_add(answer.steps));
@@ -139,7 +141,7 @@ impl<'a> Examination<'a> {
         answer
     }
 
-    /// The outcome, unless a law passed only because every call faults: then nothing is known about it.
+    /// Returns the outcome, or `Skipped` if the law passed only because every call faulted.
     fn judged(&self, outcome: Outcome) -> Outcome {
         match self.fault.get() {
             Some(fault) if outcome == Outcome::Passed && !self.answered.get() => {

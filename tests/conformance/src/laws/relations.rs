@@ -1,4 +1,4 @@
-//! Laws about two questions that differ in what must not matter.
+//! Laws about pairs of questions that differ only in irrelevant details.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::inputs::Seeded;
 use crate::question::{Candidates, Eviction, Request};
 use crate::report::Outcome;
 
-/// A field that no API has.
+/// A field name that no API uses.
 const UNKNOWN: &str = "conformanceUnknownField";
-/// Orders that are tried beside the reverse one.
+/// Number of shuffled orders tried in addition to the reverse order.
 const SHUFFLES: u64 = 3;
 
-/// APIs gain fields, and a plugin has to live with those it does not know.
+/// Checks that unknown fields do not change the answer: APIs gain fields that existing plugins do not know.
 pub(super) fn unknown_fields(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let mut more = sample.clone();
@@ -60,7 +60,7 @@ fn add_unknown(request: &mut Request) {
     }
 }
 
-/// At the top and in each of the parts that every object has.
+/// Adds the unknown field at the top level and in `metadata`, `spec` and `status`.
 fn add_to_object(object: &mut Arc<Value>) {
     let object = Arc::make_mut(object);
     for part in ["/metadata", "/spec", "/status"] {
@@ -94,8 +94,8 @@ fn add_to_reports(reports: &mut [AggregatedStatusItem]) {
     reports.iter_mut().filter_map(|report| report.status.as_mut()).for_each(add_to);
 }
 
-/// The answer without the unknown field, wherever it is: an interpreter that returns an object keeps what it does not
-/// know, and one that collects a whole status collects it too.
+/// Removes the unknown field at every depth. An interpreter that returns an object keeps fields it does not know, and
+/// one that collects a whole status collects them too.
 fn without_unknown(mut answer: Answer) -> Answer {
     if let Ok(Reply::Interpret(Some(Interpretation::Object(value) | Interpretation::Status(Some(value))))) =
         &mut answer.reply
@@ -116,8 +116,9 @@ fn remove_unknown(value: &mut Value) {
     }
 }
 
-/// The contract hands clusters over in order of name. A verdict that leans on that would change when a cluster joins, so
-/// the same clusters are asked about under names that bring them into other orders.
+/// Checks that the order of clusters does not change the verdicts. The contract passes clusters in order of name; a
+/// verdict that depends on the position would change when a cluster joins. The same clusters are therefore asked
+/// about under names that put them in other orders.
 pub(super) fn order(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let count = sample.question.clusters()?.len();
@@ -136,8 +137,8 @@ pub(super) fn order(examined: &Examination<'_>) -> Outcome {
     })
 }
 
-/// Gives the clusters names so that, in order of name, `order` tells which of them goes where. The binding keeps running
-/// where it runs.
+/// Renames the clusters so that sorting by name puts them in the given `order`. The binding's references are renamed
+/// with them.
 fn rename(asked: &mut Candidates, order: &[usize]) {
     let mut names = BTreeMap::new();
     for (place, index) in order.iter().enumerate() {
@@ -158,7 +159,8 @@ fn rename(asked: &mut Candidates, order: &[usize]) {
     }
 }
 
-/// Other orders of that many clusters: each names, by place, the cluster that goes there. One cluster has no other order.
+/// Returns other orders of `count` clusters, each a list of cluster indexes by position. One cluster has no other
+/// order.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     let usual: Vec<_> = (0..count).collect();
     let mut orders = vec![usual.iter().rev().copied().collect::<Vec<_>>()];

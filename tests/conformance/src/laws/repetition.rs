@@ -1,11 +1,11 @@
-//! Laws about asking again.
+//! Laws about repeated questions.
 
 use super::{Examination, each};
 use crate::answer::Answer;
 use crate::inputs::Sample;
 use crate::report::Outcome;
 
-/// Twice in a row, on whatever is not huge.
+/// Asks every question twice in a row, except the huge ones.
 pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.all_small(), |sample| {
         let (first, second) = (examined.ask(sample), examined.ask(sample));
@@ -13,8 +13,8 @@ pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
     })
 }
 
-/// Asks everything plain in order, then backwards with junk in between: whatever was asked before a question, an input
-/// that the plugin chokes on among it, the answer is the same.
+/// Asks all plain and empty questions in order, then backwards with junk in between. The answer must not depend on
+/// the preceding questions, even if one of them made the plugin fail.
 pub(super) fn no_state(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let first: Vec<(&Sample, Answer)> =

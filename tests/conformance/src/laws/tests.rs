@@ -1,4 +1,4 @@
-//! A policy that behaves holds to every law, and for each law there is one that breaks it and no other.
+//! A well-behaved policy satisfies every law, and for each law there is a policy that violates only that law.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ fn failed(checks: &[Check]) -> Vec<&str> {
     checks.iter().filter(|check| check.failed()).map(|check| check.name.as_str()).collect()
 }
 
-/// Exactly that law is broken, and the report says so with these words.
+/// Asserts that the policy violates exactly this law and that the report contains these words.
 fn breaks(policy: &Scripted, law: &str, words: &str) {
     let checks = examined(policy);
     assert_eq!(failed(&checks), [law], "{checks:#?}");

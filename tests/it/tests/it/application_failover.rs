@@ -1,8 +1,8 @@
-//! Applications that fail while their cluster is well.
+//! Failover of applications that fail while their cluster is ready.
 
 use crate::support::{Folder, assert_held, example, root, run};
 
-/// nginx on one of two clusters, never ready on member1 from 2m on, with this `failover.application`.
+/// Runs nginx on one of two clusters, never ready on member1 from 2m on, with this `failover.application`.
 fn check(name: &str, application: &str, events: &str, expectations: &str) {
     let policy = format!(
         "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {{name: p, namespace: default}}\n\
@@ -191,7 +191,7 @@ fn a_profile_is_a_set_of_flags_and_flags_override_it() {
              - {{at: {evicted_by}, binding: default/nginx-deployment, clusters: {{member2: 3}}}}\n"
         )
     };
-    // Five minutes until the taint, and five more that the webhook makes every policy tolerate.
+    // Five minutes until the taint, and five more for the toleration that the webhook adds to every policy.
     let all = Folder::new("profile", &[("scenario.yaml", &scenario("{}", "13m"))]);
     assert_held(&run(&all.load().unwrap(), None));
     let flags = "{default-not-ready-toleration-seconds: 0}";

@@ -1,10 +1,10 @@
-//! Bad input is named: file, line, field, and what would be right.
+//! Errors for bad input name the file, the line, the field and valid alternatives.
 
 use crate::support::{Folder, try_run};
 
 const CLUSTERS: &str = "clusters: [{name: member1}]\n";
 
-/// A scenario with these further lines must be refused with all of these words.
+/// Asserts that a scenario with these additional lines is rejected with all of these words.
 fn refused(name: &str, lines: &str, words: &[&str]) {
     let scenario = format!("name: bad\nduration: 1m\n{CLUSTERS}{lines}");
     let error = Folder::new(name, &[("scenario.yaml", &scenario)]).load().err().unwrap_or_default();
@@ -48,7 +48,7 @@ fn a_manifest_of_an_unknown_kind_is_refused_unless_it_may_be_skipped() {
     assert_eq!(skipped.warnings.len(), 1, "{:?}", skipped.warnings);
 }
 
-/// As an object it would be in force at another moment than the scenario says.
+/// A Plugin object is rejected, because it would be active from a different moment than the scenario specifies.
 #[test]
 fn a_plugin_object_is_told_where_scenarios_have_their_plugins() {
     let plugin = "apiVersion: bulkhead.dev/v1alpha1\nkind: Plugin\nmetadata: {name: vital}\nspec: {lua: x}\n";

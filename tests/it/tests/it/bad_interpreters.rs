@@ -1,7 +1,7 @@
-//! Customizations that are wrong, at run time: every mistake is a typed fault, health is unknown, and nobody below answers
-//! in the place of the script. The native rule below would call the object healthy.
+//! Faulty customizations at run time: every error is a typed fault, health is `Unknown`, and no lower layer answers
+//! in place of the script. The native rule in the layer below would report the object as healthy.
 //!
-//! Webhooks that are wrong have tests beside them, in `host/controllers/src/webhook/tests.rs`.
+//! Tests of faulty webhooks are in `host/controllers/src/webhook/tests.rs`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn deployment() -> Arc<Value> {
     }))
 }
 
-/// The rules that are built in, with a customization of Deployments before them.
+/// Returns a registry with the built-in rules and a customization of Deployments that takes precedence.
 fn registry(scripts: &[(EntryPoint, &str)]) -> Registry {
     let engine: Arc<dyn Engine> = Arc::new(LuaEngine::default());
     let registry = Registry::new(vec![Arc::clone(&engine)]);
@@ -73,7 +73,7 @@ fn a_health_script_that_is_wrong_makes_health_unknown_with_a_typed_fault() {
     check("function InterpretHealth(o) error('no idea') end", FaultKind::Trap);
 }
 
-/// Steps or time, whichever ends first on this machine.
+/// Either the step limit or the deadline ends the script, depending on the machine.
 #[test]
 fn a_health_script_that_never_ends_makes_health_unknown() {
     for script in ["while true do end", "while true do pcall(error) end"] {
@@ -84,7 +84,7 @@ fn a_health_script_that_never_ends_makes_health_unknown() {
     }
 }
 
-/// Karmada lets scripts do with their arguments what they like, since those are copies. So they are here.
+/// As in Karmada, a script receives copies of its arguments and may modify them.
 #[test]
 fn what_a_script_does_to_its_input_nobody_else_sees() {
     let script = "function InterpretHealth(o)
@@ -104,7 +104,7 @@ fn what_a_script_does_to_its_input_nobody_else_sees() {
     assert!(matches!(told, Some(Interpretation::Replicas { replicas: 2, .. })), "{told:?}");
 }
 
-/// A script answers the operation of the rule that it stands in and no other, whatever it defines beside it.
+/// A script answers only the operation of its rule, even if it defines functions of other operations.
 #[test]
 fn of_two_functions_only_the_one_that_is_wanted_is_asked() {
     let script = "function InterpretHealth(o) return false end function GetReplicas(o) return 7 end";
@@ -128,7 +128,7 @@ fn any_other_operation_with_a_script_that_is_wrong_is_an_error() {
         let call = InterpretCall { operation, now: Time::from_millis(0) };
         let told = combine::interpret(&registry.policies(), call).map(|told| told.interpretation);
         assert_eq!(told.map_err(|fault| fault.fault.kind), Err(expected), "{script}");
-        // One bad script does not spoil what the others answer.
+        // A faulty script does not affect the answers of the other rules.
         assert_eq!(health(&registry, &object), (Health::Healthy, None), "{script}");
     };
     check(EntryPoint::Replicas, "function GetReplicas(o) return 'two' end", FaultKind::BadReply);

@@ -1,4 +1,4 @@
-//! The conformance suite on every example plugin and every built-in policy, whatever runs them.
+//! Conformance suite on every example plugin and every built-in policy, with each engine.
 
 use std::fs;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ fn wasm_engine() -> WasmEngine {
     WasmEngine::new(Default::default()).unwrap()
 }
 
-/// The source of an example as a component. `cargo xtask guests` builds it.
+/// Returns the plugin source of an example's component. `cargo xtask guests` builds the component.
 fn component(name: &str, config: &Value) -> PluginSource {
     let file = root().join("target/guests").join(format!("{name}.wasm"));
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
     source(name, EngineKind::Wasm, Module { origin: format!("{name}.wasm"), code, entries: Vec::new() }, config)
 }
 
-/// An example as a component.
+/// Loads the component of an example.
 fn wasm(engine: &WasmEngine, name: &str, config: &Value) -> Result<Arc<dyn Policy>, LoadError> {
     engine.load(&component(name, config)).map(|loaded| bounded(loaded.policy))
 }
 
-/// An example as a script.
+/// Loads the script of an example.
 fn lua(name: &str, point: EntryPoint, object_kind: Option<(&str, &str)>) -> Arc<dyn Policy> {
     let file = root().join("examples/plugins").join(name).join(format!("{name}.lua"));
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -57,7 +57,8 @@ fn assert_passes(subject: &Subject<'_>, cases: &[Case]) {
     assert_eq!(smoke(subject.policy()), Ok(()), "{}", report.plugin);
 }
 
-/// Every policy passes the cases and all laws, and all of them answer the cases alike, word for word.
+/// Asserts that every policy passes the cases and all laws, and that all policies give identical answers to the
+/// cases.
 fn assert_alike(policies: &[Arc<dyn Policy>], file: &str) {
     let cases = cases(file);
     assert!(cases.len() >= 8, "only {} cases", cases.len());
@@ -98,7 +99,8 @@ fn every_built_in_policy_holds_to_the_laws() {
     }
 }
 
-/// The JSON Schema of an example's configuration, from its source: a loaded policy does not tell it.
+/// Returns the JSON Schema of an example's configuration, extracted from its source: a loaded policy does not expose
+/// it.
 fn config_schema(name: &str) -> Option<Value> {
     let file = root().join("examples/plugins").join(name).join("src/lib.rs");
     let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -117,7 +119,7 @@ fn every_example_holds_to_the_laws() {
     let mut failures = Vec::new();
     for name in names.iter().filter(|name| *name != "misbehaving") {
         let schema = config_schema(name);
-        // The last example says the most.
+        // The last example sets the most options.
         let example = schema.as_ref().and_then(|schema| schema["examples"].as_array()?.last().cloned());
         let policy = wasm(&engine, name, &example.unwrap_or_default()).unwrap();
         let again = |config: &Value| wasm(&engine, name, config);

@@ -1,8 +1,8 @@
-//! What workloads depend on, when there are several of them, when it comes late, and when nobody minds it any more.
+//! Dependencies of workloads: shared ones, late ones, and ones that are no longer referenced.
 
 use crate::support::{Folder, assert_held, run};
 
-/// A Deployment on one cluster that refers to these ConfigMaps, and its policy.
+/// Returns a Deployment on one cluster that refers to these ConfigMaps, and its policy.
 fn workload(name: &str, cluster: &str, needs: &[&str]) -> String {
     let sources: Vec<_> = needs.iter().map(|name| format!("{{configMapRef: {{name: {name}}}}}")).collect();
     format!(
@@ -20,7 +20,7 @@ fn settings(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{a: b}}\n")
 }
 
-/// Runs a scenario of two Deployments that share `settings`, the second of which needs `late` too.
+/// Runs a scenario of two Deployments that share `settings`; the second one also needs `late`.
 fn check(folder: &str, head: &str, expect: &str) {
     let scenario = format!(
         "name: dependencies\nduration: 4m\nclusters: [{{name: member1}}, {{name: member2}}]\nmanifests: [objects.yaml]\n\

@@ -1,4 +1,4 @@
-//! What another version of a plugin changes about recorded decisions.
+//! Effect of another plugin version on recorded decisions.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn a_check_in_place_of_the_recorded_one_is_compared_with_it() {
     let text = "function EvictionCheck(binding, task, observed, now)\n  return {verdict = 'abstain'}\nend";
     let comparison = diff("change-freeze", "change-freeze", text);
     assert_eq!(comparison.replaced, 1, "{comparison:?}");
-    // Another check held the old copy too, so only the reason is another one.
+    // Another check held the old copy as well, so only the reason changes.
     assert_eq!(classes(&comparison), [Class::ReasonOnly], "{comparison:?}");
     assert!(comparison.changes[0].before.starts_with("change-freeze: ChangeFreeze"), "{comparison:?}");
     assert!(!comparison.changes_verdicts());

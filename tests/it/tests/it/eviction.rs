@@ -1,8 +1,8 @@
-//! The eviction queue in whole federations: pace, brake, pre-check, order, pause, recovery.
+//! Eviction queue in whole federations: rate, brake, pre-check, order, pause, recovery.
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, run};
 
-/// Deployments `app-1` … of one replica each that may run on every cluster, and begin on member1.
+/// Deployments `app-1` … with one replica each that may run on every cluster and start on member1.
 const APPS: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -28,7 +28,7 @@ spec:
       replicaDivisionPreference: Weighted
 ";
 
-/// Runs a scenario with six applications on member1, whose lines follow after the common ones.
+/// Runs a scenario with six applications on member1. `rest` contains its events and expectations.
 fn check(name: &str, flags: &str, clusters: usize, rest: &str) {
     check_with(name, flags, clusters, &[], rest);
 }
@@ -47,12 +47,13 @@ fn check_with(name: &str, flags: &str, clusters: usize, files: &[(&str, &str)], 
     assert_held(&run(&scenario, Some(1)));
 }
 
-/// member1 is lost after a minute, is not ready from 1m30s on, and is tainted at once.
+/// member1 is lost after a minute, becomes not ready at 1m30s, and is tainted immediately.
 const LOST: &str = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n";
 
 #[test]
 fn six_bindings_leave_at_the_rate_and_not_faster() {
-    // One at once, then one every ten seconds, with eight of them free to be written at the same time.
+    // The first eviction is immediate, the others follow every ten seconds, although eight writes may run
+    // concurrently.
     let expect = "expect:\n\
         - {at: 89s, bindingsOn: {cluster: member1, count: 6}}\n\
         - {at: 95s, bindingsOn: {cluster: member1, count: 5}}\n\
@@ -63,7 +64,8 @@ fn six_bindings_leave_at_the_rate_and_not_faster() {
 
 #[test]
 fn the_rate_holds_over_a_restart() {
-    // Two left at about 90 s and 100 s; a process that starts at 102 s does not let the third one through at once.
+    // Two bindings leave at about 90 s and 100 s. A process that starts at 102 s must not evict the third one at
+    // once.
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 102s, kill-controller: taintManager}\n\
         expect:\n- {at: 101s, bindingsOn: {cluster: member1, count: 4}}\n\
         - {at: 109s, bindingsOn: {cluster: member1, count: 4}}\n\
@@ -121,7 +123,7 @@ fn karmada_5150_without_another_cluster_nothing_is_taken_away() {
         - {at: 3m, decision: {decision: EvictionsWait, object: default/app-1-deployment, reason: NoTargetCluster}}\n\
         - {at: 3m, workload: Deployment default/app-1, readyReplicas: {member1: 1}}\n\
         - {workload: Deployment default/app-1, readyReplicas: {member1: 1}}\n";
-    // The other cluster is there, but no placement selects it.
+    // The other cluster exists, but no placement selects it.
     let lost =
         "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 4m, cluster: member1, state: recover}\n";
     let only_here = APPS.replace("member1, member2, member3, member4", "member1");
@@ -167,7 +169,8 @@ fn the_priority_class_that_the_policy_names_decides_who_leaves_first() {
         - {at: 60s, cluster: member1, state: unreachable}\n\
         expect:\n- {at: 110s, binding: default/app-6-deployment, clustersOneOf: [{member2: 1}, {member3: 1}]}\n\
         - {at: 110s, bindingsOn: {cluster: member1, count: 5}}\n";
-    // The policy comes before its class: the binding waits for it, and keeps what it has meanwhile.
+    // The policy is applied before its class: the binding waits for the class and keeps its current priority
+    // meanwhile.
     let files = [("class.yaml", class), ("policy.yaml", policy)];
     check_with("priority-class", "  resource-eviction-rate: 0.02\n", 3, &files, rest);
 }
@@ -191,7 +194,8 @@ spec: {}
         let rest = format!("{plugins}{events}{expect}");
         check_with(name, "  resource-eviction-rate: 0.02\n", 3, &files, &rest);
     };
-    // It is asked with the cluster that is left, and only about evictions: member2 and member3 stay equal otherwise.
+    // The plugin is called with the evicted cluster only, and only for evictions: member2 and member3 keep equal
+    // scores.
     let script = "function Score(binding, clusters, now)\n  assert(#clusters == 1 and clusters[1].name == 'member1')\n  \
                   if binding.name == 'app-3-deployment' then return {100} end\n  return {0}\nend\n";
     check("score-order", script, "app-3", "");

@@ -1,4 +1,4 @@
-//! The examples do what they say, whatever the members' timing.
+//! The expectations of the examples hold for every seed, that is, for every timing of the members.
 
 use crate::support::{assert_held, example, run};
 

@@ -1,4 +1,4 @@
-//! What `bulkhead explain` says, word for word. `UPDATE_GOLDENS=1` writes the files anew.
+//! Output of `bulkhead explain`, compared with golden files. `UPDATE_GOLDENS=1` rewrites the files.
 
 use std::fs;
 
@@ -9,11 +9,11 @@ use bulkhead_core::time::Time;
 use crate::replay::recorded;
 use crate::support::root;
 
-/// Virtual time starts here, so that transcripts have times from the start.
+/// Start of virtual time, so that transcripts show times relative to the start.
 const EPOCH_MS: i64 = 1_767_225_600_000;
 
-/// Ids, versions and digests change with every write, every field of the model and every build of a plugin, and say
-/// nothing to a reader.
+/// Masks ids, versions and digests: they change with every write, model field and plugin build, and carry no
+/// information for a reader.
 fn without_digests(text: &str) -> String {
     let line = |line: &str| {
         if line.starts_with('#') {
@@ -34,14 +34,15 @@ fn without_digests(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The explanation of the last decision of that sort for that reason; an empty one is any.
+/// Checks the explanation of the last decision of this kind with this reason code. An empty `code` matches any
+/// reason.
 fn check(golden: &str, example: &str, decision: Decision, code: &str) {
     let contents = recorded(example, 1);
     let wanted = |stored: &&bulkhead_journal::Stored| {
         let entry = &stored.record.entry;
         entry.decision == decision && (code.is_empty() || entry.because.reason.code == code)
     };
-    // The last one: what came before is set-up.
+    // The last match, because earlier decisions belong to the set-up.
     let Some(found) = contents.records.iter().rev().find(wanted) else {
         let codes: Vec<_> = contents
             .records

@@ -1,8 +1,8 @@
-//! Workloads that go back home, and those that do not.
+//! Workloads that return to their home cluster, and workloads that must not.
 
 use crate::support::{Folder, assert_held, example, root, run};
 
-/// Two applications at home on member1, which is lost from 2m to 4m, with these flags.
+/// Runs two applications whose home is member1, which is lost from 2m to 4m, with these flags.
 fn check(name: &str, flags: &str, rest: &str) {
     let examples = root().join("examples/failback");
     let examples = examples.display();
@@ -39,7 +39,7 @@ fn nothing_goes_back_unless_somebody_switched_it_on() {
 
 #[test]
 fn the_copy_that_stands_in_stays_while_the_one_at_home_is_not_healthy() {
-    // The grace period of ten minutes is over at 17m at the latest, and means nothing here.
+    // The grace period of 30 s expires long before the copy at home is healthy, and must not remove the substitute.
     let flags = format!("{ON}  graceful-eviction-timeout: 30s\n");
     let rest = "- {at: 4m, cluster: member1, failureModes: [{mode: never-ready}]}\n\
         - {at: 12m, cluster: member1, failureModes: []}\n\

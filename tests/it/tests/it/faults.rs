@@ -1,10 +1,10 @@
-//! Plugins that misbehave delay things and cause nothing.
+//! Misbehaving plugins delay evictions and cause none.
 
 use bulkhead::report::Report;
 
 use crate::support::{Folder, assert_held, root, run, try_run};
 
-/// `nginx-divided` with another health script, and these expectations on top of the placement moving.
+/// Runs `nginx-divided` with another health script and additional expectations.
 fn with_health_script(name: &str, script: &str, expectations: &str) -> Report {
     try_health_script(name, script, expectations).unwrap()
 }
@@ -105,7 +105,7 @@ fn what_is_not_known_yet_is_not_taken_for_what_is_not_there() {
     let late = ["clusters", "resourcebindings", "works", "propagationpolicies", "clusterpropagationpolicies"];
     for resource in late.into_iter().map(Some).chain([None]) {
         let what = resource.map(|resource| format!(", resource: {resource}")).unwrap_or_default();
-        // The other policy would have it in one place, if the one in charge were not there.
+        // Without the namespaced policy, the cluster-wide one would place the workload on a single cluster.
         let scenario = format!(
             "name: late\nduration: 3m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
              manifests: [{folder}/nginx.yaml, {folder}/policy.yaml, everywhere.yaml]\nevents:\n\

@@ -1,9 +1,9 @@
-//! Bugs that Karmada had, each with the number of its issue there. Others have their case beside the rule that they
-//! are about; `cargo test karmada_` runs all of them.
+//! Regression tests for bugs in Karmada, named after their issue numbers. Further such tests are next to the rules
+//! concerned; `cargo test karmada_` runs all of them.
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, run};
 
-/// Deployments with so many replicas; `placement` is that of their policies.
+/// Returns Deployments with this many replicas, and their policies with this `placement`.
 fn apps(replicas: u32, placement: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: 'app-{{n}}', namespace: default}}\nspec:\n  \
@@ -16,7 +16,7 @@ fn apps(replicas: u32, placement: &str) -> String {
     )
 }
 
-/// On member1 first, then wherever there is room.
+/// Member1 first, then any cluster with capacity.
 const FIRST_MEMBER1: &str = "\x20   clusterAffinities:
     - {affinityName: first, clusterNames: [member1]}
     - {affinityName: rest, clusterNames: [member1, member2, member3, member4]}
@@ -50,7 +50,7 @@ fn check(case: &Case<'_>) -> bulkhead::report::Report {
     report
 }
 
-/// Two controllers wrote the list of tasks from stale copies, and a task was lost.
+/// In Karmada, two controllers wrote the task list from stale copies, and a task was lost.
 #[test]
 fn karmada_7302_two_clusters_that_are_lost_at_once_lose_no_task() {
     let divided = "\x20   clusterAffinity: {clusterNames: [member1, member2, member3, member4]}
@@ -69,7 +69,7 @@ fn karmada_7302_two_clusters_that_are_lost_at_once_lose_no_task() {
         expect:\n- {at: 145s, binding: default/app-1-deployment, clusters: {member1: 1, member2: 1, member3: 1, member4: 1}}\n\
         - {at: 200s, binding: default/app-1-deployment, clusters: {member3: 2, member4: 2}}\n\
         - {at: 200s, binding: default/app-8-deployment, clusters: {member3: 2, member4: 2}}\n";
-    // A task that is lost never ends, so each eviction has its release.
+    // A lost task is never released, so each eviction must have a release.
     let ended = ["app-1", "app-8"].into_iter().flat_map(|app| {
         ["member1", "member2"].map(|cluster| {
             let about = format!("object: default/{app}-deployment, cluster: {cluster}");
@@ -80,14 +80,15 @@ fn karmada_7302_two_clusters_that_are_lost_at_once_lose_no_task() {
     check(&Case { name: "7302", clusters: 4, ready_after: "60s", apps: (8, apps(4, divided)), rest: &rest });
 }
 
-/// The taints of the Ready condition were overwritten by those of a policy that was decided from a stale copy.
+/// In Karmada, the taints of the Ready condition were overwritten by a policy's taints computed from a stale copy.
 #[test]
 fn karmada_7348_taints_of_a_policy_and_of_the_ready_condition_do_not_overwrite_each_other() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
         - {at: 99s, apply: person.yaml}\n\
         expect:\n- {at: 105s, cluster: member1, taints: ['cluster.karmada.io/not-ready:NoSchedule', \
         'cluster.karmada.io/not-ready:NoExecute', 'mine:NoSchedule']}\n";
-    // A merge patch by a person replaces the list; what policies want is back at the next look, and theirs stays.
+    // A user's merge patch replaces the list. The next reconciliation restores the policies' taints and keeps the
+    // user's.
     let person = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: member1}\n\
                   spec: {taints: [{key: mine, effect: NoSchedule}]}\n";
     let scenario = format!(
@@ -99,7 +100,7 @@ fn karmada_7348_taints_of_a_policy_and_of_the_ready_condition_do_not_overwrite_e
     assert_held(&run(&Folder::new("historic-7348", &files).load().unwrap(), Some(1)));
 }
 
-/// In a storm most writes of the taint manager and the graceful eviction controller were answered 409.
+/// In Karmada, most writes of the taint manager and the graceful eviction controller failed with 409 during a storm.
 #[test]
 fn karmada_7483_a_storm_does_not_drown_in_conflicts() {
     const APPS: u32 = 200;
@@ -108,16 +109,16 @@ fn karmada_7483_a_storm_does_not_drown_in_conflicts() {
     let apps = (APPS, apps(1, FIRST_MEMBER1));
     let report = check(&Case { name: "7483", clusters: 3, ready_after: "5s", apps, rest });
     let lost = report.retries.iter().filter(|row| row.controller == "taint-manager").map(|row| row.count).sum::<u64>();
-    // At an eviction and a release for each binding, 1 % of the writes.
+    // With one eviction and one release per binding, this is 1 % of the writes.
     assert!(lost <= u64::from(APPS) * 2 / 100, "{lost} of {APPS} evictions had to be tried again");
 }
 
-/// What left a cluster went to one and the same destination.
+/// In Karmada, all workloads that left a cluster went to the same destination.
 #[test]
 fn karmada_6518_what_leaves_a_cluster_does_not_all_go_to_the_same_one() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
         expect:\n- {bindingsOn: {cluster: member1, count: 0}}\n";
-    // With equal static weights one replica has nothing to be divided by; by room, what is placed counts at once.
+    // Equal static weights cannot divide a single replica; dynamic weights account for each placement immediately.
     let by_room = FIRST_MEMBER1.replace("Weighted}", "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}");
     let report = check(&Case { name: "6518", clusters: 4, ready_after: "5s", apps: (30, apps(1, &by_room)), rest });
     for cluster in ["member2", "member3", "member4"] {
@@ -126,7 +127,7 @@ fn karmada_6518_what_leaves_a_cluster_does_not_all_go_to_the_same_one() {
     }
 }
 
-/// The task stayed although the new copies were healthy, because their health was computed wrongly.
+/// In Karmada, the task stayed although the new copies were healthy, because their health was computed incorrectly.
 #[test]
 fn karmada_2769_the_task_ends_when_the_new_copies_are_healthy() {
     let rest = "events:\n- {at: 60s, cluster: member1, state: unreachable}\n\
@@ -135,7 +136,7 @@ fn karmada_2769_the_task_ends_when_the_new_copies_are_healthy() {
     check(&Case { name: "2769", clusters: 3, ready_after: "15s", apps: (1, apps(3, FIRST_MEMBER1)), rest });
 }
 
-/// A scale-up while a cluster was not ready took the replicas there away, although failover was off.
+/// In Karmada, a scale-up removed the replicas on a cluster that was not ready, although failover was off.
 #[test]
 fn karmada_1640_a_scale_up_while_a_cluster_is_not_ready_takes_nothing_away_from_it() {
     let by_room = "\x20   clusterAffinity: {clusterNames: [member1, member2]}
@@ -160,7 +161,7 @@ fn karmada_1640_a_scale_up_while_a_cluster_is_not_ready_takes_nothing_away_from_
     assert_held(&run(&Folder::new("historic-1640", &files).load().unwrap(), Some(1)));
 }
 
-/// Bindings that tolerate a taint for ever were put into the queue and took the slots of those that have to leave.
+/// In Karmada, bindings that tolerate a taint permanently were queued and took the slots of those that must leave.
 #[test]
 fn karmada_7612_what_tolerates_a_taint_for_ever_takes_nobodys_slot() {
     const TOLERANT: u32 = 40;
@@ -188,8 +189,8 @@ fn karmada_7612_what_tolerates_a_taint_for_ever_takes_nobodys_slot() {
     assert_held(&run(&Folder::new("historic-7612", &files).load().unwrap(), Some(1)));
 }
 
-/// Karmada's pull request 7129: the health of the destination was that of before the move, and the old copy went before
-/// the new replicas were ready.
+/// Karmada's pull request 7129: the destination's health dated from before the move, and the old copy was removed
+/// before the new replicas were ready.
 #[test]
 fn karmada_7129_a_destination_that_grows_counts_only_with_all_its_replicas() {
     let halves = "\x20   clusterAffinity: {clusterNames: [member1, member2]}
@@ -198,7 +199,7 @@ fn karmada_7129_a_destination_that_grows_counts_only_with_all_its_replicas() {
       replicaDivisionPreference: Weighted
       weightPreference: {dynamicWeight: AvailableReplicas}
 ";
-    // The cluster is well: what is taken away too early is missed.
+    // The source cluster is ready, so replicas removed too early are missed.
     let taint = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: member1}\n\
                  spec: {taints: [{key: mine, effect: NoExecute}]}\n";
     let always_well = "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\n\
@@ -224,7 +225,8 @@ fn karmada_7129_a_destination_that_grows_counts_only_with_all_its_replicas() {
         run(&Folder::new(&format!("historic-{name}"), &files).load().unwrap(), Some(1))
     };
     assert_held(&check("7129", "", 4));
-    // As in Karmada two of four replicas are gone until the new ones are ready: the test would notice.
+    // With Karmada's rule, two of four replicas are missing until the new ones are ready. This proves the test's
+    // sensitivity.
     let report = check("7129-karmada", "  replacement-health: reported\n", 4);
     assert_eq!(report.expectations.iter().filter(|row| !row.held).count(), 1, "{:?}", report.expectations);
 }

@@ -1,10 +1,10 @@
-//! Holes that a review found, each with its number there: what must not happen, on one federation.
+//! Regression tests for safety holes found in a review, with their numbers in that review.
 
 use bulkhead::report::Report;
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 
-/// Runs nginx on member clusters; `rest` has events and expectations. No promise may break.
+/// Runs nginx on member clusters; `rest` contains events and expectations. No invariant may be violated.
 fn check(name: &str, clusters: &str, flags: &str, rest: &str) -> Report {
     let example = root().join("examples/nginx-duplicated");
     let example = example.display();
@@ -26,7 +26,7 @@ fn check(name: &str, clusters: &str, flags: &str, rest: &str) -> Report {
 
 const TWO: &str = "{name: member1}, {name: member2}";
 
-/// Hole 1: member2 is lost, its last report says Healthy, and member1 is drained.
+/// Hole 1: member2 is lost after it last reported Healthy, and then member1 is drained.
 #[test]
 fn a_stale_report_of_a_dead_target_releases_nothing() {
     check(
@@ -39,7 +39,7 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
     );
 }
 
-/// Hole 3: a probe fails in the moment of a change of leader.
+/// Hole 3: a probe fails during a change of leader.
 #[test]
 fn a_blip_at_a_change_of_leader_evicts_nothing() {
     check(
@@ -53,7 +53,7 @@ fn a_blip_at_a_change_of_leader_evicts_nothing() {
     );
 }
 
-/// Hole 6: the wall clock steps ahead while an old copy waits for its replacement, which never becomes ready.
+/// Hole 6: the wall clock steps ahead while an old copy waits for a replacement that never becomes ready.
 #[test]
 fn a_step_of_the_wall_clock_ends_no_grace_period() {
     check(
@@ -67,7 +67,7 @@ fn a_step_of_the_wall_clock_ends_no_grace_period() {
     );
 }
 
-/// Hole 13: bindings cannot be written for minutes, as behind a webhook that is down.
+/// Hole 13: writes to bindings fail for minutes, as with an unavailable webhook.
 #[test]
 fn an_eviction_goes_on_soon_after_writes_get_through_again() {
     check(
@@ -81,7 +81,7 @@ fn an_eviction_goes_on_soon_after_writes_get_through_again() {
     );
 }
 
-/// Hole 4: two kinds whose bindings have one name.
+/// Hole 4: bindings of two kinds derive the same name.
 #[test]
 fn a_second_kind_whose_binding_has_the_same_name_takes_nothing_over() {
     let object = |version: &str| {

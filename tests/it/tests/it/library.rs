@@ -1,4 +1,4 @@
-//! Where the interpreters that come with the program stand among the others.
+//! Precedence of the bundled interpreters among the other layers.
 
 use std::fs;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn a_customization_comes_before_the_library_and_the_library_before_the_native_ru
     let mine = customization::source(&customization::parse("mine.yaml", text).unwrap(), "mine.yaml");
     registry.replace(Layer::Customizations, vec![registry.load(&mine).unwrap().policy]);
     assert_eq!(health().health, Health::Healthy);
-    // Selection is by operation: the customization has no other rule.
+    // Rules are selected per operation, and the customization has no other rule.
     assert!(status().is_some());
 }
 
@@ -68,7 +68,7 @@ fn kinds_of_kubernetes_are_left_to_the_native_rules() {
     assert_eq!(health.because.policy.unwrap().name, "NativeHealth");
 }
 
-/// All interpreters of a registry as one: what a controller would be told.
+/// All interpreters of a registry as a single policy, with the answers that a controller receives.
 struct Together {
     id: PolicyId,
     capabilities: [Capability; 2],
@@ -110,7 +110,7 @@ impl Policy for Together {
     }
 }
 
-/// The component of an example that interprets Games, in the place of plugins, which come first.
+/// Installs the component of an example that interprets Games in the plugin layer, which has the highest precedence.
 fn install_component(registry: &Registry) {
     let file = root().join("target/guests/game-interpreter.wasm");
     let code = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", file.display()));
@@ -120,7 +120,7 @@ fn install_component(registry: &Registry) {
     registry.replace(Layer::Plugins, vec![engine.load(&source).unwrap().policy]);
 }
 
-/// The cases of every kind of the library, each with what came of it.
+/// Returns the outcomes of the cases of every kind in the library.
 fn outcomes(registry: &Registry) -> Vec<(String, String, bool)> {
     let together = Together::new(registry);
     let subject = Subject::new(&together, Budget::default());
@@ -165,7 +165,7 @@ fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answ
     assert_eq!(health(), (Health::Unhealthy, Some(EngineKind::Lua)));
     install_component(&registry);
     assert_eq!(health(), (Health::Healthy, Some(EngineKind::Wasm)));
-    // Of a CloneSet the component knows nothing, and the library goes on answering.
+    // The component does not handle CloneSets, so the library still answers for them.
     let clone_set = clone_set();
     let outcome = combine::health(&registry.policies(), HealthCall { object: &clone_set, now: now() });
     assert_eq!(outcome.because.policy.map(|policy| policy.engine), Some(EngineKind::Lua));

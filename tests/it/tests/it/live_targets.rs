@@ -1,8 +1,8 @@
-//! An old copy goes only if the copies that replace it are confirmed to be alive.
+//! An old copy is removed only if its replacements are confirmed to be alive.
 
 use crate::support::{Folder, assert_held, run};
 
-/// One application that begins on member1 and may go to member2.
+/// An application that starts on member1 and may move to member2.
 const APP: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -30,7 +30,7 @@ const MOVES: &str = "  placement:
 
 const EVERYWHERE: &str = "  placement: {clusterAffinity: {clusterNames: [member1, member2]}}\n";
 
-/// Runs the application under a placement; `rest` is plugins, events and expectations.
+/// Runs the application with a placement; `rest` contains plugins, events and expectations.
 fn check(name: &str, placement: &str, clusters: &str, rest: &str, files: &[(&str, &str)]) {
     let scenario = format!("name: {name}\nduration: 16m\nclusters: {clusters}\nmanifests: [app.yaml]\n{rest}");
     let app = format!("{APP}{placement}");
@@ -45,7 +45,7 @@ const HOLD: &str = "function EvictionCheck(binding, task, observed, now)\n  retu
 
 #[test]
 fn a_stale_report_of_a_dead_target_releases_nothing() {
-    // A plugin freezes the eviction, the replacement dies meanwhile, and the freeze ends.
+    // A plugin holds the eviction, the replacement dies meanwhile, and the hold ends.
     let rest = "plugins: [{name: freeze, lua: hold.lua}]\nevents:\n\
         - {at: 60s, drain: {cluster: member1}}\n\
         - {at: 150s, cluster: member2, state: unreachable}\n\
@@ -81,7 +81,7 @@ fn a_target_whose_last_probe_failed_releases_nothing_while_its_condition_is_stil
 
 #[test]
 fn a_target_that_dies_between_two_probes_is_asked_before_anything_goes() {
-    // Objects of the replacement cannot be reached, and its health can: no probe fails.
+    // Objects of the replacement cluster are unreachable while its health endpoint responds: no probe fails.
     let rest = "events:\n\
         - {at: 100s, fault: {kind: partition, cluster: member2, for: 60s}}\n\
         - {at: 101s, drain: {cluster: member1}}\n\
@@ -110,7 +110,7 @@ fn a_pull_target_counts_only_while_its_lease_is_renewed() {
 
 #[test]
 fn after_a_change_of_leader_a_report_counts_once_it_was_made_again() {
-    // The replacement loses its replica in the moment in which the leader changes and the freeze ends.
+    // The replacement loses its replica at the moment when the leader changes and the hold ends.
     let rest = "plugins: [{name: freeze, lua: hold.lua}]\nevents:\n\
         - {at: 60s, drain: {cluster: member1}}\n\
         - {at: 150s, cluster: member2, failureModes: [{mode: never-ready}]}\n\

@@ -1,4 +1,4 @@
-//! Whole federations on virtual time, driven through the library that the program uses.
+//! Whole federations on virtual time, driven through the library behind the program.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Restarts, steps of the wall clock and faults of the control plane change no deadline.
+//! Restarts, wall clock steps and faults of the control plane change no deadline.
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 
@@ -39,7 +39,7 @@ fn a_lost_cluster_is_found_one_threshold_after_a_change_of_leader() {
     check("lost", TWO, rest);
 }
 
-/// The replacement is never ready, so that only the grace period of 10 minutes ends the eviction, which is at 91 s.
+/// The replacement is never ready, so only the grace period of 10 minutes ends the eviction, which starts at 91 s.
 const NEVER_READY: &str = "[{name: member1}, {name: member2, failureModes: [{mode: never-ready}]}]";
 
 #[test]
@@ -58,7 +58,7 @@ fn a_step_of_the_wall_clock_neither_ends_nor_extends_a_grace_period() {
 
 #[test]
 fn a_step_of_the_wall_clock_ends_no_toleration() {
-    // Lost at 1 m, tainted at 90 s, and tolerated for five minutes from there.
+    // Lost at 1 m, tainted at 90 s, and tolerated for five minutes after that.
     let tolerant = "events:\n- {at: 10s, apply: tolerant.yaml}\n- {at: 60s, cluster: member1, state: unreachable}\n\
         - {at: 150s, fault: {kind: clock-ahead, by: 1h, for: 90s}}\n\
         expect:\n- {at: 385s, decision: {decision: Evicted, absent: true}}\n\
@@ -105,7 +105,7 @@ fn a_step_of_the_wall_clock_fails_no_application() {
 
 #[test]
 fn evictions_resume_soon_after_the_control_plane_takes_writes_again() {
-    // Each of these strikes one write. An eviction that waited twice as long after each would come after hours.
+    // Each fault fails one write. With a doubling delay after each failure, the eviction would take hours.
     let refused: String =
         (0..24).map(|_| "- {at: 80s, fault: {kind: respond, code: 500, resource: resourcebindings}}\n").collect();
     let rest = format!(

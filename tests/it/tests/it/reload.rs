@@ -1,4 +1,4 @@
-//! A plugin file is replaced while it is being asked: nobody who asks notices a gap.
+//! A plugin file is replaced under load: every call is answered.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::root;
 
-/// A Deployment that is healthy to one version and not to the other.
+/// Returns a Deployment that is healthy according to one version only.
 fn deployment() -> Arc<Value> {
     Arc::new(json!({
         "apiVersion": "apps/v1",
@@ -33,15 +33,15 @@ fn ask(policies: &PolicySet, object: &Arc<Value>) -> combine::HealthOutcome {
     combine::health(policies, HealthCall { object, now: Time::from_millis(0) })
 }
 
-/// Writes a file as careful people do: under another name first.
+/// Replaces a file atomically, through a rename.
 fn replace(file: &Path, content: &[u8]) {
     let next = file.with_extension("next");
     fs::write(&next, content).unwrap();
     fs::rename(&next, file).unwrap();
 }
 
-/// Waits until it is so, and tells how long that took. The watch looks at real files in real time, so this is the one
-/// test that waits for either. How many looks a change takes at most is tested where the plugins are.
+/// Waits until `so` returns true and prints the elapsed time. The watch observes real files in real time, so only
+/// this test waits. The maximum number of polls per change is tested next to the plugin code.
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {
@@ -82,7 +82,8 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
         }
         let says = |health| ask(&registry.policies(), &object).health == health;
         assert!(says(Health::Healthy));
-        // The component goes, and the script behind it answers; then it says something else; then it is garbage.
+        // The component is removed and the script behind it answers; then the script changes its answer; then it is
+        // garbage.
         fs::remove_file(folder.path().join("a.wasm")).unwrap();
         replace(&folder.path().join("b.lua"), &script(false));
         until("the new script", || says(Health::Unhealthy));

@@ -1,4 +1,4 @@
-//! Every decision of every example is made again from what is recorded of it, byte for byte.
+//! Every decision of every example is reproduced from its record, byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use bulkhead_journal::{Contents, Stored};
 
 use crate::support::{engines, root};
 
-/// The folders of all examples that are scenarios.
+/// Returns the folders of all examples that are scenarios.
 fn examples() -> Vec<String> {
     let folders = std::fs::read_dir(root().join("examples")).unwrap();
     let mut names: Vec<_> = folders
@@ -24,7 +24,7 @@ fn examples() -> Vec<String> {
     names
 }
 
-/// What an example records.
+/// Runs an example and returns its journal.
 pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
     let scenario = scenario::load(&root().join("examples").join(name).join("scenario.yaml")).unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One seed, one outcome.
+//! A seed determines the outcome of a run.
 
 use bulkhead::render::{self, TextOptions};
 

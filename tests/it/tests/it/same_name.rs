@@ -1,8 +1,8 @@
-//! Objects of two groups whose bindings derive the same name.
+//! Objects of two API groups whose bindings derive the same name.
 
 use crate::support::{Folder, assert_held, run};
 
-/// A Gateway and the policy that places it.
+/// Returns a Gateway and the policy that places it.
 fn gateway(group: &str, cluster: &str) -> String {
     format!(
         "apiVersion: {group}/v1\nkind: Gateway\nmetadata: {{name: public, namespace: default}}\nspec: {{a: b}}\n---\n\
@@ -15,8 +15,8 @@ fn gateway(group: &str, cluster: &str) -> String {
 const ISTIO: &str = "networking.istio.io";
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 
-/// Runs a scenario in which Istio's `Gateway/public` is on member1 before a Gateway API one comes with a policy for
-/// member2.
+/// Runs a scenario in which Istio's `Gateway/public` runs on member1 before a Gateway API one is applied with a
+/// policy for member2.
 fn check(folder: &str, events: &str, expect: &str) {
     let scenario = format!(
         "name: same-name\nduration: 4m\nclusters: [{{name: member1}}, {{name: member2}}]\ncustomKinds:\n  - {{apiVersion: \
@@ -41,7 +41,7 @@ fn a_second_object_of_the_same_binding_name_is_refused_and_the_first_one_stays()
                   - {from: 41s, binding: default/public-gateway, worksIn: [member1]}\n  \
                   - {at: 60s, event: {reason: ApplyPolicyFailed, name: public}}\n  \
                   - {decision: {decision: Removed, object: default/public-gateway, absent: true}}\n";
-    // The object that was refused goes, and takes nothing along.
+    // The rejected object is deleted, which affects nothing else.
     check("same-name-refused", &delete("2m", GATEWAY_API), expect);
 }
 

@@ -1,13 +1,13 @@
-//! Copies that the scheduler gives up leave through an eviction, or stay.
+//! Copies that the scheduler no longer selects leave through an eviction, or stay.
 //!
-//! Each case is what a seed of `bulkhead simulate examples/X/scenario.yaml --seeds 20 --faults all` found, as small as it was
-//! made.
+//! Each case is the minimized result of a seed of
+//! `bulkhead simulate examples/X/scenario.yaml --seeds 20 --faults all`.
 
 use bulkhead::report::Report;
 
 use crate::support::{Folder, TAINT_POLICY, assert_held, root, run};
 
-/// A run that breaks no promise.
+/// Runs a scenario and asserts that no invariant is violated.
 fn check(name: &str, scenario: &str, files: &[(&str, &str)]) -> Report {
     let files: Vec<_> = std::iter::once(("scenario.yaml", scenario)).chain(files.iter().copied()).collect();
     let report = run(&Folder::new(&format!("standing-{name}"), &files).load().unwrap(), None);
@@ -45,8 +45,8 @@ fn a_filter_that_rejects_every_cluster_removes_no_copy() {
     check("own-scheduler", &scenario, &[("gold.lua", gold)]);
 }
 
-/// Example own-scheduler itself: what runs on a cluster that a filter rejects from now on stays until the copy elsewhere
-/// is healthy.
+/// Example own-scheduler: a copy on a cluster that a filter starts to reject stays until the copy elsewhere is
+/// healthy.
 #[test]
 fn a_copy_that_a_filter_rejects_stays_until_its_replacement_is_healthy() {
     let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: default}, \
@@ -72,7 +72,7 @@ fn a_copy_that_a_filter_rejects_stays_until_its_replacement_is_healthy() {
     check("moves", &scenario, &[("gold.lua", gold)]);
 }
 
-/// Example two-regions, seed 14: an eviction made the scheduler choose other regions, and it deleted a healthy copy.
+/// Example two-regions, seed 14: an eviction made the scheduler choose other regions, which deleted a healthy copy.
 #[test]
 fn a_healthy_copy_that_another_eviction_makes_needless_leaves_through_an_eviction() {
     let example = root().join("examples/two-regions");
@@ -93,8 +93,8 @@ fn a_healthy_copy_that_another_eviction_makes_needless_leaves_through_an_evictio
     check("two-regions", &scenario, &[("taint-policy.yaml", TAINT_POLICY)]);
 }
 
-/// Example application-failover, seed 15: the eviction was called off and the workload placed elsewhere in the same
-/// moment, and the scheduler deleted the copy that had just become healthy again.
+/// Example application-failover, seed 15: the eviction was cancelled at the moment when the workload was placed
+/// elsewhere, and the scheduler deleted the copy that had just recovered.
 #[test]
 fn a_copy_that_came_back_while_it_was_placed_elsewhere_leaves_through_an_eviction() {
     let example = root().join("examples/application-failover");

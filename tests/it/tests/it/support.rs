@@ -1,4 +1,4 @@
-//! Runs scenarios and says what went wrong.
+//! Helpers that run scenarios and report failed expectations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
 use bulkhead_plugin::Engine;
 
-/// The folder of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// An example, which must load. Its Wasm plugins are built by `cargo xtask test`.
+/// Loads an example. `cargo xtask test` builds its Wasm plugins.
 pub(crate) fn example(name: &str) -> Loaded {
     scenario::load(&root().join("examples").join(name).join("scenario.yaml")).unwrap()
 }
 
-/// A scenario made of files in a folder of its own.
+/// A scenario in a folder of its own.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A folder with these files.
+    /// Creates a folder with these files.
     pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let folder = root().join("target/it").join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -35,38 +35,38 @@ impl Folder {
         Self(folder)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Loads `scenario.yaml`; an error is its text.
+    /// Loads `scenario.yaml`, or returns the error text.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         scenario::load(&self.0.join("scenario.yaml")).map_err(|error| error.to_string())
     }
 }
 
-/// Clusters that are not ready are left.
+/// A ClusterTaintPolicy that evicts workloads from clusters that are not ready.
 pub(crate) const TAINT_POLICY: &str = include_str!("../../../../examples/nginx-divided/taint-policy.yaml");
 
-/// Everything that runs plugins.
+/// Returns all plugin engines.
 pub(crate) fn engines() -> Vec<Arc<dyn Engine>> {
     vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())]
 }
 
-/// Runs a scenario; an error is its text.
+/// Runs a scenario, or returns the error text.
 pub(crate) fn try_run(scenario: &Loaded, seed: Option<u64>) -> Result<Report, String> {
     let options =
         RunOptions { seed, engines: engines(), detail: Detail::Everything, explain: None, sink: None, progress: None };
     simulation::run(scenario, options).map(|finished| finished.report).map_err(|error| format!("{error:#}"))
 }
 
-/// Runs a scenario that must run.
+/// Runs a scenario and panics if it cannot run.
 pub(crate) fn run(scenario: &Loaded, seed: Option<u64>) -> Report {
     try_run(scenario, seed).unwrap()
 }
 
-/// Fails with every expectation that did not hold.
+/// Panics with every expectation that did not hold.
 pub(crate) fn assert_held(report: &Report) {
     let failed: Vec<_> = report
         .expectations

@@ -14,7 +14,7 @@ spec:
     spec: {containers: [{name: nginx, image: nginx}]}
 ";
 
-/// The policy of the proposal's example; it spells `purgeMode` wrong, which is put right here.
+/// The policy of the proposal's example, with its misspelt `purgeMode` corrected.
 const POLICY: &str = "\
 apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
@@ -82,7 +82,7 @@ const SOFT: &str = "cluster.karmada.io/not-ready:PreferNoExecute";
 
 #[test]
 fn the_proposals_policy_taints_after_five_minutes_and_only_workloads_that_asked_for_it_leave() {
-    // Ready is False from 1m30s on: tainted at 6m30s, and nginx leaves 100 s later.
+    // Ready is False from 1m30s on; the taint is added at 6m30s, and nginx leaves 100 s later.
     let events =
         "events:\n- {at: 60s, cluster: member1, state: unreachable}\n- {at: 10m, cluster: member1, state: recover}\n";
     let expect = format!(
@@ -162,7 +162,8 @@ fn a_drain_empties_a_healthy_cluster_goes_on_after_a_crash_and_ends_when_it_is_t
         - {decision: {decision: Evicted, cluster: member1, reason: ClusterDrained}}\n\
         - {at: 7m, workload: Deployment default/nginx, readyReplicas: {member2: 2}}\n\
         - {at: 490s, cluster: member1, taints: []}\n";
-    // A drain is no matter of a cluster's health, so it needs no gate and looks at no toleration for everything.
+    // A drain does not depend on the cluster's health: it needs no feature gate and ignores the toleration of
+    // everything.
     let scenario = format!(
         "name: drain\nduration: 10m\nclusters: [{{name: member1}}, {{name: member2}}]\n\
          manifests: [policy.yaml, nginx.yaml]\n{rest}"

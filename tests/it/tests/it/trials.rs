@@ -1,4 +1,4 @@
-//! Things go wrong, and the promises hold.
+//! Invariants hold under injected faults.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ fn a_crash_before_or_after_any_write_breaks_no_promise() {
     assert!(sweep.broken.is_empty(), "{:#?}", sweep.broken);
 }
 
-/// Two clusters, one application, one loss.
+/// Returns a scenario with two clusters, one application and one loss.
 fn small(flags: &str) -> String {
     let examples = root().join("examples/nginx-divided");
     let examples = Path::display(&examples);
@@ -59,7 +59,8 @@ fn small(flags: &str) -> String {
     )
 }
 
-/// Karmada's rules, which purge without a replacement, break a promise; the file that is written breaks it again.
+/// Karmada's rules, which purge without a replacement, violate an invariant. The written file reproduces the
+/// violation.
 #[test]
 fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
     let text = small(

@@ -1,4 +1,4 @@
-//! What would happen if clusters were lost, from exported objects.
+//! Effects of lost clusters, computed from exported objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{Folder, TAINT_POLICY, engines};
 
-/// A list of clusters, as `kubectl get clusters -o yaml` prints it.
+/// Returns a list of clusters, as `kubectl get clusters -o yaml` prints it.
 fn clusters(count: usize) -> String {
     let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
     for n in 1..=count {
@@ -26,7 +26,7 @@ fn clusters(count: usize) -> String {
     text
 }
 
-/// Bindings on member1 that may run on the named clusters.
+/// Returns bindings on member1 that may run on the named clusters.
 fn bindings(count: usize, names: &[&str]) -> String {
     let placement = json!({
         "clusterAffinity": {"clusterNames": names},
@@ -73,7 +73,7 @@ fn workloads_leave_at_the_rate_and_go_where_they_may() {
     ];
     let answer = ask("rate", &files.each_ref().map(|(name, text)| (*name, text.as_str())), |_| {}).unwrap();
     assert_eq!(answer.moves.len(), 10, "{answer:?}");
-    // The failure threshold is 30 s; half an eviction per second.
+    // The failure threshold is 30 s; the eviction rate is 0.5 per second.
     let times: Vec<_> = answer.moves.iter().map(|moved| moved.at_ms).collect();
     assert_eq!(times, (0..10).map(|n| 30_000 + 2_000 * n).collect::<Vec<_>>());
     assert!(
@@ -120,7 +120,8 @@ fn a_cluster_that_is_back_in_time_keeps_the_rest() {
     ];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let answer = ask("back", &files, |question| question.lasts = Some(GoDuration::from_secs(60))).unwrap();
-    // Lost after 30 s, back 30 s after the minute: one minute of evictions every two seconds.
+    // The cluster counts as lost after 30 s and as recovered 30 s after the minute: one minute of evictions, one
+    // every 2 s.
     assert!((25..=31).contains(&answer.moves.len()), "{} moved", answer.moves.len());
     let changes: Vec<_> = answer.taints.iter().map(|taint| taint.change.as_str()).collect();
     assert!(changes.contains(&"-cluster.karmada.io/not-ready:NoExecute"), "{changes:?}");
@@ -131,7 +132,7 @@ fn a_cluster_that_is_back_in_time_keeps_the_rest() {
 fn a_large_federation_is_answered_whole() {
     let names: Vec<_> = (1..=100).map(|n| format!("member{n}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
-    // Millions of nodes in one file: more than YAML is read with elsewhere.
+    // One file has millions of YAML nodes, more than the limit elsewhere.
     let files = [("a.yaml", clusters(100)), ("b.yaml", bindings(10_000, &names)), ("c.yaml", TAINT_POLICY.to_owned())];
     let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
     let answer = ask("large", &files, |question| question.flags.resource_eviction_rate = 100.0).unwrap();

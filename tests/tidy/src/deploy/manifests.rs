@@ -1,4 +1,5 @@
-//! The manifests parse, keep the promises of a locked-down pod, and name only what the program has.
+//! Checks that the manifests parse, meet the requirements of a restricted pod, and use only arguments that the
+//! program has.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ const FOLDER: &str = "host/deploy";
 const BASE: &str = "host/deploy/kustomize/base";
 const AGENT: &str = "host/deploy/kustomize/agent";
 const CHART: &str = "host/deploy/chart";
-/// Where arguments of `bulkhead run` are declared; those of the controllers are fields of `Flags`.
+/// Files that declare arguments of `bulkhead run`. Those of the controllers are fields of `Flags`.
 const ARGUMENTS: &[&str] = &[
     "host/app/src/run/mod.rs",
     "host/app/src/run/agent.rs",
@@ -20,7 +21,7 @@ const ARGUMENTS: &[&str] = &[
     "host/app/src/engines.rs",
 ];
 
-/// What follows the last dot of a name.
+/// Returns the extension of a file name.
 fn ending(file: &str) -> &str {
     file.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
@@ -61,7 +62,7 @@ fn what_a_kustomization_names_is_there() {
 
 #[test]
 fn a_pod_may_do_nothing_that_it_need_not() {
-    // An agent asks its own cluster.
+    // An agent needs a token, because it talks to the API server of its own cluster.
     for (folder, replicas, token) in [(BASE, 2, false), (AGENT, 1, true)] {
         let deployment = one_yaml(&format!("{folder}/deployment.yaml"));
         let pod = &deployment["spec"]["template"]["spec"];
@@ -92,7 +93,7 @@ fn is_locked_down(pod: &Value) {
     assert!(text("host/deploy/Dockerfile").contains(&format!("USER {user}:{user}")), "the image is for another user");
 }
 
-/// Without Helm the chart is only text; `check.sh` renders it and compares it with the base.
+/// Without Helm, the chart is only text. `check.sh` renders it and compares it with the base.
 #[test]
 fn the_chart_locks_its_pods_down_as_the_base_does() {
     let (base, chart) = (text(&format!("{BASE}/deployment.yaml")), text(&format!("{CHART}/templates/deployment.yaml")));
@@ -114,14 +115,14 @@ fn nothing_selects_every_pod() {
     }
     let network = one_yaml(&format!("{AGENT}/network.yaml"));
     assert_eq!(at(&network, "/spec/podSelector/matchLabels/app.kubernetes.io~1name"), "bulkhead-agent");
-    // Those of the Deployment and of the Service are put in by kustomize.
+    // kustomize adds the selectors of the Deployment and the Service.
     for folder in [BASE, AGENT] {
         let labels = &one_yaml(&format!("{folder}/kustomization.yaml"))["labels"][0];
         assert_eq!(labels["includeSelectors"], true, "{folder}");
     }
 }
 
-/// Long arguments that a text gives to the program.
+/// Returns the long arguments that a manifest passes to the program.
 fn arguments(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let given = lines.filter_map(|line| {
@@ -159,7 +160,7 @@ fn every_value_of_the_chart_is_in_its_schema() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// Objects whose members the schema lists have to have the same members in the values.
+/// Checks that objects whose properties the schema lists have the same members in the values.
 fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) {
     let (Some(values), Some(properties)) = (values.as_object(), schema["properties"].as_object()) else { return };
     for (name, value) in values {
@@ -173,7 +174,7 @@ fn compare(values: &Value, schema: &Value, at: &str, missing: &mut Vec<String>) 
     }
 }
 
-/// A pod whose emptyDir is fuller than its limit is removed.
+/// A pod whose emptyDir exceeds its limit is evicted.
 #[test]
 fn a_journal_has_room_for_what_it_may_take() {
     let values = one_yaml(&format!("{CHART}/values.yaml"));

@@ -1,6 +1,6 @@
-//! What `host/deploy` has to agree on with the program.
+//! Consistency checks between `host/deploy` and the program.
 //!
-//! Nothing here runs Helm, kustomize or Prometheus; `host/deploy/check.sh` does.
+//! These tests run neither Helm nor kustomize nor Prometheus; `host/deploy/check.sh` does.
 
 mod manifests;
 mod monitoring;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A file or folder of the workspace.
+/// Returns the path of a file or folder of the workspace.
 fn path(name: &str) -> PathBuf {
     super::root().join(name)
 }
@@ -22,26 +22,26 @@ fn text(name: &str) -> String {
     fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The documents of a YAML file, without the empty ones.
+/// Returns the non-empty documents of a YAML file.
 fn yaml(name: &str) -> Vec<Value> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     documents.into_iter().filter(|document| !document.is_null()).collect()
 }
 
-/// The only document of a YAML file.
+/// Returns the only document of a YAML file.
 fn one_yaml(name: &str) -> Value {
     let mut documents = yaml(name);
     assert_eq!(documents.len(), 1, "{name}");
     documents.remove(0)
 }
 
-/// A text at a place of a document.
+/// Returns the text at a JSON pointer, or an empty text.
 fn at<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The files below a folder, by their names in the workspace, in order.
+/// Returns the files below a folder, as sorted paths relative to the workspace.
 fn files(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path(folder)).unwrap_or_else(|error| panic!("{folder}: {error}")) {

@@ -1,4 +1,4 @@
-//! Alerts and dashboard ask only for what the program exports, and every alert has its section in the runbook.
+//! Checks that alerts and dashboard use only exported metrics, and that every alert has a section in the runbook.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ const ALERTS_TEST: &str = "host/deploy/chart/monitoring/alerts_test.yaml";
 const DASHBOARD: &str = "host/deploy/chart/monitoring/dashboard.json";
 const RUNBOOK: &str = "docs/runbook.md";
 
-/// What every scrape adds.
+/// Labels that every scrape adds.
 const OF_THE_SCRAPE: &[&str] = &["job", "instance", "namespace", "pod"];
 
-/// Alerting rules.
+/// Returns the alerting rules.
 fn alerts() -> Vec<Value> {
     let rules = one_yaml(ALERTS);
     let groups = rules["groups"].as_array().cloned().unwrap_or_default();
@@ -23,7 +23,7 @@ fn alerts() -> Vec<Value> {
     rules.filter(|rule| rule.get("alert").is_some()).collect()
 }
 
-/// Every text under a key, at any depth.
+/// Collects every text under a key, at any depth.
 fn all_under(value: &Value, key: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -39,7 +39,7 @@ fn all_under(value: &Value, key: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What is wrong with the names in an expression.
+/// Returns the problems with the names in an expression.
 fn objections(expression: &str, exported: &Series) -> Vec<String> {
     let names = promql::names(expression);
     let unknown = names.series.iter().filter(|name| *name != "up" && !exported.contains_key(*name));
@@ -69,7 +69,7 @@ fn alerts_and_dashboard_ask_for_what_is_exported() {
     let problems: Vec<_> =
         in_alerts.iter().chain(&in_dashboard).flat_map(|expression| objections(expression, &exported)).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    // Karmada exports some of the same names: each expression has to say whose it wants.
+    // Karmada exports some of the same metric names, so each expression must select Bulkhead's job.
     let anybodys: Vec<_> = in_alerts.iter().filter(|expression| !expression.contains("job=\"bulkhead\"")).collect();
     assert!(anybodys.is_empty(), "{anybodys:?}");
 }

@@ -1,21 +1,21 @@
-//! As much of PromQL as it takes to find the names of series and labels in an expression.
+//! Minimal PromQL lexer that finds the series and label names in an expression.
 
 use std::collections::BTreeSet;
 
-/// What an expression names.
+/// Names in an expression.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Series.
+    /// Series names.
     pub(super) series: BTreeSet<String>,
     /// Labels that are matched, grouped by or joined on.
     pub(super) labels: BTreeSet<String>,
 }
 
-/// Words that are followed by a list of labels.
+/// Keywords followed by a list of labels.
 const GROUPING: &[&str] = &["by", "without", "on", "ignoring", "group_left", "group_right"];
 const WORDS: &[&str] = &["and", "or", "unless", "bool", "offset", "atan2", "inf", "nan"];
 
-/// The names in an expression; also in Grafana's `label_values(series, label)`.
+/// Returns the names in an expression. Grafana's `label_values(series, label)` is supported as well.
 pub(super) fn names(expression: &str) -> Names {
     let tokens = tokens(expression);
     let mut names = Names::default();
@@ -31,7 +31,7 @@ pub(super) fn names(expression: &str) -> Names {
                 function.push(before.to_owned());
             }
             "{" => closing.push("}labels"),
-            // What closes labels ends no function.
+            // A bracket that closes a label list ends no function call.
             ")" | "}" if closing.pop() != Some(")") => {}
             ")" => drop(function.pop()),
             word if is_word(word) => {
@@ -58,7 +58,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// Words, brackets and commas; strings, ranges, numbers and Grafana's variables are left out.
+/// Returns words, brackets and commas. Strings, ranges, numbers and Grafana variables are omitted.
 fn tokens(expression: &str) -> Vec<String> {
     let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let mut tokens = Vec::new();

@@ -1,5 +1,5 @@
-//! The roles of each mode are what `host/controllers/src/permissions.rs` says, and that file knows every controller
-//! and every kind.
+//! Checks that the roles of each mode match `host/controllers/src/permissions.rs`, and that this file covers every
+//! controller and every kind.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,19 +12,19 @@ use super::{at, one_yaml, path, text, yaml};
 #[expect(unreachable_pub, reason = "the program's own file, which is public there")]
 mod permissions;
 
-/// Set to write the manifests anew instead of comparing them.
+/// Environment variable that rewrites the manifests instead of comparing them.
 const UPDATE: &str = "UPDATE_RBAC";
-/// Namespace of the Lease and of the account in the manifests; Helm and kustomize put another in its place.
+/// Namespace of the Lease and of the account in the manifests. Helm and kustomize replace it.
 const NAMESPACE: &str = "karmada-system";
 const FOLDER: &str = "host/deploy/chart/rbac";
-/// In the order in which they are written.
+/// Verbs, in output order.
 const VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// All that one mode may do with one kind of object.
+/// All permissions of one mode on one kind of object.
 struct Merged {
     rule: Rule,
     verbs: BTreeSet<usize>,
-    /// Who needs which verbs what for.
+    /// Components that need these verbs, with the purpose.
     notes: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ fn role(mode: Mode, place: Place) -> Option<String> {
         Place::LeaseNamespace => ("Role", Some(NAMESPACE)),
         Place::Namespace(namespace) => ("Role", Some(namespace)),
     };
-    // What concerns the Lease has a name of its own, because its namespace may be another one's too.
+    // The role for the Lease has its own name, because its namespace may be one that other roles use.
     let name = if place == Place::LeaseNamespace { format!("{name}-lease") } else { name };
     let mut out = String::new();
     let metadata = |out: &mut String| {
@@ -129,7 +129,7 @@ fn every_mode_can_be_applied_by_its_folder() {
     }
 }
 
-/// Names between quotes that follow a text in a file.
+/// Returns the quoted names that follow a text in a file.
 fn quoted_after(name: &str, before: &str) -> Vec<String> {
     let source = text(name);
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
@@ -159,10 +159,11 @@ fn every_kind_that_the_program_uses_is_read_and_no_other() {
     assert_eq!(read, registered);
 }
 
-/// A change of a permission is a change of what people allow: this says which ones no mode but `all` may have.
+/// Broader permissions need the operator's consent. This test lists the permissions that only mode `all` may have.
 #[test]
 fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
-    // What is ours by name, and what has no name yet when it is made: the Lease and the webhook's certificate.
+    // Bulkhead's own objects: selected by name, or created and therefore without a name (the Lease, the webhook
+    // certificate).
     let own = |rule: &Rule| {
         rule.object.is_some()
             || (rule.place == Place::LeaseNamespace && rule.verbs.iter().all(|verb| *verb == "create"))
@@ -171,7 +172,7 @@ fn no_mode_but_all_reads_secrets_or_templates_or_writes_anything_else() {
         rule.verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb))
             && !["*", "secrets"].contains(&rule.resource)
     };
-    // What became of plugins is told in every mode that writes anything.
+    // Every writing mode reports the state of plugins.
     let tells = |rule: &Rule| ["plugins/status", "events"].contains(&rule.resource);
     let allowed = |mode: Mode, rule: &Rule| match mode {
         Mode::All => true,

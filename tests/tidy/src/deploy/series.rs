@@ -1,4 +1,4 @@
-//! The time series that the program exports, as its source says: names as Prometheus sees them, with their labels.
+//! Time series that the program exports, read from its source: names as Prometheus sees them, with their labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use super::text;
 const METRICS: &str = "host/controllers/src/metrics.rs";
 const ENDPOINT: &str = "host/app/src/run/metrics.rs";
 
-/// Names of series with their own labels, those of a histogram's buckets included.
+/// Series names with their own labels, including the series of histogram buckets.
 pub(super) type Series = BTreeMap<String, BTreeSet<String>>;
 
-/// Every series. What is registered in a way that this does not understand fails.
+/// Returns every series. Panics on a registration in an unsupported form.
 pub(super) fn exported() -> Series {
     let mut all = registered(&text(METRICS));
     all.extend(written_by_hand(&text(ENDPOINT)));
     all
 }
 
-/// Fields of a struct with their types, as they stand in the source.
+/// Returns the fields of a struct with their types, as written in the source.
 fn fields(source: &str, structure: &str) -> BTreeMap<String, String> {
     let body = source.split_once(&format!("struct {structure} {{")).map(|(_, rest)| rest).unwrap_or_default();
     let body = body.split_once("\n}").map(|(body, _)| body).unwrap_or_default();
@@ -29,7 +29,7 @@ fn fields(source: &str, structure: &str) -> BTreeMap<String, String> {
     body.lines().filter_map(field).collect()
 }
 
-/// What stands in the source until the end of its tests.
+/// Returns the source without its test module.
 fn program(source: &str) -> &str {
     source.split("#[cfg(test)]").next().unwrap_or_default()
 }
@@ -41,7 +41,7 @@ fn registered(source: &str) -> Series {
     let calls = source.split("registry.register(").skip(1).chain(source.split(" gauge(").skip(1));
     for call in calls {
         let call = call.split_once(");").map_or(call, |(call, _)| call);
-        // The registration inside of a helper names no metric.
+        // The registration inside a helper names no metric.
         let Some(name) = call.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next()) else { continue };
         let field = call.rsplit_once("self.").and_then(|(_, rest)| rest.split_once(".clone()")).map(|(field, _)| field);
         let type_ = field.and_then(|field| types.get(field));
@@ -62,7 +62,7 @@ fn registered(source: &str) -> Series {
     all
 }
 
-/// Lines of the text format: `family(text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
+/// Parses lines of the text format: `family(text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
 fn written_by_hand(source: &str) -> Series {
     let source = program(source);
     let mut all = Series::new();

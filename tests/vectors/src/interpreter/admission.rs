@@ -1,4 +1,4 @@
-//! Cases of what the API accepts. Whether it is accepted is compared, not the text.
+//! Cases of API admission. Only acceptance or rejection is compared, not the message.
 
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_api::admission::validate_hooks;
@@ -37,7 +37,7 @@ fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| format!("new: {error}"))
 }
 
-/// The first script that would not be stored.
+/// Returns the first script that admission would reject.
 fn syntax(new: &ResourceInterpreterCustomization) -> Option<String> {
     let mut scripts = new.spec.customizations.scripts();
     scripts.find_map(|(rule, script)| Some(format!("{rule}:{}", check_portable(script).err()?)))

@@ -1,4 +1,4 @@
-//! What a case says.
+//! Fields of a case.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// One case of a file. Members that nobody needs here are left out.
+/// One case of a file. Members that this crate does not use are left out.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Case {
@@ -54,13 +54,13 @@ pub(super) struct Gvk {
 }
 
 impl Gvk {
-    /// `group/version`, or the version alone for the core group.
+    /// Returns `group/version`, or only the version for the core group.
     pub(super) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// An error, of which presence and class are compared.
+/// An expected error; presence and class are compared.
 #[derive(Debug, Deserialize)]
 pub(super) struct ExpectedError {
     pub(super) class: String,
@@ -68,13 +68,13 @@ pub(super) struct ExpectedError {
 }
 
 impl Case {
-    /// Whether a feature gate is on in this case.
+    /// True if a feature gate is enabled in this case.
     pub(super) fn gate(&self, name: &str) -> bool {
         let gates = self.setup.get("featureGates");
         gates.and_then(|gates| gates.get(name)).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// The customizations that the case brings along: its own objects, or one around its script.
+    /// Returns the customizations of the case: its own objects, or one created from its script.
     pub(super) fn customizations(&self) -> Result<Vec<Customization>, String> {
         if let Some(script) = &self.script {
             let point = entry_point(&self.operation).ok_or_else(|| format!("unknown operation {}", self.operation))?;
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// The scripts of an object.
+/// Returns the scripts of an object.
 pub(super) fn customization(object: &ResourceInterpreterCustomization) -> Customization {
     let script = |(rule, script): (&str, &str)| Some((EntryPoint::of_rule(rule)?, script.to_owned()));
     Customization {
@@ -103,12 +103,12 @@ pub(super) fn customization(object: &ResourceInterpreterCustomization) -> Custom
     }
 }
 
-/// The function that answers an operation.
+/// Returns the entry point of an operation.
 pub(super) fn entry_point(operation: &str) -> Option<EntryPoint> {
     EntryPoint::ALL.into_iter().find(|point| point.operation() == Some(operation))
 }
 
-/// A value of a certain type; null and absent are its default.
+/// Reads a value of type `T`. A null value yields the default.
 pub(super) fn read<T: DeserializeOwned + Default>(value: &Value, name: &str) -> Result<T, String> {
     if value.is_null() {
         return Ok(T::default());
@@ -116,21 +116,21 @@ pub(super) fn read<T: DeserializeOwned + Default>(value: &Value, name: &str) -> 
     serde_json::from_value(value.clone()).map_err(|error| format!("{name}: {error}"))
 }
 
-/// The arguments of an operation.
+/// Arguments of an operation.
 #[derive(Default)]
 pub(super) struct Arguments {
-    /// The object, or the desired one.
+    /// The object; for `Retain`, the desired object.
     pub(super) object: Arc<Value>,
-    /// The observed one, for `Retain`.
+    /// The observed object, for `Retain`.
     pub(super) observed: Arc<Value>,
-    /// For `ReviseReplica`.
+    /// Desired replicas, for `ReviseReplica`.
     pub(super) replicas: i64,
-    /// For `AggregateStatus`.
+    /// Member statuses, for `AggregateStatus`.
     pub(super) items: Vec<AggregatedStatusItem>,
 }
 
 impl Arguments {
-    /// The arguments in the inputs of a case or a step.
+    /// Reads the arguments from the inputs of a case or a step.
     pub(super) fn read(inputs: &Map<String, Value>) -> Result<Self, String> {
         let given = |name: &str| inputs.get(name).cloned().unwrap_or_default();
         let object = match inputs.get("objectJSON").and_then(Value::as_str) {

@@ -1,8 +1,8 @@
-//! Cases of `karmadactl interpret`, put to our command.
+//! Cases of `karmadactl interpret`, run with Bulkhead's command.
 //!
-//! Compared are the results by name and value, what `--check` says of each rule, and whether and why it failed: because
-//! of a script, or because of what it was given. Karmada's command ends well when a script fails; ours does not. What
-//! ours finds beyond Karmada's check, fields that nobody reads, stands in a block without a source and fails too.
+//! Compared are the results by name and value, the verdict of `--check` on each rule, and the cause of a failure: a
+//! script or the arguments. Karmada's command exits successfully if a script fails; Bulkhead's does not. Bulkhead's
+//! `--check` additionally reports unused fields, in a block without a source, and fails because of them.
 
 use std::path::Path;
 use std::process;
@@ -14,25 +14,25 @@ use super::Ran;
 use super::case::Case;
 use super::compare::same_results;
 
-/// What Karmada says of arguments that do not go together, or of objects that no rule is for.
+/// Texts in Karmada's errors about conflicting or missing arguments, or objects without a rule.
 const ABOUT_ARGUMENTS: [&str; 3] = ["you can not specify both", "not set", "rule is not enabled"];
 
-/// Our command, in a folder with the files of the cases.
+/// Bulkhead's command, with a folder that contains the files of the cases.
 pub(super) struct Command<'a> {
     program: Option<&'a Path>,
     folder: Result<TempDir, String>,
 }
 
-/// How a command ended.
+/// Result of a command.
 struct Ended {
     failed: bool,
     stdout: String,
-    /// Whether a script is to blame.
+    /// True if a script caused the failure.
     blames_script: bool,
 }
 
 impl<'a> Command<'a> {
-    /// The command of that program. The files come from the case that holds them.
+    /// Creates the command for `program`. The files are inputs of a dedicated case.
     pub(super) fn new(program: Option<&'a Path>, cases: &[Value]) -> Self {
         let files = cases.iter().find(|case| case["level"] == "cli" && case["operation"] == "files");
         let files = files.and_then(|case| case["inputs"].as_object()).cloned().unwrap_or_default();
@@ -76,7 +76,7 @@ fn folder(files: &Map<String, Value>) -> Result<TempDir, String> {
     Ok(folder)
 }
 
-/// How Karmada's command ended.
+/// Returns the recorded result of Karmada's command.
 fn expected(case: &Case) -> Result<Ended, String> {
     let expected = case.expected.as_ref().ok_or("nothing is expected")?;
     let text = |name: &str| expected.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -96,7 +96,7 @@ fn same_run(case: &Case, theirs: &Ended, ours: &Ended) -> bool {
     !ours.failed && names(&expected) == names(&got) && same_results(case, &by_name(expected), &by_name(got))
 }
 
-/// The results in an output: documents, each with its name in a comment. None if it is none.
+/// Parses the results in an output: documents, each with its name in a comment. Returns `None` for other outputs.
 fn results(stdout: &str) -> Option<Vec<(String, Value)>> {
     let documents = stdout.strip_prefix("---\n")?.split("\n---\n");
     let result = |document: &str| {
@@ -107,7 +107,7 @@ fn results(stdout: &str) -> Option<Vec<(String, Value)>> {
     documents.map(result).collect()
 }
 
-/// What a check says of one source: the state of each rule, or nothing when it is no customization.
+/// Verdict of a check on one source: the state of each rule. The list is empty if the source is not a customization.
 type Checked = (String, Vec<(String, String)>);
 
 fn same_check(theirs: &Ended, ours: &Ended) -> bool {

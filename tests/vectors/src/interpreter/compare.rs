@@ -1,8 +1,8 @@
-//! Whether an outcome is what a case expects.
+//! Comparison of outcomes with the expectations of cases.
 //!
-//! Values are compared by structure, numbers and quantities by value, lists at the pointers of `unordered` without
-//! regard to order. `{{NOW}}` stands for any time, the other placeholders for any text. Of an error the class is
-//! compared. No dependencies and no components are the same whether the list is empty or null.
+//! Values are compared by structure, numbers and quantities by value. Lists at the pointers in `unordered` are
+//! compared without regard to order. `{{NOW}}` matches any time; other placeholders match any text. Of an error, only
+//! the class is compared. For dependencies and components, an empty list equals null.
 
 use bulkhead_core::quantity::Quantity;
 use bulkhead_core::time::Time;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::case::Case;
 use super::outcome::Outcome;
 
-/// Whether it is what the case expects, or one of the outcomes that it expects.
+/// True if the outcome is the expected one, or one of several that the case allows.
 pub(super) fn is_expected(case: &Case, outcome: &Outcome) -> bool {
     let variants = case.nondeterministic_variants.iter();
     expectations(case).iter().chain(variants).any(|expected| same(case, expected, outcome))
 }
 
-/// What the case expects, for printing.
+/// Returns the expectation in printable form.
 pub(super) fn printed(case: &Case) -> Value {
     match expectations(case).as_slice() {
         [] => json!({"oneOf": case.nondeterministic_variants}),
@@ -33,7 +33,7 @@ fn expectations(case: &Case) -> Vec<Value> {
     case.expected.iter().cloned().collect()
 }
 
-/// A variant may be an error too, which then stands beside its message.
+/// True if the outcome matches. A variant may also be an error, in a field beside its message.
 fn same(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
     let error = expected.get("error").filter(|error| error.is_object() || error.is_string());
     match (error, outcome) {
@@ -46,12 +46,13 @@ fn same(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
     }
 }
 
-/// Whether two results are the same.
+/// True if two results are equal after normalization.
 pub(super) fn same_results(case: &Case, expected: &Value, told: &Value) -> bool {
     same_values(&normal(case, expected.clone()), &normal(case, told.clone()))
 }
 
-/// Lists whose order does not matter in one order, quantities in one spelling, absent lists as empty ones.
+/// Normalizes a result: sorts the unordered lists, uses one notation for quantities, and replaces null lists with
+/// empty ones.
 fn normal(case: &Case, mut value: Value) -> Value {
     for name in ["dependencies", "components"] {
         if let Some(list) = value.get_mut(name).filter(|list| list.is_null()) {
@@ -92,7 +93,7 @@ fn plain_quantities(value: &mut Value) {
     }
 }
 
-/// Whether two values are the same but for placeholders in `expected`.
+/// True if both values are equal except for placeholders in `expected`.
 pub(super) fn same_values(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),

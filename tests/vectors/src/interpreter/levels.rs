@@ -1,4 +1,4 @@
-//! Cases of all levels together.
+//! Cases that combine all levels.
 
 use bulkhead_core::policy::PolicySet;
 
@@ -7,7 +7,8 @@ use super::outcome::ask;
 use super::scripts::Scripts;
 use super::{Ran, native, webhook};
 
-/// Runs a case: its customizations first, then its webhooks, then what comes with Karmada for the kind, then the native rules.
+/// Runs a case with its customizations, webhooks, Karmada's bundled customization of the kind, and the native rules,
+/// in this order of precedence.
 pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Ran, String> {
     let mut policies = scripts.policies(case, &case.customizations()?);
     policies.extend(webhook::of_levels(case)?);

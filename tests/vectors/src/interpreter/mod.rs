@@ -1,7 +1,8 @@
-//! Files of `formatVersion` 1 with a list `cases`: what Karmada's resource interpreter did, at every level.
+//! Files of `formatVersion` 1 with a list `cases`: recorded behaviour of Karmada's resource interpreter at every
+//! level.
 //!
-//! Each case is run through what runs in production: native rules, scripts loaded as customizations, the order of the
-//! levels, admission. How outcomes are compared is told in `compare`, how scripts are found in `scripts`.
+//! Each case runs through the production code: native rules, scripts loaded as customizations, the precedence of the
+//! levels, and admission. `compare` describes the comparison of outcomes, `scripts` the lookup of scripts.
 
 mod admission;
 mod case;
@@ -25,27 +26,29 @@ use crate::{FileError, Report};
 use case::Case;
 use outcome::Outcome;
 
-/// Where scripts are that a file of cases does not contain.
+/// Locations of scripts and programs that a case file does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Folder with the customizations that third-party cases were made with, as
-    /// `<group>/<version>/<Kind>/customizations.yaml`, at any depth that the paths in the cases have in common with it.
+    /// Folder with the customizations that third-party cases were recorded with, as
+    /// `<group>/<version>/<Kind>/customizations.yaml`. The folder may be `resourcecustomizations`, its parent, or the
+    /// root of Karmada's repository.
     pub customizations: Option<PathBuf>,
-    /// The program whose command `interpret` is run; without it the cases about the command are not run.
+    /// Program whose command `interpret` is run; without it, cases of the command are skipped.
     pub program: Option<PathBuf>,
-    /// Our own library, as `<group>/<version>/<Kind>/customization.yaml`, which answers where there is no such folder.
+    /// Bulkhead's own library, as `<group>/<version>/<Kind>/customization.yaml`. It is used if `customizations` is
+    /// not set.
     pub library: Option<PathBuf>,
 }
 
-/// What a case came to.
+/// Result of a case.
 enum Ran {
-    /// It was run.
+    /// The case was run and its outcome is still to be compared.
     Outcome(Outcome),
-    /// It comes out as expected with an option that is off by default.
+    /// The case has the expected outcome with an option that is off by default.
     With(&'static str, Outcome),
-    /// It was run and compared; if it did not come out as expected, this is what came.
+    /// The case was run and compared; the value is the actual output of a failed case.
     Judged(Option<Value>),
-    /// It cannot be run here, for a reason that is counted.
+    /// The case cannot be run here, for the given reason.
     Skipped(String),
 }
 

@@ -1,4 +1,4 @@
-//! Cases of the rules that are compiled in.
+//! Cases of the compiled-in rules.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::case::{Arguments, Case};
 use super::compare::same_values;
 use super::outcome::{Outcome, ask};
 
-/// The native rules, as much detail about pods as the case wants.
+/// Returns the native rules, with the level of pod detail that the case requires.
 pub(super) fn policies(case: &Case) -> Vec<Arc<dyn Policy>> {
     let detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
     vec![Arc::new(NativeHealth::default()), Arc::new(NativeInterpreter::new(detail))]
@@ -38,7 +38,8 @@ fn pruned(object: &Value) -> Outcome {
     }
 }
 
-/// Which operations have a rule for the kind: an object that has nothing is told about, or refused, but not passed on.
+/// Returns the operations that have a rule for the kind. A rule answers or rejects an empty object, but does not pass
+/// it on.
 fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
     let object = Arc::new(json!({"apiVersion": case.kind.api_version(), "kind": case.kind.kind}));
     let mut enabled = Map::new();
@@ -56,9 +57,9 @@ fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
     Ok(Value::Object(enabled))
 }
 
-/// Karmada sends two results through typed structs, which adds empty fields and drops unknown ones. Of an aggregation
-/// only the status is written, so only that is compared; a retained pod has its own fields, and what the struct adds
-/// is added here.
+/// Reverts the effect of Karmada's typed structs on two results, which adds empty fields and drops unknown ones. Of
+/// an aggregation, only the status is compared, because only the status is written. For a retained pod, the fields
+/// that the struct adds are added here.
 fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
     let Outcome::Told(mut told) = outcome else { return outcome };
     let expected = case.expected.as_ref();
@@ -93,7 +94,7 @@ fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
     Outcome::Told(told)
 }
 
-/// A null in a status is what a typed struct makes of a missing time.
+/// Removes nulls from a status, where a typed struct writes a null for a missing time.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! What came of a case, in the words of the file.
+//! Outcome of a case, in the terms of the case file.
 
 use bulkhead_core::call::{Call, HealthCall, InterpretCall, Interpretation, Operation};
 use bulkhead_core::combine::{self, PolicyFault};
@@ -9,22 +9,23 @@ use serde_json::{Value, json};
 
 use super::case::Arguments;
 
-/// A result, or an error that is of one of some classes.
+/// A result, or an error with its possible classes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// Keyed as in Karmada's own results.
+    /// Results, keyed as in Karmada.
     Told(Value),
-    /// An error. What we tell apart is coarser than the file in places, so that it may be of several classes.
+    /// An error. Bulkhead's fault kinds are coarser than the file's classes in places, so several classes are
+    /// possible.
     Failed(&'static [&'static str], String),
 }
 
 impl Outcome {
-    /// Nobody has a rule.
+    /// Returns the outcome for an operation without a rule.
     pub(super) fn no_handler() -> Self {
         Self::Failed(&["noHandler"], "nobody has a rule".to_owned())
     }
 
-    /// As it is printed when it is not what was expected.
+    /// Returns the outcome in printable form.
     pub(super) fn printed(&self) -> Value {
         match self {
             Self::Told(value) => value.clone(),
@@ -33,10 +34,10 @@ impl Outcome {
     }
 }
 
-/// The classes that a fault may be of.
+/// Returns the possible classes of a fault.
 pub(super) fn classes(engine: EngineKind, kind: FaultKind) -> &'static [&'static str] {
     match (engine, kind) {
-        // What `kube` raises in a script because a table is no pod template is one of these as well.
+        // These classes also cover errors that `kube` raises in a script because a table is not a pod template.
         (_, FaultKind::Trap | FaultKind::Denied | FaultKind::Memory) => &["luaRuntime", "decodeResult"],
         (EngineKind::Webhook, FaultKind::BadReply) => &["webhook", "patch", "decodeResult"],
         (EngineKind::Webhook, _) => &["webhook"],
@@ -44,7 +45,7 @@ pub(super) fn classes(engine: EngineKind, kind: FaultKind) -> &'static [&'static
         (_, FaultKind::OutOfFuel | FaultKind::Deadline) => &["timeout"],
         (_, FaultKind::MissingExport) => &["functionMissing", "functionWrongType"],
         (_, FaultKind::NotLoaded) => &["luaSyntax"],
-        // Where Karmada panics we have an error.
+        // Bulkhead returns an error in cases where Karmada panics.
         (_, FaultKind::GuestError) => &["input", "dependencyValidation", "panic"],
         (
             _,
@@ -57,12 +58,12 @@ pub(super) fn classes(engine: EngineKind, kind: FaultKind) -> &'static [&'static
     }
 }
 
-/// A fault as an outcome.
+/// Converts a fault into an outcome.
 pub(super) fn failed(fault: &PolicyFault) -> Outcome {
     Outcome::Failed(classes(fault.policy.engine, fault.fault.kind), fault.fault.to_string())
 }
 
-/// The call that asks for an operation, by Karmada's name for it.
+/// Returns the call for an operation, given Karmada's name of the operation.
 pub(super) fn question<'a>(operation: &str, arguments: &'a Arguments, now: Time) -> Result<Call<'a>, String> {
     let object = &arguments.object;
     let operation = match operation {
@@ -79,7 +80,7 @@ pub(super) fn question<'a>(operation: &str, arguments: &'a Arguments, now: Time)
     Ok(Call::Interpret(InterpretCall { operation, now }))
 }
 
-/// Asks a set of policies what the operation comes to.
+/// Runs an operation on a set of policies.
 pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) -> Result<Outcome, String> {
     let call = match question(operation, arguments, Time::from_millis(1_767_225_600_000))? {
         Call::Health(call) => return Ok(health(policies, call)),
@@ -105,7 +106,7 @@ pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) 
     })
 }
 
-/// An object of the wrong shape is no fault but an unknown health here, and an error in Karmada.
+/// For an object of the wrong shape, Bulkhead reports unknown health without a fault; Karmada reports an error.
 fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
     if policies.answering(&Call::Health(call.clone())).next().is_none() {
         return Outcome::no_handler();

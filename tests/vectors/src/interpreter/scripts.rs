@@ -1,7 +1,7 @@
-//! Cases of scripts: their own, those of a folder, and those of our library.
+//! Cases of scripts: their own scripts, scripts in a folder, and Bulkhead's library.
 //!
-//! Every one is loaded as a customization is. A third-party case runs the script of its own file in the folder that
-//! the options name, unchanged; where they name none our library answers for the kinds that it has.
+//! Every script is loaded like a customization. A third-party case runs the unchanged script of its own file in the
+//! folder from the options. Without such a folder, Bulkhead's library answers for the kinds that it covers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,25 +21,25 @@ use super::case::{Arguments, Case, Gvk, customization, read};
 use super::outcome::{Outcome, ask, classes};
 use super::{Options, Ran};
 
-/// Folder below which the paths in the cases begin with the group of the kind.
+/// Folder in the paths of cases below which paths start with the group of the kind.
 const ROOT: &str = "resourcecustomizations/";
-/// Folder of Karmada's repository that it is in.
+/// Parent of [`ROOT`] in Karmada's repository.
 const UPSTREAM: &str = "pkg/resourceinterpreter/default/thirdparty/";
 
-/// Runs scripts.
+/// Loader and runner of scripts.
 pub(super) struct Scripts {
     options: Options,
     engines: RefCell<Vec<(EngineOptions, Arc<LuaEngine>)>>,
-    /// Kinds that nobody covers, each with how many cases.
+    /// Kinds without a customization, with the number of cases.
     uncovered: RefCell<BTreeMap<Gvk, usize>>,
-    /// Outcomes that are those of reference Lua where Karmada's machine has another.
+    /// Cases whose outcome equals that of reference Lua, where Karmada's Lua VM differs.
     as_reference: RefCell<BTreeSet<String>>,
-    /// Cases that need Karmada's own conversions, which lose or invent something.
+    /// Cases that need Karmada's own conversions, which lose or invent data.
     as_karmada: RefCell<BTreeSet<String>>,
 }
 
 impl Scripts {
-    /// Scripts from where the options say.
+    /// Creates a runner for the locations in the options.
     pub(super) fn new(options: &Options) -> Self {
         Self {
             options: options.clone(),
@@ -50,7 +50,7 @@ impl Scripts {
         }
     }
 
-    /// What is worth telling after all cases.
+    /// Returns the notes to print after all cases.
     pub(super) fn notes(&self) -> Vec<String> {
         let uncovered = self.uncovered.borrow();
         let line = |(kind, count): (&Gvk, &usize)| format!("{} {} ({count})", kind.api_version(), kind.kind);
@@ -83,7 +83,7 @@ impl Scripts {
         engine
     }
 
-    /// The policies that customizations make.
+    /// Returns the policies for these customizations.
     pub(super) fn policies(&self, case: &Case, customizations: &[Customization]) -> Vec<Arc<dyn Policy>> {
         self.policies_with(case, customizations, Conversions::Safe)
     }
@@ -95,15 +95,15 @@ impl Scripts {
         conversions: Conversions,
     ) -> Vec<Arc<dyn Policy>> {
         let pod_detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
-        // A list without elements and no list at all are told apart in the cases.
+        // The cases distinguish an empty list from a missing list.
         let has_list = case.inputs.get("statusItems").is_some_and(Value::is_array);
         let no_items = if has_list { NoItems::EmptyTable } else { NoItems::Nil };
         let engine = self.engine(EngineOptions { pod_detail, conversions, no_items, ..EngineOptions::default() });
         load_customizations(customizations, &|source| engine.load(source)).policies
     }
 
-    /// What customizations answer: as they are loaded here or, if that is not what the case expects, with Karmada's own
-    /// conversions. Cases that need those are told.
+    /// Runs a case with customizations. If the outcome differs from the expectation, Karmada's own conversions are
+    /// tried, and cases that need them are recorded.
     fn asked(&self, case: &Case, customizations: &[Customization]) -> Result<Outcome, String> {
         let arguments = Arguments::read(&case.inputs)?;
         let ask = |conversions| {
@@ -124,12 +124,12 @@ impl Scripts {
         Ok(as_karmada)
     }
 
-    /// A case with its own scripts.
+    /// Runs a case with its own scripts.
     pub(super) fn declarative(&self, case: &Case) -> Result<Outcome, String> {
         self.asked(case, &case.customizations()?)
     }
 
-    /// A case of a script that comes with Karmada.
+    /// Runs a case of a script that is bundled with Karmada.
     pub(super) fn third_party(&self, case: &Case) -> Result<Ran, String> {
         let path = case.source.get("customization").and_then(Value::as_str);
         let Some(found) = self.of_kind(path, &case.kind)? else {
@@ -139,7 +139,7 @@ impl Scripts {
         self.asked(case, &[found]).map(Ran::Outcome)
     }
 
-    /// The customization of a kind: that of its file, or that of our library. None if there is none.
+    /// Returns the customization of a kind: from its file, or from Bulkhead's library. `None` if there is none.
     pub(super) fn of_kind(&self, path: Option<&str>, kind: &Gvk) -> Result<Option<Customization>, String> {
         let below_root = format!("{}/{}", kind.api_version(), kind.kind);
         let file = match (&self.options.customizations, &self.options.library) {
@@ -154,7 +154,7 @@ impl Scripts {
         if file.is_file() { load(&file).map(Some) } else { Ok(None) }
     }
 
-    /// A case of the language alone.
+    /// Runs a case of the Lua language alone.
     pub(super) fn plain(&self, case: &Case) -> Result<Outcome, String> {
         let arguments: Vec<Value> = read(case.inputs.get("args").unwrap_or(&Value::Null), "args")?;
         let results = case.inputs.get("returns").and_then(Value::as_u64).unwrap_or(1);
@@ -179,7 +179,7 @@ impl Scripts {
     }
 }
 
-/// The expected outcome, if ours is one that the file records for reference Lua.
+/// Returns the expected outcome if the actual one is recorded in the file for reference Lua.
 fn reference(case: &Case, outcome: &Outcome) -> Option<Outcome> {
     let same = |engine: &Value| match outcome {
         Outcome::Told(told) => {
@@ -205,7 +205,7 @@ fn typed(value: &Value) -> Value {
     }
 }
 
-/// Where a file may be: below the folder with the whole path, or with what comes after the root.
+/// Returns the possible paths of a file: below the folder with the whole path, or with the part after the root.
 fn candidates<'a>(folder: &'a Path, path: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     let below_root = path.split_once(ROOT).map_or(path, |(_, below)| below);
     [String::new(), ROOT.to_owned(), format!("{UPSTREAM}{ROOT}")]

@@ -1,8 +1,8 @@
-//! Several questions to one set of scripts, one after the other.
+//! Several calls to one set of scripts, in sequence.
 //!
-//! In Karmada scripts share their globals, so that one changes what another says. Here nothing survives a call, and
-//! these cases are to be different: a step passes if it comes out as recorded or, after the first step, if it comes out
-//! as it does alone. The first step, which nothing precedes, has to come out as recorded.
+//! In Karmada, scripts share their globals, so that one call influences the next. In Bulkhead no state survives a
+//! call, so the outcomes of these cases intentionally differ. A step passes if its outcome is as recorded or, after
+//! the first step, if it equals the outcome of the same call in isolation. The first step must be as recorded.
 
 use bulkhead_core::policy::PolicySet;
 use bulkhead_plugin::Customization;
@@ -13,14 +13,14 @@ use super::compare::same_results;
 use super::outcome::{Outcome, ask};
 use super::scripts::Scripts;
 
-/// A question with its recorded answer.
+/// A call with its recorded result.
 struct Step {
     operation: String,
     inputs: Map<String, Value>,
     expected: Value,
 }
 
-/// Runs a sequence. What it tells is what the case expects, if every step passes.
+/// Runs a sequence. If every step passes, the outcome is the expected one.
 pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Outcome, String> {
     let steps = steps(case)?;
     let customizations = customizations(case, scripts, &steps)?;
@@ -45,7 +45,7 @@ fn as_recorded(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
     }
 }
 
-/// The steps of the case. Where it has none, each is the template of an object with another kind.
+/// Returns the steps of the case. Without explicit steps, each one is the object template with another kind.
 fn steps(case: &Case) -> Result<Vec<Step>, String> {
     let expected = case.expected.as_ref().and_then(Value::as_array).ok_or("a sequence expects a list")?;
     let given = case.inputs.get("steps").and_then(Value::as_array);
@@ -64,7 +64,7 @@ fn steps(case: &Case) -> Result<Vec<Step>, String> {
     expected.iter().enumerate().map(step).collect()
 }
 
-/// The case's own customizations, or those of the kinds in its steps.
+/// Returns the case's own customizations, or those of the kinds in its steps.
 fn customizations(case: &Case, scripts: &Scripts, steps: &[Step]) -> Result<Vec<Customization>, String> {
     if !case.customizations.is_null() {
         return case.customizations();

@@ -1,7 +1,7 @@
-//! A webhook in this process, for the cases about how hooks are reached.
+//! In-process webhook server for the cases about the transport of hooks.
 //!
-//! Time stands still while it runs, but for what it lets go by itself: a server that answers late, or that asks to come
-//! back later, moves the clock of the process ahead instead of waiting.
+//! The clock is paused except for explicit advances: a server that answers late, or that sends `Retry-After`,
+//! advances the clock of the process instead of waiting.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,40 +14,40 @@ use tokio::task::JoinSet;
 use tokio::time::advance;
 use tokio_rustls::TlsAcceptor;
 
-/// Names that the certificate is for.
+/// Names in the certificate.
 const NAMES: [&str; 3] = ["127.0.0.1", "localhost", "svc.ns.svc"];
-/// The path that the other one sends to, where there are redirects.
+/// Path that redirects lead to.
 pub(super) const REDIRECTED: &str = "/p";
 
-/// What a server does with a request.
+/// Behaviour of a server towards requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behaviour {
-    /// Status of the answer; 0 is 200.
+    /// Status code of the response; 0 stands for 200.
     pub(super) status: u16,
-    /// Whether the answer says to come back after a second.
+    /// True if the response has `Retry-After: 1`.
     pub(super) comes_back: bool,
-    /// What it says its content is; JSON if it is empty.
+    /// Content type of the response; an empty text stands for JSON.
     pub(super) content_type: &'static str,
-    /// How long it takes to answer.
+    /// Delay of the response.
     pub(super) takes: Duration,
-    /// Whether every path but [`REDIRECTED`] leads there.
+    /// True if every path except [`REDIRECTED`] redirects to it.
     pub(super) redirects: bool,
-    /// Whether it speaks plain HTTP.
+    /// True if the server speaks plain HTTP instead of TLS.
     pub(super) plain: bool,
 }
 
-/// What a server was asked.
+/// Requests that a server received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) requests: u64,
-    /// The last request, with the names that files of cases have for its parts.
+    /// The last request, with the field names of case files.
     pub(super) last: Value,
 }
 
-/// A server on a port of the loopback interface. It stops when this is dropped.
+/// A server on a port of the loopback interface. It stops on drop.
 pub(super) struct Server {
     pub(super) port: u16,
-    /// Its certificate, which signs itself, as PEM.
+    /// Self-signed certificate, as PEM.
     pub(super) certificate: String,
     seen: Arc<Mutex<Seen>>,
     _tasks: JoinSet<()>,
@@ -65,13 +65,13 @@ impl Server {
         Ok(Self { port, certificate, seen, _tasks: tasks })
     }
 
-    /// What it was asked so far.
+    /// Returns the requests received so far.
     pub(super) fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A certificate that nobody else has, and what serves with it.
+/// Generates a new certificate and a TLS acceptor for it.
 fn certificate() -> Result<(String, TlsAcceptor), String> {
     let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -83,14 +83,14 @@ fn certificate() -> Result<(String, TlsAcceptor), String> {
     Ok((made.cert.pem(), TlsAcceptor::from(Arc::new(config))))
 }
 
-/// A certificate that no server has.
+/// Returns a certificate that no server uses.
 pub(super) fn other_certificate() -> Result<String, String> {
     certificate().map(|(pem, _)| pem)
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, behaviour: Behaviour, seen: Arc<Mutex<Seen>>) {
     while let Ok((stream, _)) = listener.accept().await {
-        // Whoever does not like the certificate goes away, which is all that this server learns of it.
+        // A client that rejects the certificate closes the connection, which the server can only ignore.
         let _ = answer(stream, &acceptor, &behaviour, &seen).await;
     }
 }
@@ -108,8 +108,7 @@ async fn answer(
     }
 }
 
-/// One request and its answer. The connection stays until the other side has closed it; only then does the time go by
-/// that it is to stay away.
+/// Handles one request. The clock advances by the `Retry-After` time only after the client has closed the connection.
 async fn answer_on(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     behaviour: &Behaviour,
@@ -157,7 +156,7 @@ struct Request {
     body: Value,
 }
 
-/// A request with a body of JSON.
+/// Reads a request with a JSON body.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Request> {
     let mut bytes = Vec::new();
     loop {
@@ -176,7 +175,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Request>
     }
 }
 
-/// The head of a request, as files of cases record it.
+/// Returns the head of a request in the form of case files.
 fn told(head: &str) -> Value {
     let mut lines = head.lines();
     let mut first = lines.next().unwrap_or_default().split(' ');

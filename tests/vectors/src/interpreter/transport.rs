@@ -1,7 +1,7 @@
-//! Cases about how a hook is reached. The file records what came of it and what the server was asked, not what it did,
-//! which only the title says; a title that means nothing here is not run.
+//! Cases about the transport to a hook. The file records the outcome and the requests that the server received, but
+//! not the server's behaviour, which is derived from the title. Cases with an unknown title are skipped.
 //!
-//! What Karmada lets pass and we do not by default is asked again with [`WebhookTransport::Karmada`].
+//! Cases that Karmada accepts and Bulkhead rejects by default run a second time with [`WebhookTransport::Karmada`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,26 +43,26 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
     Ok(Ran::Outcome(strictly))
 }
 
-/// What is where, by the title of a case.
+/// Setup of a case, derived from its title.
 struct SetUp {
     behaviour: Behaviour,
     address: Address,
-    /// Whether the hook names the server's certificate.
+    /// True if the hook's CA bundle contains the server's certificate.
     trusted: bool,
     timeout_s: Option<i32>,
     versions: &'static [&'static str],
 }
 
-/// What the hook says of where it is.
+/// Address in the hook.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Address {
-    /// The URL of the server.
+    /// URL of the server.
     Url,
-    /// The service that the case records, if it records one.
+    /// The service that the case records, if any.
     Service,
-    /// A port where nobody listens, with this scheme.
+    /// A closed port, with this scheme.
     Nobody(&'static str),
-    /// Nothing.
+    /// No address.
     Absent,
 }
 
@@ -112,7 +112,7 @@ impl SetUp {
         })
     }
 
-    /// A status, with what is said about coming back.
+    /// Returns the setup for a status code; `rest` describes the `Retry-After` header and the deadline.
     fn of_status(plain: Self, status: u16, rest: &str) -> Option<Self> {
         let (comes_back, timeout_s) = match rest {
             "" => (false, Some(1)),
@@ -123,11 +123,12 @@ impl SetUp {
         Some(Self { behaviour: Behaviour { status, comes_back, ..Behaviour::default() }, timeout_s, ..plain })
     }
 
-    /// Asks the hook. What the server saw is compared here, what came of it by the caller.
+    /// Calls the hook. The requests at the server are compared here, the outcome by the caller.
     fn run(&self, case: &Case, transport: WebhookTransport) -> Result<Outcome, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-        // The clock would run ahead whenever everybody waits for the network. It does not while a thread is busy.
+        // The paused clock would advance whenever all tasks wait for the network. A busy blocking thread prevents
+        // this.
         let (done, standing) = std::sync::mpsc::channel::<()>();
         runtime.spawn_blocking(move || {
             let _ = standing.recv();
@@ -173,7 +174,8 @@ impl SetUp {
         serde_json::from_value(hook).map_err(|error| format!("the hook: {error}"))
     }
 
-    /// What the server saw and how long it took. A server for plain HTTP was not looked at when the file was made.
+    /// Compares the duration and the requests at the server. Requests to plain HTTP servers were not recorded in the
+    /// file.
     fn compare(&self, case: &Case, server: &Server, took: Duration) -> Result<(), String> {
         if took < Duration::from_millis(case.took_at_least_millis) {
             return Err(format!("it took {took:?}, expected at least {} ms", case.took_at_least_millis));
@@ -195,13 +197,13 @@ impl SetUp {
     }
 }
 
-/// A port where nobody listens any more.
+/// Returns a port that was just closed.
 async fn unused_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| format!("no port: {error}"))?;
     listener.local_addr().map(|address| address.port()).map_err(|error| format!("no port: {error}"))
 }
 
-/// A spec with the port of the server where the file has a placeholder for it.
+/// Replaces the port placeholder in a spec with the port of the server.
 fn with_port(spec: &Value, port: u16) -> Value {
     match spec {
         Value::String(text) if text == "{{PORT}}" => port.into(),
@@ -213,7 +215,7 @@ fn with_port(spec: &Value, port: u16) -> Value {
     }
 }
 
-/// A control plane that has at most one service.
+/// Returns a client for a control plane with at most one service.
 fn hub(service: Option<Value>) -> Client {
     let service = Arc::new(service);
     let answer = move |_: http::Request<Body>| {

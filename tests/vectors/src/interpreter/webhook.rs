@@ -1,6 +1,6 @@
-//! Cases of webhooks: which one is asked, what it is sent, and what becomes of its answer.
+//! Cases of webhooks: selection of the hook, content of the request, and interpretation of the response.
 //!
-//! Nothing is sent here; the cases about the transport are in `transport`.
+//! These cases send no requests; the cases about the transport are in `transport`.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
     ask(&PolicySet::new(vec![policy]), &case.operation, &arguments).map(Ran::Outcome)
 }
 
-/// The hooks of a case of all levels, of which the right one answers; none if none of them matches.
+/// Returns the policy of the matching hook in a case of all levels; `None` if no hook matches.
 pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> {
     let hooks = case.setup.get("webhooks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let configuration = |hook: &Value| {
@@ -62,7 +62,7 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
         let response = json!({"uid": UID, "successful": true, "healthy": healthy, "replicas": replicas});
         reply(&call, UID, json!({"response": response}).to_string().as_bytes())
     };
-    // What the servers of the file answer at these paths.
+    // Recorded responses of the servers at these paths.
     let answer = match hook.client_config.url.as_deref() {
         Some("/hookT") => answer(true, 50),
         Some("/hookF") => answer(false, 51),
@@ -71,7 +71,7 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
     Ok(Some(answered(&call, &name, answer)))
 }
 
-/// The policy of a hook that has answered.
+/// Returns the policy of a hook that has answered.
 fn answered(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Arc<dyn Policy> {
     let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
     let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };

@@ -1,4 +1,5 @@
-//! Asks the standard library for everything that a plugin must not know, and holds with what it was told.
+//! Queries the standard library for everything that a plugin must not have access to, and puts the results into a
+//! hold verdict.
 
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
@@ -29,7 +30,7 @@ impl Plugin for AsksWasi {
     }
 }
 
-/// What was told, as `name=value` pairs.
+/// Returns the results as `name=value` pairs.
 fn answers() -> String {
     let mut told = String::new();
     let mut note = |name: &str, value: String| write!(told, "{name}={value} ").expect("a string takes it");
