@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks what is in this folder with the tools that use it; a tool that is missing is named and left out.
+# Checks this folder with Helm, kubectl and promtool. Missing tools are reported and their checks skipped.
 #
 #   check.sh            lint, render, compare, test rules
-#   check.sh --server   the same, and offers every object to the API server of $KUBECONFIG, which stores none
+#   check.sh --server   the same, and a server-side dry run of every object on the API server of $KUBECONFIG
 #
-# $HELM, $KUBECTL and $PROMTOOL name the programs. The tests of `bulkhead-tidy` check what needs none of them.
+# $HELM, $KUBECTL and $PROMTOOL set the programs. The tests of `bulkhead-tidy` make the checks that need none of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -38,7 +38,7 @@ render_to() {
     shift
     render "$@" >"$file"
 }
-# Succeeds when the chart refuses values, for the reason that is given.
+# Succeeds if the chart rejects the values for the given reason.
 refuses() {
     local why=$1
     shift
@@ -48,12 +48,12 @@ refuses() {
     fi
     grep -q -- "$why" "$out/refused" || { cat "$out/refused" && return 1; }
 }
-# The objects of kinds that every API server has.
+# Prints the objects of kinds that every API server has.
 standard() { awk 'BEGIN { RS = "---\n" } !/apiVersion: monitoring.coreos.com/ { printf "---\n%s", $0 }' "$1"; }
 offer() { standard "$1" | "$kubectl" apply --server-side --force-conflicts --dry-run=server -f -; }
 
-# The base, with components, against the chart with a journal or without, both as kustomize writes them, without the
-# labels that only Helm sets.
+# Compares the base and components with the chart, with or without a journal. Both are rendered by kustomize, without
+# the labels that only Helm sets.
 same_as_chart() {
     mkdir -p "$out/chart"
     render --set controlPlane.kubeconfigSecret.name=bulkhead-kubeconfig --set "journal.enabled=$1" \
@@ -68,20 +68,20 @@ same_as_chart() {
     diff -u "$out/base.yaml" "$out/chart.yaml"
 }
 
-# The objects of an overlay that has a part of kustomize/ as its resource and others as its components.
+# Renders an overlay with one part of kustomize/ as its resource and others as its components.
 overlay() {
     local file=$1 from
     mkdir -p "$out/overlay"
-    # kustomize takes no absolute paths.
+    # kustomize rejects absolute paths.
     from=$(realpath --relative-to "$out/overlay" "$PWD/kustomize")
     printf 'resources: [%s]\ncomponents:\n' "$from/$2" >"$out/overlay/kustomization.yaml"
     shift 2
     [ $# = 0 ] || printf -- "- $from/%s\n" "$@" >>"$out/overlay/kustomization.yaml"
     "$kubectl" kustomize "$out/overlay" >"$file"
 }
-# Succeeds when a file has a text that often.
+# Succeeds if a file contains a text in exactly that many lines.
 has() { [ "$(grep -c -- "$2" "$1")" = "$3" ] || { cat "$1" && return 1; }; }
-# Succeeds when several modes are told to the program, and the role of each is bound.
+# Succeeds if the program gets both modes and the role of each mode is bound.
 several() {
     render_to "$out/several.yaml" --set controlPlane.inCluster=true --set webhook.enabled=true "$@" || return 1
     has "$out/several.yaml" "- --mode=interpret,finish$" 1 && has "$out/several.yaml" "^  name: bulkhead-finish$" 3 &&

@@ -57,13 +57,13 @@ configMap: {name: {{ .Values.plugins.configMap }}}
 {{- end -}}
 {{- end }}
 
-{{/* The modes, by commas, each once, whether they were given as a text or as a list. */}}
+{{/* Returns the distinct modes, separated by commas. The value may be a string or a list. */}}
 {{- define "bulkhead.modes" -}}
 {{- $modes := kindIs "slice" .Values.mode | ternary .Values.mode (splitList "," (toString .Values.mode)) -}}
 {{ $modes | uniq | join "," }}
 {{- end }}
 
-{{/* What the modes are as arguments. */}}
+{{/* Returns the arguments for the modes and controllers. */}}
 {{- define "bulkhead.modeArguments" -}}
 - --mode={{ include "bulkhead.modes" . }}
 {{- if .Values.controllers }}
@@ -79,14 +79,14 @@ emptyDir: {sizeLimit: {{ .Values.journal.sizeLimit }}}
 {{- end -}}
 {{- end }}
 
-{{/* A configuration file. */}}
+{{/* Returns the configuration file. */}}
 {{- define "bulkhead.configuration" -}}
 apiVersion: bulkhead.dev/v1alpha1
 kind: BulkheadConfiguration
 {{ toYaml .Values.configuration }}
 {{- end }}
 
-{{/* A setting as an argument: lists by commas, maps as KEY=VALUE by commas; numbers without an exponent. */}}
+{{/* Returns a setting as an argument: comma-separated lists and KEY=VALUE maps, numbers without an exponent. */}}
 {{- define "bulkhead.setting" -}}
 {{- if kindIs "map" . -}}
 {{- $pairs := list -}}
