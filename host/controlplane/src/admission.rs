@@ -1,4 +1,4 @@
-//! The hook through which the owner of a server defaults, changes or refuses what is written.
+//! Admission hook through which the owner of a server defaults, changes or rejects writes.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,36 +6,36 @@ use thiserror::Error;
 
 use crate::kind::ResourceKind;
 
-/// What a request is about to do.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A new object is stored.
+    /// Creation of an object.
     Create,
-    /// A stored object is replaced or patched.
+    /// Replacement or patch of a stored object.
     Update,
 }
 
-/// What an [`Admission`] is asked about.
+/// Input of an [`Admission`].
 pub struct AdmissionRequest<'a> {
-    /// What is about to happen.
+    /// Operation to be admitted.
     pub operation: Operation,
-    /// The kind written.
+    /// Kind of the object.
     pub kind: &'a ResourceKind,
-    /// The namespace written to; absent for cluster-scoped kinds.
+    /// Namespace of the object; absent for cluster-scoped kinds.
     pub namespace: Option<&'a str>,
-    /// The stored object; absent on creation.
+    /// Stored object; absent on creation.
     pub old: Option<&'a Value>,
-    /// The object to be stored, free to change except for its name, namespace and uid.
+    /// Object to be stored. Everything except its name, namespace and uid may be changed.
     pub object: &'a mut Value,
-    /// Every stored object of the kind, the one to be replaced included.
+    /// Returns all stored objects of the kind, including the one to be replaced.
     pub others: &'a dyn Fn() -> Vec<Value>,
-    /// Makes a new UUID from the server's seeded generator.
+    /// Returns a new UUID from the server's seeded generator.
     pub ids: &'a mut dyn FnMut() -> String,
-    /// The server's clock.
+    /// Time of the server's clock.
     pub now: Timestamp,
 }
 
-/// Why a request was denied, which decides the HTTP status.
+/// Reason of a denial; determines the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenialReason {
     /// 403 Forbidden.
@@ -44,23 +44,23 @@ pub enum DenialReason {
     Invalid,
 }
 
-/// A refusal by an [`Admission`].
+/// Rejection by an [`Admission`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Denied {
-    /// Decides the HTTP status.
+    /// Reason; determines the HTTP status.
     pub reason: DenialReason,
-    /// Path of the field that is wrong; only for [`DenialReason::Invalid`].
+    /// Path of the invalid field; used only for [`DenialReason::Invalid`].
     pub field: String,
-    /// Text for people, without the field.
+    /// Human-readable message without the field.
     pub message: String,
 }
 
-/// Called on creation and on updates of the main resource, not of its status, before anything is stored.
+/// Admission of creations and of updates of the main resource, but not of its status, before anything is stored.
 ///
 /// It runs while the store is locked: it must not call the server it is attached to.
 pub trait Admission: Send + Sync {
-    /// Allows the request, possibly after changing the object.
+    /// Admits the request, possibly after changing the object.
     ///
     /// # Errors
     ///

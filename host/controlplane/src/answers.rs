@@ -1,27 +1,27 @@
-//! How writes were answered, counted.
+//! Counters of writes by response code.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::request::{ResourceRequest, Verb};
 
-/// A sort of write and how it was answered.
+/// Resource, verb and response code of a write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer {
-    /// What was written, such as `deployments.apps` or `deployments.apps/status`.
+    /// Resource, such as `deployments.apps` or `deployments.apps/status`.
     pub resource: String,
-    /// How.
+    /// Verb of the request.
     pub verb: Verb,
-    /// The HTTP status.
+    /// HTTP status code.
     pub code: u16,
 }
 
-/// Writes so far, by how they were answered.
+/// Number of writes by resource, verb and response code.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<BTreeMap<Answer, u64>>);
 
 impl Answers {
-    /// Notes an answer. Reads do not count.
+    /// Counts a response. Reads are not counted.
     pub(crate) fn note(&self, request: &ResourceRequest, code: u16) {
         if matches!(request.verb, Verb::Get | Verb::List | Verb::Watch) {
             return;

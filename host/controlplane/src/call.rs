@@ -1,4 +1,4 @@
-//! One request for a resource, and what it says.
+//! A request for a resource and its parsed parameters.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, header};
@@ -16,10 +16,10 @@ use crate::schema::UnknownFields;
 use crate::status_error::StatusError;
 use crate::write::{Part, Terms};
 
-/// Longest name of a field manager, in characters.
+/// Maximum length of a field manager's name, in characters.
 const MANAGER_LENGTH_MAX: usize = 128;
 
-/// A request for a resource with everything needed to answer it.
+/// Request for a resource with everything needed to answer it.
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -30,7 +30,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Which part of the object a request addresses; refuses what this server does not serve.
+    /// Returns the part of the object that the request addresses, or an error for a subresource or verb that is not
+    /// served.
     pub(crate) fn part(&self, kind: &ResourceKind) -> Result<Part, StatusError> {
         let verb = self.resource.verb;
         match self.resource.subresource.as_deref() {
@@ -52,7 +53,7 @@ impl Call {
         StatusError::method_not_allowed(self.method.as_str(), &self.path)
     }
 
-    /// Reading a namespaced kind over all namespaces needs no namespace in the path.
+    /// Returns true if the request reads a collection over all namespaces, so that the path needs no namespace.
     pub(crate) fn is_over_all_namespaces(&self) -> bool {
         let reads = matches!(self.resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
         reads && self.resource.name.is_none() && self.resource.namespace.is_none()
@@ -67,7 +68,7 @@ impl Call {
             .map_err(|error| StatusError::bad_request(format!("cannot parse the body: {error}")))
     }
 
-    /// The configuration of an apply, which may be YAML.
+    /// Returns the configuration of an apply, which may be YAML.
     pub(crate) fn configuration(&self) -> Result<Value, StatusError> {
         let configuration = serde_json::from_slice(&self.body).or_else(|_| {
             let text = std::str::from_utf8(&self.body).map_err(|error| error.to_string())?;
@@ -80,11 +81,11 @@ impl Call {
         if self.body.is_empty() { Ok(Value::Null) } else { self.object() }
     }
 
-    /// How the client wants a write to be done.
+    /// Returns the write options of the client.
     ///
     /// # Errors
     ///
-    /// 400 for values that mean nothing, and for an apply that does not say who applies.
+    /// 400 for unsupported values, and for an apply without a field manager.
     pub(crate) fn terms(&self) -> Result<Terms, StatusError> {
         let mut dry_run = self.query.get("dryRun").to_owned();
         if dry_run.is_empty() && matches!(self.resource.verb, Verb::Delete | Verb::DeleteCollection) {
@@ -100,7 +101,7 @@ impl Call {
         if applies && manager.is_empty() {
             return Err(StatusError::bad_request("fieldManager: Required value: is required for apply patch"));
         }
-        // As in Kubernetes: a program's name without its version.
+        // As in Kubernetes, the default manager is the user agent without its version.
         let agent = self.header(&header::USER_AGENT).split('/').next().unwrap_or_default();
         let named = [manager, agent].into_iter().find(|name| !name.is_empty()).unwrap_or("unknown");
         Ok(Terms {
@@ -111,7 +112,7 @@ impl Call {
         })
     }
 
-    /// In which form the client wants the answer.
+    /// Negotiates the representation of the response.
     pub(crate) fn form(&self, kind: &ResourceKind, clock: &Clock) -> Result<Form, StatusError> {
         Form::negotiate(self.header(&header::ACCEPT), self.query.get("includeObject"), kind, clock)
     }

@@ -1,13 +1,13 @@
-//! The one source of time: a fixed start plus what tokio's clock has measured since.
+//! The only source of time: a fixed start plus the time elapsed on tokio's clock.
 //!
-//! With tokio's clock paused the result is virtual time, the same in each run.
+//! With tokio's clock paused, the result is virtual time and identical in each run.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that starts at a given moment and advances with `tokio::time`.
+/// Clock that starts at a given moment and advances with `tokio::time`.
 ///
 /// Clones share the same origin and therefore always agree.
 #[derive(Clone, Debug)]
@@ -17,29 +17,29 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that reads `start` now.
+    /// Returns a clock that reads `start` now.
     pub fn new(start: Timestamp) -> Self {
         Self { start, origin: Instant::now() }
     }
 
-    /// The current time; saturates at the largest representable timestamp.
+    /// Returns the current time; saturates at the largest representable timestamp.
     pub fn now(&self) -> Timestamp {
         add(self.start, self.origin.elapsed())
     }
 
-    /// The tokio instant at which this clock reads `at`; a moment before the start maps to the start.
+    /// Returns the tokio instant at which this clock reads `at`; a moment before the start maps to the start.
     pub fn instant_of(&self, at: Timestamp) -> Instant {
         let since_start = at.duration_since(self.start);
         self.origin + Duration::try_from(since_start).unwrap_or_default()
     }
 }
 
-/// `at` plus `duration`, saturating.
+/// Returns `at` plus `duration`, saturating.
 pub(crate) fn add(at: Timestamp, duration: Duration) -> Timestamp {
     at.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// RFC 3339 with whole seconds, as Kubernetes writes `metav1.Time`.
+/// Formats a timestamp as RFC 3339 with whole seconds, as Kubernetes writes `metav1.Time`.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }

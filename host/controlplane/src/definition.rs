@@ -1,7 +1,7 @@
-//! Definitions of kinds (CRDs): what they say of a kind, and whether they can be accepted.
+//! Custom resource definitions: the kinds that they define, and their validation.
 //!
-//! Each version of a kind is stored apart, as there is no conversion. A definition that is deleted takes its objects with
-//! it at once, whatever finalizers they have.
+//! Each version of a kind is stored separately, because there is no conversion. Deleting a definition deletes its
+//! objects immediately, even those with finalizers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::object::{array, text};
 use crate::status_error::StatusError;
 use crate::table::Column;
 
-/// The kinds of a definition, one for each version that is served.
+/// Returns the kinds of a definition, one for each served version.
 ///
 /// # Errors
 ///
-/// 422 with the field that is missing or wrong.
+/// 422 with the field that is missing or invalid.
 pub(crate) fn kinds(definition: &Value) -> Result<Vec<ResourceKind>, StatusError> {
     let name = text(definition, "/metadata/name");
     let refuse = |field: &str, why: &str| StatusError::invalid(&kinds::definitions(), name, field, why);
@@ -83,11 +83,11 @@ fn column(column: &Value) -> Column {
     }
 }
 
-/// Completes a definition, and says in its status that its kinds are served.
+/// Completes a definition and sets its `Established` and `NamesAccepted` conditions.
 ///
 /// # Errors
 ///
-/// 422 when they cannot be.
+/// 422 if the definition is invalid.
 pub(crate) fn accept(definition: &mut Value, now: Timestamp) -> Result<(), StatusError> {
     let names = &mut definition["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The rules of deletion: preconditions, finalizers, garbage collection, namespaces.
+//! Rules of deletion: preconditions, finalizers, garbage collection, namespaces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,36 +12,36 @@ use crate::shape::bump_generation;
 use crate::status_error::StatusError;
 use crate::write::Writer;
 
-/// Namespaces that no API server lets go (Kubernetes: `plugin/pkg/admission/namespace/lifecycle`).
+/// Namespaces that cannot be deleted (Kubernetes: `plugin/pkg/admission/namespace/lifecycle`).
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
-/// The finalizer of an object that waits for its dependents.
+/// Finalizer of an object that waits for the deletion of its dependents.
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What happens to the objects that name the deleted one as an owner.
+/// Propagation policy: the treatment of objects that name the deleted one as an owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are deleted after it, before the request returns.
+    /// Dependents are deleted after the owner, before the request returns.
     #[default]
     Background,
-    /// It stays, terminating, until those that block its deletion are gone.
+    /// The owner stays, terminating, until the dependents that block its deletion are gone.
     Foreground,
-    /// They stay and lose the owner reference.
+    /// Dependents stay and lose the owner reference.
     Orphan,
 }
 
 /// The part of `metav1.DeleteOptions` that this server honours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Refuse unless the object has this uid.
+    /// Precondition: uid of the object.
     pub uid: Option<String>,
-    /// Refuse unless the object has this resourceVersion.
+    /// Precondition: resourceVersion of the object.
     pub resource_version: Option<String>,
-    /// What happens to dependents.
+    /// Treatment of dependents.
     pub propagation: Propagation,
 }
 
 impl DeleteOptions {
-    /// Reads a `metav1.DeleteOptions` object; absent fields mean no precondition.
+    /// Parses a `metav1.DeleteOptions` object; an absent field means no precondition.
     pub(crate) fn parse(value: &Value) -> Self {
         let precondition = |pointer| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         Self {
@@ -62,12 +62,12 @@ impl Propagation {
     }
 }
 
-/// How a deletion ended.
+/// Result of a deletion.
 #[derive(Clone, Debug)]
 pub enum Deletion {
-    /// The object is gone; this is its last state.
+    /// The object was removed; carries its last state.
     Removed(Arc<Object>),
-    /// The object stays, terminating, until its finalizers or its contents are gone.
+    /// The object stays, terminating, until its finalizers are removed or, for a namespace, its contents are gone.
     Terminating(Arc<Object>),
 }
 
@@ -120,7 +120,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Completes the deletion of a terminating object whose last finalizer went away.
+    /// Completes the deletion of a terminating object whose last finalizer was removed.
     pub(crate) fn finish_deletion(&mut self, key: &ObjectKey) -> Option<Arc<Object>> {
         self.collect(&mut VecDeque::from([key.clone()]));
         match self.state.get_key(key) {
@@ -129,7 +129,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Sets deletionTimestamp on an object that something still holds.
+    /// Sets `deletionTimestamp` on an object whose deletion is blocked by finalizers or by the contents of a
+    /// namespace.
     fn mark_deleted(&mut self, key: &ObjectKey) {
         let Some(object) = self.state.get_key(key).cloned() else {
             return;
@@ -151,7 +152,7 @@ impl Writer<'_> {
         self.state.put(key.clone(), value);
     }
 
-    /// Removes each pending object that nothing holds any more, then whatever depended on it.
+    /// Removes each pending object that nothing blocks any more, then its dependents.
     fn collect(&mut self, pending: &mut VecDeque<ObjectKey>) {
         while let Some(key) = pending.pop_front() {
             let Some(object) = self.state.get_key(&key).cloned() else {
@@ -172,7 +173,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A definition takes the objects of its kinds with it.
+    /// Removes the objects of a definition's kinds and stops serving the kinds.
     fn undefine(&mut self, key: &ObjectKey, object: &Object) {
         if !self.state.kind(key.kind).is_definition() {
             return;
@@ -188,7 +189,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Holds an object until its dependents are gone, which are to be deleted first.
+    /// Blocks the removal of an object until its dependents are gone, and marks the dependents as deleted.
     fn wait_for_dependents(&mut self, key: &ObjectKey, object: &Object, pending: &mut VecDeque<ObjectKey>) {
         let dependents = self.state.dependents(object.uid());
         if dependents.is_empty() {
@@ -207,7 +208,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Owners that wait for their dependents go on when the last one that blocks them went.
+    /// Resumes the deletion of owners whose last blocking dependent was removed.
     fn release_owners(&mut self, gone: &Object, pending: &mut VecDeque<ObjectKey>) {
         for uid in owner_uids(gone.value()) {
             let Some(key) = self.state.key_of_uid(uid) else { continue };
@@ -230,7 +231,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Asks for the deletion of everything in a namespace that is not being deleted yet.
+    /// Requests the deletion of all objects in a namespace that are not being deleted yet.
     fn empty_namespace(&mut self, namespace: &str, pending: &mut VecDeque<ObjectKey>) {
         let keys: Vec<ObjectKey> = self
             .state
@@ -248,7 +249,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A terminating namespace goes away with the last object in it.
+    /// Removes a terminating namespace after its last object was removed.
     fn release_namespace(&mut self, namespace: &str, pending: &mut VecDeque<ObjectKey>) {
         if namespace.is_empty() || !self.state.namespace_is_empty(namespace) {
             return;
@@ -260,7 +261,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Garbage collection: a dependent goes when its last existing owner went.
+    /// Garbage collection: deletes dependents whose last existing owner was removed.
     fn release_dependents(&mut self, uid: &str, pending: &mut VecDeque<ObjectKey>) {
         for key in self.state.dependents(uid) {
             let Some(dependent) = self.state.get_key(&key).cloned() else {

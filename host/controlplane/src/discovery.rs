@@ -1,4 +1,4 @@
-//! What a server says about itself: version, groups, resources.
+//! Discovery: version, groups and resources of a server.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::status_error::StatusError;
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The version that our OpenAPI documents give themselves.
+/// Version in the `info` of our OpenAPI documents.
 pub(crate) const OPENAPI_VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The media type of [`aggregated`] discovery.
+/// Media type of [`aggregated`] discovery.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Whether a client takes everything in one answer.
+/// Returns true if a client accepts aggregated discovery.
 pub(crate) fn wants_aggregated(accept: &str) -> bool {
     let wants =
         |media: &str| media.contains("as=APIGroupDiscoveryList") && media.split(';').any(|part| part.trim() == "v=v2");
     accept.split(',').any(wants)
 }
 
-/// The body of `/api` or `/apis` with the resources of all groups: only the core group, or all but it.
+/// Returns the body of `/api` (only the core group) or `/apis` (all other groups) with the resources of the groups.
 pub(crate) fn aggregated(state: &State, core: bool) -> Value {
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<Value>>> = BTreeMap::new();
     for kind in kinds(state).filter(|kind| kind.group.is_empty() == core) {
@@ -65,7 +65,7 @@ fn aggregated_resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// The body of `/version`.
+/// Returns the body of `/version`.
 pub(crate) fn version(git_version: &str) -> Value {
     let mut numbers = git_version.trim_start_matches('v').split('.');
     json!({
@@ -81,19 +81,19 @@ pub(crate) fn version(git_version: &str) -> Value {
     })
 }
 
-/// The body of `/api`.
+/// Returns the body of `/api`.
 pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
-/// The body of `/apis`.
+/// Returns the body of `/apis`.
 pub(crate) fn groups(state: &State) -> Value {
     let groups: Vec<Value> =
         versions_by_group(state).iter().map(|(group, versions)| api_group(group, versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// The body of `/apis/{group}`.
+/// Returns the body of `/apis/{group}`.
 pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
     let groups = versions_by_group(state);
     let versions = groups.get(group).ok_or_else(|| StatusError::unknown_path(&format!("/apis/{group}")))?;
@@ -103,7 +103,7 @@ pub(crate) fn group(state: &State, group: &str) -> Result<Value, StatusError> {
     Ok(body)
 }
 
-/// The body of `/api/{version}` and `/apis/{group}/{version}`.
+/// Returns the body of `/api/{version}` and `/apis/{group}/{version}`.
 pub(crate) fn resources(state: &State, group: &str, version: &str) -> Result<Value, StatusError> {
     let resources: Vec<Value> =
         kinds(state).filter(|kind| kind.group == group && kind.version == version).flat_map(api_resources).collect();
@@ -123,7 +123,7 @@ fn kinds(state: &State) -> impl Iterator<Item = &ResourceKind> {
     state.tables().filter(|(_, table)| table.is_served).map(|(_, table)| &*table.kind)
 }
 
-/// The versions of each group except the core group, in the order of registration.
+/// Returns the versions of each group except the core group, in the order of registration.
 fn versions_by_group(state: &State) -> BTreeMap<String, Vec<String>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for kind in kinds(state).filter(|kind| !kind.group.is_empty()) {
@@ -177,7 +177,7 @@ fn api_resources(kind: &ResourceKind) -> Vec<Value> {
     resources
 }
 
-/// The subresources of a kind, each with the kind of what is answered.
+/// Returns the subresources of a kind, each with the kind of its response.
 fn subresources(kind: &ResourceKind) -> Vec<(&'static str, Value)> {
     let mut found = Vec::new();
     if kind.status_subresource {

@@ -1,4 +1,4 @@
-//! Faults a test puts into a server: requests that fail in a chosen way, and watches that tell things twice.
+//! Fault injection: failing requests and duplicated watch events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,34 +9,34 @@ use crate::kind::KindId;
 use crate::request::ResourceRequest;
 use crate::server::ApiServer;
 
-/// How a request fails.
+/// Failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is answered with this HTTP status and a matching `metav1.Status`, and not carried out.
+    /// The request is not carried out; the response has this HTTP status and a matching `metav1.Status`.
     Respond(u16),
-    /// The connection is refused and the request not carried out.
+    /// The connection is refused; the request is not carried out.
     Refuse,
-    /// The request is carried out and its answer lost.
+    /// The request is carried out; its response is lost.
     LoseReply,
-    /// The request is carried out, and after that time answered with 504.
+    /// The request is carried out; the response is 504 after this time.
     TimeOut(Duration),
-    /// The request is carried out at that moment, not before.
+    /// The request is carried out at the given time.
     HoldUntil(Instant),
-    /// The request is carried out. The predicate, which has seen it, may have done something else to the server first.
+    /// The request is carried out. The predicate, which was called with it, may have changed the server before.
     Pass,
 }
 
 type Predicate = Box<dyn Fn(&ResourceRequest) -> bool + Send + Sync>;
 
-/// A fault that waits for its request, or strikes for a time.
+/// Fault that applies once or until a deadline.
 struct Injected {
     applies: Predicate,
     fault: Fault,
-    /// Absent strikes once.
+    /// End of the fault; `None` means that it applies once.
     until: Option<Instant>,
 }
 
-/// Faults waiting for the requests they apply to, in the order they were injected.
+/// Injected faults in the order of their injection.
 #[derive(Default)]
 pub(crate) struct Faults {
     pending: Mutex<Vec<Injected>>,
@@ -47,7 +47,7 @@ impl Faults {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(injected);
     }
 
-    /// Takes the first fault that applies to a request.
+    /// Returns the first fault that applies to a request. Removes it if it applies once.
     pub(crate) fn take(&self, request: &ResourceRequest) -> Option<Fault> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.is_empty() {
@@ -69,12 +69,12 @@ impl Faults {
 }
 
 impl ApiServer {
-    /// Lets the next request that `applies` fail; each injected fault strikes once, the oldest first.
+    /// Makes the next request for which `applies` is true fail. Each injected fault applies once, the oldest first.
     pub fn inject(&self, fault: Fault, applies: impl Fn(&ResourceRequest) -> bool + Send + Sync + 'static) {
         self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until: None });
     }
 
-    /// Lets every request that `applies` fail for that long.
+    /// Makes every request for which `applies` is true fail until `lasts` has elapsed.
     pub fn inject_for(
         &self,
         lasts: Duration,
@@ -85,12 +85,13 @@ impl ApiServer {
         self.shared.faults.inject(Injected { applies: Box::new(applies), fault, until });
     }
 
-    /// How many injected faults still wait for their request, or strike.
+    /// Returns the number of injected faults that have not been used or have not expired yet.
     pub fn faults_pending_total(&self) -> usize {
         self.shared.faults.pending_total()
     }
 
-    /// Lets watches of a kind tell every change twice for that long, as they may after a connection was lost.
+    /// Makes watches of a kind send every change twice until `lasts` has elapsed, as they may after a lost
+    /// connection.
     pub fn repeat_watches(&self, kind: KindId, lasts: Duration) {
         self.shared.lock_state().table_mut(kind).repeat_until = Some(Instant::now() + lasts);
     }

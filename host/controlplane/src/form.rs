@@ -1,4 +1,4 @@
-//! In which form a client wants objects: as they are, as a table, or only their metadata.
+//! Representation of objects in a response: complete, as a table, or metadata only.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,9 +10,9 @@ use crate::object::{Change, ChangeType, Object, event_line};
 use crate::status_error::StatusError;
 use crate::table::{Include, Tables, partial};
 
-/// A form of objects.
+/// Representation of objects.
 pub(crate) enum Form {
-    /// As they are.
+    /// Complete objects.
     Whole,
     /// Rows of a table.
     Table(Tables),
@@ -21,11 +21,12 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What the header `Accept` asks for. `include` is the query parameter `includeObject`.
+    /// Selects the representation that the `Accept` header asks for. `include` is the query parameter
+    /// `includeObject`.
     ///
     /// # Errors
     ///
-    /// 406 when it asks for what this server does not have, such as protobuf alone.
+    /// 406 if the client accepts only media types that this server does not support, such as protobuf.
     pub(crate) fn negotiate(
         accept: &str,
         include: &str,
@@ -50,7 +51,7 @@ impl Form {
         Err(StatusError::not_acceptable())
     }
 
-    /// One object as a body.
+    /// Returns the body for one object.
     pub(crate) fn one(&self, object: &Object) -> Bytes {
         match self {
             Self::Whole => object.bytes(),
@@ -58,7 +59,7 @@ impl Form {
         }
     }
 
-    /// A page of a list as a body.
+    /// Returns the body for a page of a list.
     pub(crate) fn page(&self, kind: &ResourceKind, page: &Page) -> Bytes {
         match self {
             Self::Whole => page.body(kind),
@@ -76,7 +77,7 @@ impl Form {
         }
     }
 
-    /// A change as a line of a watch.
+    /// Returns the watch line for a change.
     pub(crate) fn change(&self, change: &Change) -> Bytes {
         match self {
             Self::Whole => change.line(),
@@ -84,7 +85,7 @@ impl Form {
         }
     }
 
-    /// An event as a line of a watch.
+    /// Returns the watch line for an event.
     pub(crate) fn event(&self, type_: ChangeType, object: &Object) -> Bytes {
         if matches!(self, Self::Whole) {
             return event_line(type_, object);
@@ -93,7 +94,7 @@ impl Form {
         Bytes::from(format!("{event}\n"))
     }
 
-    /// What a bookmark holds. `object` is the empty object with the version.
+    /// Returns the content of a bookmark. `object` is the empty object with the resourceVersion.
     pub(crate) fn bookmark(&self, object: Value) -> Value {
         match self {
             Self::Whole => object,

@@ -1,4 +1,4 @@
-//! The kinds a server knows: what discovery reports and what the write rules need.
+//! Kinds known to a server, with the properties that discovery and the write rules need.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::table::Column;
 
-/// Whether objects of a kind live in a namespace.
+/// Scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Objects live in a namespace.
+    /// Objects belong to a namespace.
     Namespaced,
     /// Objects belong to the whole cluster.
     Cluster,
 }
 
-/// One version of one kind that a server can store.
+/// One version of a kind that a server can store.
 ///
-/// Each version of a kind is stored apart; there is no conversion between versions.
+/// Each version of a kind is stored separately; there is no conversion between versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceKind {
-    /// API group, empty for the core group.
+    /// API group; empty for the core group.
     pub group: Cow<'static, str>,
     /// Version, such as `v1`.
     pub version: Cow<'static, str>,
@@ -33,18 +33,18 @@ pub struct ResourceKind {
     pub short_names: Vec<Cow<'static, str>>,
     /// Groups of kinds for `kubectl`, such as `all`.
     pub categories: Vec<Cow<'static, str>>,
-    /// Whether objects live in a namespace.
+    /// Scope of the objects.
     pub scope: Scope,
-    /// Whether `/status` is a subresource, so that writes to the object keep its status.
+    /// True if `/status` is a subresource, so that writes to the main resource keep the status.
     pub status_subresource: bool,
-    /// What `kubectl get` shows beside the name, for kinds that are not Kubernetes' own.
+    /// Additional columns of `kubectl get` for custom kinds.
     pub columns: Vec<Column>,
-    /// The structural schema of objects, for kinds that are not Kubernetes' own; absent where none is checked.
+    /// Structural schema of custom kinds; absent if objects are not validated.
     pub schema: Option<Arc<Value>>,
 }
 
 impl ResourceKind {
-    /// A namespaced kind without a status subresource.
+    /// Returns a namespaced kind without a status subresource.
     pub const fn namespaced(
         group: &'static str,
         version: &'static str,
@@ -65,7 +65,7 @@ impl ResourceKind {
         }
     }
 
-    /// A cluster-scoped kind without a status subresource.
+    /// Returns a cluster-scoped kind without a status subresource.
     pub const fn cluster_scoped(
         group: &'static str,
         version: &'static str,
@@ -77,40 +77,40 @@ impl ResourceKind {
         kind
     }
 
-    /// The same kind with `/status` as a subresource.
+    /// Adds `/status` as a subresource.
     pub const fn with_status(mut self) -> Self {
         self.status_subresource = true;
         self
     }
 
-    /// The same kind with abbreviations for `kubectl`.
+    /// Sets the abbreviations for `kubectl`.
     pub fn with_short_names(mut self, short_names: &[&'static str]) -> Self {
         self.short_names = short_names.iter().copied().map(Cow::Borrowed).collect();
         self
     }
 
-    /// The same kind as a member of `kubectl` categories.
+    /// Sets the `kubectl` categories.
     pub fn with_categories(mut self, categories: &[&'static str]) -> Self {
         self.categories = categories.iter().copied().map(Cow::Borrowed).collect();
         self
     }
 
-    /// `group/version`, or only the version in the core group, as written in `apiVersion`.
+    /// Returns `group/version`, or only the version in the core group, as written in `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The kind in lower case.
+    /// Returns the kind in lower case.
     pub fn singular(&self) -> String {
         self.kind.to_lowercase()
     }
 
-    /// `plural.group`, or only the plural in the core group, as error messages name a resource.
+    /// Returns `plural.group`, or only the plural in the core group, as error messages name a resource.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Whether objects of this kind live in a namespace.
+    /// Returns true if objects of this kind belong to a namespace.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
@@ -119,7 +119,7 @@ impl ResourceKind {
         self.group.is_empty() && self.kind == "Namespace"
     }
 
-    /// Whether Kubernetes counts the changes of what is wanted: not where an object is only data.
+    /// Returns true if Kubernetes sets `metadata.generation` for the kind. It does not for kinds that are only data.
     pub(crate) fn counts_generations(&self) -> bool {
         match &*self.group {
             "" => self.kind == "Pod",
@@ -132,21 +132,21 @@ impl ResourceKind {
         self.group == "apiextensions.k8s.io" && self.kind == "CustomResourceDefinition"
     }
 
-    /// Whether this kind is built into Kubernetes, which decides whether strategic merge patch is defined for it.
+    /// Returns true for kinds built into Kubernetes. Strategic merge patch is defined only for them.
     pub(crate) fn is_builtin(&self) -> bool {
         !self.group.contains('.') || self.group.ends_with(".k8s.io")
     }
 }
 
-/// A handle to a kind registered in one server; only meaningful for that server.
+/// Handle of a kind registered in one server; valid only for that server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KindId(pub(crate) u32);
 
-/// Ready-made sets of kinds.
+/// Predefined sets of kinds.
 pub mod kinds {
     use super::ResourceKind;
 
-    /// Definitions of kinds: each one that is stored is served from then on.
+    /// Returns `CustomResourceDefinition`: the server serves the kinds of each stored definition.
     pub fn definitions() -> ResourceKind {
         let (group, kind) = ("apiextensions.k8s.io", "CustomResourceDefinition");
         ResourceKind::cluster_scoped(group, "v1", kind, "customresourcedefinitions")
@@ -155,7 +155,7 @@ pub mod kinds {
             .with_categories(&["api-extensions"])
     }
 
-    /// The built-in Kubernetes kinds a member cluster serves.
+    /// Returns the built-in Kubernetes kinds that a member cluster serves.
     pub fn kubernetes() -> Vec<ResourceKind> {
         let rbac = "rbac.authorization.k8s.io";
         vec![

@@ -1,17 +1,17 @@
 //! An in-process Kubernetes-style API server and simulated member clusters.
 //!
-//! [`ApiServer`] is a `tower::Service`, so a real `kube::Client` can talk to it without sockets, TLS or a cluster:
-//! controllers run against it unchanged, on tokio's paused clock, and the same seed gives the same run.
-//! [`MemberCluster`] adds an emulator that makes workloads ready, or not.
+//! [`ApiServer`] is a `tower::Service`, so a real `kube::Client` can talk to it without sockets, TLS or a cluster.
+//! Controllers run against it unchanged, on tokio's paused clock, and the same seed gives the same run.
+//! [`MemberCluster`] adds an emulator that makes workloads ready, or lets them fail.
 //!
-//! With [`Fidelity::People`] it also does what `kubectl` relies on: schemas, field ownership, server-side apply.
+//! With [`Fidelity::People`] it also supports the features that `kubectl` relies on: schemas, field ownership,
+//! server-side apply.
 //!
-//! What it deliberately does not do: it keeps nothing on disk by itself ([`Persistence`] may), knows no authentication,
-//! converts no versions, and knows nothing of Karmada or failover. What it lacks it answers with an honest 405, 415 or
-//! 501.
+//! Out of scope: the server stores nothing on disk (a [`Persistence`] may), has no authentication, does not convert
+//! versions, and knows nothing of Karmada or failover. Requests for missing features get 405, 415 or 501.
 //!
-//! Start reading at [`server`](ApiServer) for dispatch, then `write` and `delete` for the rules, `state` for how
-//! objects are kept, `watch` for how changes reach clients, and `emulator` for the member clusters.
+//! Start reading at [`server`](ApiServer) for dispatch, then `write` and `delete` for the rules, `state` for the
+//! storage of objects, `watch` for the delivery of changes to clients, and `emulator` for the member clusters.
 
 mod admission;
 mod answers;

@@ -1,4 +1,4 @@
-//! The connection between a client and a server, which can be slow or down.
+//! Connection between a client and a server, which can be slow or down.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use futures::stream::{self, Stream, StreamExt};
 use thiserror::Error;
 use tokio::sync::Notify;
 
-/// A failure below HTTP: the client gets no answer, or not all of it.
+/// Failure below HTTP: the client gets no response, or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectionError {
-    /// Nobody answered; the server did not see the request.
+    /// The connection was refused; the server did not receive the request.
     #[error("connection refused by {server}")]
     Refused {
         /// Name of the server.
@@ -26,18 +26,18 @@ pub enum ConnectionError {
     },
 }
 
-/// How a link behaves.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// Requests pass at once.
+    /// Requests are not delayed.
     Up,
-    /// Requests are refused at once, open watches break.
+    /// Requests are refused immediately; open watches break.
     Down,
     /// Requests reach the server after this delay; open watches are not delayed.
     Slow(Duration),
 }
 
-/// A shared handle on one connection; clones control the same connection.
+/// Shared handle of one connection; clones control the same connection.
 #[derive(Clone, Debug)]
 pub struct Link {
     inner: Arc<Inner>,
@@ -52,8 +52,8 @@ struct Inner {
 #[derive(Clone, Copy, Debug)]
 struct Status {
     state: LinkState,
-    /// How often the link went down: a connection opened before a drop does not survive it, even when the link
-    /// was up again before anybody looked.
+    /// Number of times the link went down. A connection opened before a drop does not survive it, even if the link is
+    /// up again before the drop is noticed.
     drops_total: u64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Link {
 }
 
 impl Link {
-    /// A link that is up.
+    /// Returns a link that is up.
     pub fn new() -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -74,7 +74,7 @@ impl Link {
         }
     }
 
-    /// Changes how the link behaves from now on.
+    /// Sets the state of the link.
     pub fn set(&self, state: LinkState) {
         let mut status = self.inner.status.lock().unwrap_or_else(PoisonError::into_inner);
         if state == LinkState::Down && status.state != LinkState::Down {
@@ -85,7 +85,7 @@ impl Link {
         self.inner.changed.notify_waiters();
     }
 
-    /// How the link behaves now.
+    /// Returns the state of the link.
     pub fn state(&self) -> LinkState {
         self.status().state
     }
@@ -94,7 +94,7 @@ impl Link {
         *self.inner.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits as long as a request takes to pass.
+    /// Waits for the delay of the link. Returns an error if the link is or goes down.
     pub(crate) async fn pass(&self, server: &str) -> Result<(), ConnectionError> {
         let refused = || ConnectionError::Refused { server: server.to_owned() };
         match self.state() {
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// A stream that breaks with an error when the link goes down.
+    /// Wraps a stream so that it ends with an error when the link goes down.
     pub(crate) fn cut(
         &self,
         server: &str,

@@ -12,7 +12,7 @@ use crate::selector::Selector;
 use crate::state::State;
 use crate::status_error::StatusError;
 
-/// What a list request asks for.
+/// Parameters of a list request.
 #[derive(Clone, Debug)]
 pub(crate) struct ListRequest {
     pub(crate) kind: KindId,
@@ -24,7 +24,7 @@ pub(crate) struct ListRequest {
     wants_exact_version: bool,
 }
 
-/// Where the next page starts: after this object, in a list that began at this version.
+/// Start of the next page: after this object, in a list that began at this version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Position {
     resource_version: u64,
@@ -33,7 +33,7 @@ struct Position {
 }
 
 impl Position {
-    /// The token is opaque to clients; names cannot contain a slash.
+    /// Returns the continue token. It is opaque to clients; names cannot contain a slash.
     fn token(&self) -> String {
         format!("{}/{}/{}", self.resource_version, self.namespace, self.name)
     }
@@ -76,8 +76,8 @@ impl ListRequest {
 
     /// Reads one page.
     ///
-    /// All pages carry the version of the first: a watch from there reports every change that happened while
-    /// the pages were read, so the reader converges although later pages show newer objects.
+    /// All pages carry the version of the first page. A watch from that version reports every change made while the
+    /// pages were read, so the reader converges even though later pages show newer objects.
     pub(crate) fn page(&self, state: &State) -> Result<Page, StatusError> {
         let table = state.table(self.kind);
         self.check_version(state, table.compacted)?;
@@ -118,7 +118,7 @@ impl ListRequest {
 }
 
 impl Page {
-    /// The metadata of the list.
+    /// Returns the metadata of the list.
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.resource_version.to_string()});
         if let Some(next) = &self.next {
@@ -127,7 +127,7 @@ impl Page {
         metadata
     }
 
-    /// The list body.
+    /// Returns the body of the list.
     pub(crate) fn body(&self, kind: &ResourceKind) -> Bytes {
         let metadata = self.metadata();
         let items: Vec<Bytes> = self.objects.iter().map(|object| object.bytes()).collect();

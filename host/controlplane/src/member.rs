@@ -1,4 +1,4 @@
-//! A simulated member cluster: an API server, an emulator behind it, and the link in front of it.
+//! Simulated member cluster: an API server, an emulator of its controllers, and the link to its clients.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::persistence::{Contents, Persistence};
 use crate::server::{ApiServer, Options};
 use crate::write::Fidelity;
 
-/// How long a scheduled pod takes to become ready.
+/// Time that a scheduled pod takes to become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaReady {
-    /// The least it takes.
+    /// Minimum time.
     pub base: Duration,
-    /// The most that is added; how much depends on the pod's namespace and name and the cluster's seed.
+    /// Maximum additional time. The actual value depends on the pod's namespace and name and on the cluster's seed.
     pub jitter: Duration,
 }
 
-/// What a cluster can hold, split evenly over its nodes.
+/// Capacity of a cluster, split evenly over its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// CPU as a Kubernetes quantity, such as `16` or `500m`.
@@ -38,14 +38,14 @@ pub struct Capacity {
     pub pods: u64,
 }
 
-/// How workloads behave from the start.
+/// Initial behaviour of workloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Applies to every pod of the cluster.
+    /// Failure of every pod of the cluster.
     pub failure: Option<FailureMode>,
-    /// Images that cannot be pulled; `*` stands for any text.
+    /// Images that cannot be pulled; `*` matches any text.
     pub unpullable_images: Vec<String>,
-    /// How long the pods of a Job run once they are ready.
+    /// Time that the pods of a Job run after they become ready.
     pub job_duration: Duration,
 }
 
@@ -55,37 +55,38 @@ impl Default for Behaviour {
     }
 }
 
-/// How a member cluster is made.
+/// Options of a member cluster.
 #[derive(Clone)]
 pub struct MemberOptions {
-    /// Name, also the prefix of its nodes' names.
+    /// Name of the cluster; also the prefix of its nodes' names.
     pub name: String,
     /// Seed of uids and of the jitter of pods.
     pub seed: u64,
     /// Source of time.
     pub clock: Clock,
-    /// What `/version` and the nodes report, such as `v1.35.0`.
+    /// Version reported by `/version` and the nodes, such as `v1.35.0`.
     pub kubernetes_version: String,
     /// Number of nodes.
     pub nodes: u32,
-    /// What all nodes together hold.
+    /// Capacity of all nodes together.
     pub capacity: Capacity,
-    /// How long pods take to become ready.
+    /// Time that pods take to become ready.
     pub replica_ready: ReplicaReady,
-    /// How workloads behave.
+    /// Initial behaviour of workloads.
     pub behaviour: Behaviour,
-    /// Kinds that it serves besides Kubernetes' own. Nothing acts on their objects.
+    /// Kinds served in addition to Kubernetes' own. No controller acts on their objects.
     pub custom_kinds: Vec<ResourceKind>,
-    /// How closely its API server follows Kubernetes.
+    /// Degree to which the API server follows Kubernetes.
     pub fidelity: Fidelity,
-    /// Where changes are kept besides memory.
+    /// Receiver of changes in addition to memory.
     pub persistence: Option<Arc<dyn Persistence>>,
-    /// What it held before.
+    /// Contents restored at the start.
     pub contents: Contents,
 }
 
 impl MemberOptions {
-    /// A cluster of three nodes with 48 CPUs, 192 GiB and 330 pods whose pods are ready after two to three seconds.
+    /// Returns the options of a cluster with three nodes, 48 CPUs, 192 GiB of memory and capacity for 330 pods. Pods
+    /// become ready after two to three seconds.
     pub fn new(name: &str, seed: u64, clock: Clock) -> Self {
         Self {
             name: name.to_owned(),
@@ -103,7 +104,7 @@ impl MemberOptions {
         }
     }
 
-    /// The even share of one node; quantities that cannot be read count as nothing.
+    /// Returns the share of one node. Unparsable quantities count as 0.
     fn node_capacity(&self) -> Amount {
         let nodes = u64::from(self.nodes.max(1));
         Amount {
@@ -114,10 +115,10 @@ impl MemberOptions {
     }
 }
 
-/// A simulated member cluster; clones share the same cluster.
+/// Simulated member cluster; clones share the same cluster.
 ///
-/// It serves the built-in kinds and starts with its nodes and the namespaces `default` and `kube-system`.
-/// Nothing happens to workloads until [`MemberCluster::run`] is being polled.
+/// It serves the built-in kinds and starts with its nodes and the namespaces `default` and `kube-system`. Workloads
+/// make progress only while [`MemberCluster::run`] is being polled.
 #[derive(Clone)]
 pub struct MemberCluster {
     options: Arc<MemberOptions>,
@@ -127,7 +128,7 @@ pub struct MemberCluster {
 }
 
 impl MemberCluster {
-    /// A cluster with its nodes and namespaces.
+    /// Creates a cluster with its nodes and namespaces.
     pub fn new(mut options: MemberOptions) -> Self {
         let server = ApiServer::new(Options {
             kinds: kinds::kubernetes().into_iter().chain(options.custom_kinds.iter().cloned()).collect(),
@@ -175,27 +176,29 @@ impl MemberCluster {
         Nodes::new(&self.options.name, self.options.nodes, self.options.node_capacity())
     }
 
-    /// The cluster's name.
+    /// Returns the cluster's name.
     pub fn name(&self) -> &str {
         &self.options.name
     }
 
-    /// The cluster's API server, to be reached without the link.
+    /// Returns the cluster's API server for access without the link.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// The link through which clients reach the cluster. The emulator does not use it: a cluster cut off goes on.
+    /// Returns the link between clients and the cluster. The emulator does not use it: workloads of a disconnected
+    /// cluster keep running.
     pub fn link(&self) -> Link {
         self.link.clone()
     }
 
-    /// A client behind the link. Must be called within a tokio runtime.
+    /// Returns a client behind the link. Must be called within a tokio runtime.
     pub fn client(&self) -> kube::Client {
         self.server.client_through(self.link.clone())
     }
 
-    /// The emulator of the cluster's controllers and kubelets; runs until dropped. To be run once per cluster.
+    /// Runs the emulator of the cluster's controllers and kubelets until the future is dropped. To be called once per
+    /// cluster.
     pub fn run(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let timing = Timing {
             seed: self.options.seed,
@@ -205,12 +208,12 @@ impl MemberCluster {
         Emulator::new(&self.server, self.nodes(), timing, Arc::clone(&self.switch)).run()
     }
 
-    /// Lets all pods of the cluster fail from now on, or no longer.
+    /// Sets or clears the failure of all pods of the cluster.
     pub fn set_failure(&self, failure: Option<FailureMode>) {
         self.switch.change(|failures| failures.cluster = failure);
     }
 
-    /// Lets the pods of one workload, or one bare pod, fail from now on, or no longer. Goes before
+    /// Sets or clears the failure of the pods of one workload, or of one bare pod. Takes precedence over
     /// [`MemberCluster::set_failure`].
     pub fn set_workload_failure(&self, namespace: &str, name: &str, failure: Option<FailureMode>) {
         let key = (namespace.to_owned(), name.to_owned());
@@ -222,7 +225,7 @@ impl MemberCluster {
         });
     }
 
-    /// Changes which images cannot be pulled; `*` stands for any text. Pods that already run keep running.
+    /// Sets the images that cannot be pulled; `*` matches any text. Running pods keep running.
     pub fn set_unpullable_images(&self, patterns: &[&str]) {
         let patterns = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         self.switch.change(|failures| failures.unpullable_images = patterns);

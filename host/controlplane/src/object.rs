@@ -1,4 +1,4 @@
-//! Stored objects and the changes made to them: immutable, shared by `Arc`, serialised at most once.
+//! Stored objects and their changes: immutable, shared by `Arc`, serialised at most once.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -21,50 +21,50 @@ impl Object {
         Self { value: Arc::new(value), resource_version, bytes: OnceLock::new() }
     }
 
-    /// The object as JSON.
+    /// Returns the object as JSON.
     pub fn value(&self) -> &Arc<Value> {
         &self.value
     }
 
-    /// The version of the server's state at which this object was written.
+    /// Returns the version of the server's state at which this object was written.
     pub fn resource_version(&self) -> u64 {
         self.resource_version
     }
 
-    /// The object serialised as JSON; computed on the first call and shared afterwards.
+    /// Returns the object serialised as JSON. Computed on the first call and shared afterwards.
     pub fn bytes(&self) -> Bytes {
         self.bytes.get_or_init(|| Bytes::from(self.value.to_string())).clone()
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         text(&self.value, "/metadata/name")
     }
 
-    /// `metadata.namespace`, empty for cluster-scoped objects.
+    /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         text(&self.value, "/metadata/namespace")
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> &str {
         text(&self.value, "/metadata/uid")
     }
 
-    /// Whether `metadata.deletionTimestamp` is set.
+    /// Returns true if `metadata.deletionTimestamp` is set.
     pub fn is_terminating(&self) -> bool {
         is_terminating(&self.value)
     }
 }
 
-/// What happened to an object.
+/// Type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {
-    /// It was created.
+    /// The object was created.
     Added,
-    /// It was changed.
+    /// The object was modified.
     Modified,
-    /// It was removed.
+    /// The object was removed.
     Deleted,
 }
 
@@ -78,51 +78,51 @@ impl ChangeType {
     }
 }
 
-/// One entry of the event log.
+/// Entry of the event log.
 #[derive(Debug)]
 pub struct Change {
-    /// What happened.
+    /// Type of the change.
     pub change_type: ChangeType,
-    /// Which object it happened to.
+    /// Key of the object.
     pub key: ObjectKey,
-    /// The object afterwards; for a removal its last state, carrying the removal's resourceVersion.
+    /// Object after the change; for a removal, its last state with the resourceVersion of the removal.
     pub object: Arc<Object>,
-    /// The object before, absent on creation.
+    /// Object before the change; absent on creation.
     pub previous: Option<Arc<Object>>,
     pub(crate) line: OnceLock<Bytes>,
 }
 
 impl Change {
-    /// The state version at which the change happened; unique and increasing within a server.
+    /// Returns the state version of the change; unique and increasing within a server.
     pub fn resource_version(&self) -> u64 {
         self.object.resource_version
     }
 
-    /// The watch event as one line of JSON; computed once and shared by all watchers.
+    /// Returns the watch event as one line of JSON. Computed once and shared by all watchers.
     pub(crate) fn line(&self) -> Bytes {
         self.line.get_or_init(|| event_line(self.change_type, &self.object)).clone()
     }
 }
 
-/// Names one object of one server.
+/// Key of an object in a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// The kind, as registered in the server.
+    /// Kind as registered in the server.
     pub kind: KindId,
-    /// Namespace, empty for cluster-scoped objects.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// The key of an object of `kind`; `namespace` is empty for cluster-scoped kinds.
+    /// Returns the key of an object of `kind`; `namespace` is empty for cluster-scoped kinds.
     pub fn new(kind: KindId, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
-/// A watch event with the given type, as one line of JSON.
+/// Returns a watch event of the given type as one line of JSON.
 pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
     let bytes = object.bytes();
     let mut line = Vec::with_capacity(bytes.len() + 40);
@@ -134,17 +134,17 @@ pub(crate) fn event_line(change_type: ChangeType, object: &Object) -> Bytes {
     Bytes::from(line)
 }
 
-/// The string at a JSON pointer, empty when absent.
+/// Returns the string at a JSON pointer; empty if absent.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The array at a JSON pointer, empty when absent.
+/// Returns the array at a JSON pointer; empty if absent.
 pub(crate) fn array<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The uids in `metadata.ownerReferences`.
+/// Returns the uids in `metadata.ownerReferences`.
 pub(crate) fn owner_uids(value: &Value) -> impl Iterator<Item = &str> {
     array(value, "/metadata/ownerReferences").iter().filter_map(|owner| owner["uid"].as_str())
 }
@@ -157,7 +157,7 @@ pub(crate) fn is_terminating(value: &Value) -> bool {
     !text(value, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// A short lower-case hexadecimal rendering, used in names and labels.
+/// Formats a hash as short lower-case hexadecimal text for names and labels.
 pub(crate) fn short_hex(hash: u64) -> String {
     let mut out = String::with_capacity(10);
     // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! OpenAPI v3 documents: what `kubectl explain` shows, and where clients see that requests are checked by the server.
+//! OpenAPI v3 documents. `kubectl explain` shows them; clients read from them that the server validates requests.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::schema::builtin::{self, gvk};
 use crate::state::State;
 use crate::status_error::StatusError;
 
-/// The body of `/openapi/v3`: where the document of each version of each group is.
+/// Returns the body of `/openapi/v3`: the URLs of the documents of each group and version.
 pub(crate) fn index(state: &State) -> Value {
     let mut paths = Map::new();
     for (group, version) in group_versions(state).into_keys() {
         let path = path(&group, &version);
-        // The hash changes with the kinds, so that clients may keep what they have read for as long as it does not.
+        // The hash changes with the kinds; clients may cache a document as long as its hash is unchanged.
         let hash = crate::rng::stable_hash(0, &[&document(state, &group, &version).unwrap_or_default().to_string()]);
         paths.insert(path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}")}));
     }
     json!({"paths": paths})
 }
 
-/// The body of `/openapi/v3/api/{version}` and `/openapi/v3/apis/{group}/{version}`.
+/// Returns the body of `/openapi/v3/api/{version}` and `/openapi/v3/apis/{group}/{version}`.
 ///
 /// # Errors
 ///
-/// 404 when nothing of that version is served.
+/// 404 if the version is not served.
 pub(crate) fn document(state: &State, group: &str, version: &str) -> Result<Value, StatusError> {
     let versions = group_versions(state);
     let kinds = versions
@@ -57,7 +57,7 @@ fn path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// Adds the schema of a kind with everything that it refers to, and returns its name.
+/// Adds the schema of a kind and all schemas that it references. Returns its name.
 fn add_schema(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> String {
     if let Some(name) = builtin::name(kind) {
         add_referenced(name, schemas);

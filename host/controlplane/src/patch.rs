@@ -1,4 +1,4 @@
-//! The patch types: JSON patch, merge patch, and strategic merge for built-in kinds.
+//! Patch types: JSON patch, merge patch, and strategic merge patch for built-in kinds.
 //!
 //! Server-side apply is in [`crate::apply`].
 
@@ -13,7 +13,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
-/// Whether a patch is a configuration to be applied.
+/// Returns true if a patch is a server-side apply.
 pub(crate) fn is_apply(content_type: &str) -> bool {
     media_type(content_type) == APPLY_PATCH
 }
@@ -22,12 +22,12 @@ fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// The result of applying a patch of type `content_type` to `old`.
+/// Applies a patch of type `content_type` to `old` and returns the result.
 ///
 /// # Errors
 ///
-/// 400 for a body that is no patch, 415 for a patch type not supported for the kind, 422 for a JSON patch
-/// that does not apply.
+/// 400 for an invalid body, 415 for a patch type not supported for the kind, 422 for a JSON patch that does not
+/// apply.
 pub(crate) fn apply(kind: &ResourceKind, old: &Value, content_type: &str, body: &[u8]) -> Result<Value, StatusError> {
     let media_type = media_type(content_type);
     let mut new = old.clone();
@@ -86,7 +86,7 @@ fn strategic_merge(target: &mut Value, patch: Value) {
         if let Some(list) = field.strip_prefix("$deleteFromPrimitiveList/") {
             delete_from_list(fields.get_mut(list), &change);
         } else if field.starts_with('$') {
-            // `$setElementOrder` and `$retainKeys` refine the order and the pruning of what is merged anyway.
+            // `$setElementOrder` and `$retainKeys` only refine the order and the pruning of the merged result.
         } else if change.is_null() {
             fields.remove(&field);
         } else if let Value::Array(elements) = change {
@@ -145,8 +145,8 @@ fn merge_list(field: &str, target: &mut Value, elements: Vec<Value>) {
     *list = in_order(std::mem::take(list), changed, |element| before.iter().position(|name| *name == named(element)));
 }
 
-/// Two lists as one: an element that stays as it was comes first only if both were there before, and it before the other
-/// (Kubernetes: `strategicpatch.mergeSortedSlice`).
+/// Merges two lists. An unchanged element comes first only if both elements existed before and it preceded the other
+/// one (Kubernetes: `strategicpatch.mergeSortedSlice`).
 fn in_order(kept: Vec<Value>, changed: Vec<Value>, place: impl Fn(&Value) -> Option<usize>) -> Vec<Value> {
     let (mut kept, mut changed) = (kept.into_iter().peekable(), changed.into_iter().peekable());
     let mut all = Vec::new();

@@ -1,22 +1,22 @@
-//! What makes objects outlive the process.
+//! Persistence of objects beyond the process.
 
 use serde_json::Value;
 
 use crate::kind::ResourceKind;
 use crate::object::Change;
 
-/// Where changes go besides memory.
+/// Receiver of all changes of a server.
 pub trait Persistence: Send + Sync {
-    /// Keeps a change. It is called in the order of changes, while the store is locked, and before anybody is told: when
-    /// it returns, the change must have left the process.
+    /// Persists a change. Called in the order of changes, while the store is locked and before watchers are notified.
+    /// When it returns, the change must have left the process.
     fn keep(&self, kind: &ResourceKind, change: &Change);
 }
 
-/// What a server held before, to be put into a new one.
+/// Persisted contents of a server, to be restored in a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// The version of its state, from which resourceVersions go on.
+    /// Version of the state; new resourceVersions continue from here.
     pub version: u64,
-    /// Its objects with their metadata, in any order.
+    /// Objects with their metadata, in any order.
     pub objects: Vec<Value>,
 }

@@ -1,4 +1,4 @@
-//! Turning a method, path and query into a typed request.
+//! Parsing of a method, path and query into a typed request.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use percent_encoding::percent_decode_str;
 
 use crate::status_error::StatusError;
 
-/// What a client wants to do with a resource.
+/// Operation on a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
-    /// Read one object.
+    /// Reads one object.
     Get,
-    /// Read a collection.
+    /// Reads a collection.
     List,
-    /// Follow a collection.
+    /// Follows the changes of a collection.
     Watch,
-    /// Store a new object.
+    /// Stores a new object.
     Create,
-    /// Replace an object.
+    /// Replaces an object.
     Update,
-    /// Change part of an object.
+    /// Changes part of an object.
     Patch,
-    /// Delete one object.
+    /// Deletes one object.
     Delete,
-    /// Delete a collection.
+    /// Deletes a collection.
     DeleteCollection,
 }
 
 impl Verb {
-    /// The verb as Kubernetes spells it.
+    /// Returns the verb as Kubernetes spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -44,12 +44,12 @@ impl Verb {
     }
 }
 
-/// A request for a resource, as a fault injection's predicate sees it.
+/// Request for a resource, as passed to the predicate of a fault injection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceRequest {
-    /// What is to be done.
+    /// Operation.
     pub verb: Verb,
-    /// API group, empty for the core group.
+    /// API group; empty for the core group.
     pub group: String,
     /// API version.
     pub version: String,
@@ -63,7 +63,7 @@ pub struct ResourceRequest {
     pub subresource: Option<String>,
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `/readyz`, `/healthz`, `/livez`.
@@ -92,7 +92,7 @@ pub(crate) enum Probe {
     Live,
 }
 
-/// Query parameters; of a repeated parameter the last value counts.
+/// Query parameters; the last value of a repeated parameter counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     parameters: BTreeMap<String, String>,
@@ -111,7 +111,7 @@ impl Query {
         Self { parameters }
     }
 
-    /// The value of a parameter, empty when absent.
+    /// Returns the value of a parameter; empty if absent.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
     }
@@ -120,7 +120,7 @@ impl Query {
         matches!(self.get(name), "true" | "1")
     }
 
-    /// A non-negative number; absent when the parameter is missing or empty.
+    /// Returns a non-negative number, or `None` if the parameter is missing or empty.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, StatusError> {
         match self.get(name) {
             "" => Ok(None),
@@ -132,11 +132,11 @@ impl Query {
     }
 }
 
-/// Finds out where a request leads.
+/// Determines the target of a request.
 ///
 /// # Errors
 ///
-/// 404 for a path of no known form, 405 for a method the form does not answer.
+/// 404 for an unknown path, 405 for a method that the path does not support.
 pub(crate) fn route(method: &Method, path: &str, query: &Query) -> Result<Route, StatusError> {
     let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -59,7 +59,7 @@ pub(crate) fn respond(code: u16, content_type: &'static str, body: ApiBody) -> R
     response
 }
 
-/// A response that also says something to whoever reads what a client prints.
+/// Adds `Warning` headers, which clients such as `kubectl` print.
 pub(crate) fn with_warnings(mut response: Response<ApiBody>, warnings: &[String]) -> Response<ApiBody> {
     for warning in warnings {
         let text = warning.replace('\\', "\\\\").replace('"', "\\\"");

@@ -1,24 +1,24 @@
 //! Seeded randomness: `SplitMix64` for identifiers and a stable hash for per-object jitter.
 
-/// A `SplitMix64` generator: small, fast, and the same sequence for the same seed on every machine.
+/// `SplitMix64` generator: small, fast, and deterministic for a seed on every machine.
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
     state: u64,
 }
 
 impl SplitMix64 {
-    /// A generator whose whole sequence is determined by `seed`.
+    /// Returns a generator whose whole sequence is determined by `seed`.
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.state)
     }
 
-    /// A string shaped like a version 4 UUID.
+    /// Returns a string in the format of a version 4 UUID.
     pub fn uuid(&mut self) -> String {
         let high = (self.next_u64() & !0xF000) | 0x4000;
         let low = (self.next_u64() & !(0b11 << 62)) | (0b10 << 62);
@@ -32,17 +32,17 @@ impl SplitMix64 {
         )
     }
 
-    /// The five-character suffix that `generateName` appends.
+    /// Returns the five-character suffix that `generateName` appends.
     pub(crate) fn name_suffix(&mut self) -> String {
-        // The alphabet Kubernetes uses: no vowels, so no words, and no easily confused characters.
+        // Kubernetes' alphabet: no vowels, so no words, and no easily confused characters.
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(ALPHABET[(self.next_u64() % ALPHABET.len() as u64) as usize])).collect()
     }
 }
 
-/// A hash of `parts` that depends on nothing but its arguments.
+/// Returns a hash of `parts` that depends only on its arguments.
 ///
-/// The parts are kept apart, so `["ab", "c"]` and `["a", "bc"]` differ.
+/// The parts are separated, so `["ab", "c"]` and `["a", "bc"]` differ.
 pub(crate) fn stable_hash(seed: u64, parts: &[&str]) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64 ^ mix(seed);
     for part in parts {

@@ -1,4 +1,4 @@
-//! The `scale` subresource of workloads: their replicas and nothing else.
+//! The `scale` subresource of workloads, limited to their replicas.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,16 @@ use crate::request::Verb;
 use crate::status_error::StatusError;
 use crate::write::{Part, Writer};
 
-/// Whether a kind has it.
+/// Returns true if a kind has the subresource.
 pub(crate) fn is_served(kind: &ResourceKind) -> bool {
     kind.group == "apps" && matches!(&*kind.kind, "Deployment" | "ReplicaSet" | "StatefulSet")
 }
 
-/// Answers a request for the scale of an object.
+/// Handles a request for the scale of an object.
 ///
 /// # Errors
 ///
-/// As for the object itself, and 400 for replicas that are no number of replicas.
+/// The errors of a request for the object itself, and 400 for an invalid number of replicas.
 pub(crate) fn answer(writer: &mut Writer<'_>, call: &Call, key: &ObjectKey) -> Result<Value, StatusError> {
     let object = writer.existing(key)?;
     let wanted = match call.resource.verb {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::status_error::StatusError;
 
-/// A conjunction of requirements on labels and fields; the default matches everything.
+/// Conjunction of requirements on labels and fields; the default matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<LabelRequirement>,
@@ -33,11 +33,11 @@ struct FieldRequirement {
 }
 
 impl Selector {
-    /// Reads the query parameters `labelSelector` and `fieldSelector`; empty text selects everything.
+    /// Parses the query parameters `labelSelector` and `fieldSelector`; empty text selects everything.
     ///
     /// # Errors
     ///
-    /// 400 when a requirement cannot be parsed.
+    /// 400 if a requirement cannot be parsed.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, StatusError> {
         Ok(Self {
             labels: split_requirements(labels).into_iter().map(parse_label).collect::<Result<_, _>>()?,
@@ -54,12 +54,12 @@ impl Selector {
         self
     }
 
-    /// Whether this selects everything.
+    /// Returns true if the selector matches everything.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object satisfies every requirement.
+    /// Returns true if an object satisfies every requirement.
     pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.matches(labels))
@@ -85,7 +85,7 @@ impl FieldRequirement {
         let is_equal = match found {
             None | Some(Value::Null) => self.value.is_empty(),
             Some(Value::String(actual)) => *actual == self.value,
-            // Numbers and booleans are compared by their text, as Kubernetes' field labels are text.
+            // Numbers and booleans are compared as text, because field selectors are text.
             Some(other) => format!("{other}") == self.value,
         };
         is_equal == self.wants_equal

@@ -1,4 +1,4 @@
-//! The API server: dispatch of requests to the store and its rules.
+//! The API server: dispatch of requests to the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,32 +33,32 @@ use crate::watch::Watch;
 use crate::write::{Fidelity, Part, Rules, Writer};
 use crate::{discovery, openapi, patch, protobuf, scale};
 
-/// How a server is made.
+/// Options of a server.
 pub struct Options {
-    /// Name used in connection errors.
+    /// Name of the server in connection errors.
     pub name: String,
     /// Seed of uids and generated names.
     pub seed: u64,
     /// Source of timestamps.
     pub clock: Clock,
-    /// Kinds served from the start.
+    /// Kinds that are served from the start.
     pub kinds: Vec<ResourceKind>,
-    /// Asked before each write of a main resource.
+    /// Admission of writes to main resources.
     pub admission: Option<Arc<dyn Admission>>,
-    /// Changes remembered per kind; a watch that resumes from before gets 410.
+    /// Maximum number of changes kept per kind. A watch that resumes from an older version gets 410.
     pub watch_history_events_max: usize,
-    /// Whether writing into a missing namespace creates it instead of failing with 404.
+    /// True if a write to a missing namespace creates the namespace instead of failing with 404.
     pub auto_create_namespaces: bool,
-    /// What `/version` reports, such as `v1.35.0`.
+    /// Version reported by `/version`, such as `v1.35.0`.
     pub kubernetes_version: String,
-    /// How closely writes follow Kubernetes.
+    /// Degree to which writes follow Kubernetes.
     pub fidelity: Fidelity,
-    /// Where changes are kept besides memory.
+    /// Receiver of changes in addition to memory.
     pub persistence: Option<Arc<dyn Persistence>>,
 }
 
 impl Options {
-    /// Options for a server with the built-in kinds, no admission and 10,000 remembered changes per kind.
+    /// Returns options for a server with the built-in kinds, no admission and 10,000 remembered changes per kind.
     pub fn new(name: &str, seed: u64, clock: Clock) -> Self {
         Self {
             name: name.to_owned(),
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// What `/readyz` and `/healthz` answer.
+/// Response of `/readyz` and `/healthz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyState {
     /// 200 `ok`.
@@ -105,14 +105,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An in-process API server; clones share the same state.
+/// In-process API server; clones share the same state.
 #[derive(Clone)]
 pub struct ApiServer {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl ApiServer {
-    /// A server that stores nothing yet.
+    /// Creates a server without objects.
     pub fn new(options: Options) -> Self {
         let mut state = State::new(options.seed, options.watch_history_events_max, options.persistence);
         for kind in options.kinds {
@@ -137,65 +137,65 @@ impl ApiServer {
         }
     }
 
-    /// The server's name.
+    /// Returns the server's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// The server's clock.
+    /// Returns the server's clock.
     pub fn clock(&self) -> &Clock {
         &self.shared.rules.clock
     }
 
-    /// Serves another kind from now on; a kind already served keeps its objects.
+    /// Adds a kind to the served ones. A kind that is already served keeps its objects.
     pub fn register(&self, kind: ResourceKind) -> KindId {
         self.shared.lock_state().register(kind)
     }
 
-    /// Puts back what a server held before; to be called before anything else is stored. Returns objects of kinds that
-    /// are not served, which are left out.
+    /// Restores persisted contents. Must be called before anything else is stored. Returns the objects of kinds that
+    /// are not served; they are not restored.
     #[must_use = "what is left out is lost"]
     pub fn restore(&self, contents: Contents) -> Vec<Value> {
         self.shared.lock_state().restore(contents)
     }
 
-    /// The handle of a served kind, by `apiVersion` and `kind` as objects spell them.
+    /// Returns the handle of a served kind by `apiVersion` and `kind`.
     pub fn kind_id(&self, api_version: &str, kind: &str) -> Option<KindId> {
         self.shared.lock_state().kind_by_name(api_version, kind)
     }
 
-    /// Access without HTTP, under the same rules.
+    /// Returns access to the objects without HTTP, under the same rules.
     pub fn store(&self) -> Store {
         Store::new(Arc::clone(&self.shared))
     }
 
-    /// The server as a tower service without a link in between.
+    /// Returns the server as a tower service without a link.
     pub fn service(&self) -> ApiService {
         self.service_through(Link::new())
     }
 
-    /// The server as a tower service behind a link.
+    /// Returns the server as a tower service behind a link.
     pub fn service_through(&self, link: Link) -> ApiService {
         ApiService { server: self.clone(), link }
     }
 
-    /// A client with the default namespace `default`. Must be called within a tokio runtime, which runs a task
-    /// for the client until its last clone is dropped.
+    /// Returns a client with the default namespace `default`. Must be called within a tokio runtime, which runs a
+    /// task for the client until its last clone is dropped.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
     }
 
-    /// As [`ApiServer::client`], behind a link.
+    /// Like [`ApiServer::client`], behind a link.
     pub fn client_through(&self, link: Link) -> kube::Client {
         kube::Client::new(self.service_through(link), "default")
     }
 
-    /// Decides what `/readyz` and `/healthz` answer.
+    /// Sets the response of `/readyz` and `/healthz`.
     pub fn set_ready(&self, ready: ReadyState) {
         *lock(&self.shared.ready) = ready;
     }
 
-    /// Breaks the open watches of a kind with a connection error, after what they have queued.
+    /// Breaks the open watches of a kind with a connection error, after they have sent their queued events.
     pub fn drop_watches(&self, kind: KindId) {
         let mut state = self.shared.lock_state();
         let table = state.table_mut(kind);
@@ -203,19 +203,20 @@ impl ApiServer {
         table.changed.notify_waiters();
     }
 
-    /// Lets open watches of a kind tell nothing for that long: whoever follows them has stale copies meanwhile.
+    /// Pauses the open watches of a kind for `delay`, so that their clients have stale caches meanwhile.
     pub fn delay_watches(&self, kind: KindId, delay: Duration) {
         let mut state = self.shared.lock_state();
         state.table_mut(kind).quiet_until = Some(Instant::now() + delay);
     }
 
-    /// Forgets the changes of a kind, as etcd does now and then: a watch that is behind, or resumes from before, gets
-    /// 410.
+    /// Drops the event log of a kind, as etcd's compaction does. A watch that lags behind, or resumes from an older
+    /// version, gets 410.
     pub fn compact(&self, kind: KindId) {
         self.shared.lock_state().table_mut(kind).compact();
     }
 
-    /// Requests seen so far, by `verb resource`, such as `list deployments.apps`; health and discovery do not count.
+    /// Returns the number of requests by `verb resource`, such as `list deployments.apps`, without health and
+    /// discovery requests.
     pub fn requests(&self) -> BTreeMap<String, u64> {
         let state = self.shared.lock_state();
         lock(&self.shared.requests)
@@ -230,12 +231,14 @@ impl ApiServer {
             })
     }
 
-    /// Writes seen so far, by how they were answered. Those that a fault kept from being carried out do not count.
+    /// Returns the number of writes by resource, verb and response code. Requests that an injected fault prevented
+    /// are not counted.
     pub fn writes(&self) -> BTreeMap<Answer, u64> {
         self.shared.answers.counts()
     }
 
-    /// Stored objects by resource, such as `deployments.apps`; resources without objects are left out.
+    /// Returns the number of stored objects by resource, such as `deployments.apps`. Resources without objects are
+    /// omitted.
     pub fn objects_total(&self) -> BTreeMap<String, u64> {
         let state = self.shared.lock_state();
         let mut totals = BTreeMap::new();
@@ -248,7 +251,7 @@ impl ApiServer {
     async fn handle(&self, link: &Link, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionError> {
         link.pass(&self.shared.name).await?;
         let (parts, body) = request.into_parts();
-        // A body that cannot be read is a client that hung up.
+        // If the body cannot be read, the client has disconnected.
         let body =
             body.collect_bytes().await.map_err(|_| ConnectionError::Reset { server: self.shared.name.clone() })?;
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -287,7 +290,7 @@ impl ApiServer {
                 Ok(self.answer(link, &call))
             }
             Some(Fault::LoseReply) => {
-                // Only the effect matters; the answer is what gets lost.
+                // Only the effect matters: the response is lost.
                 let _ = self.dispatch(link, &call);
                 Err(ConnectionError::Reset { server })
             }
@@ -346,7 +349,7 @@ impl ApiServer {
         }
         let namespace = resource.namespace.as_deref();
         if resource.verb == Verb::Watch {
-            // Opening a watch takes the lock itself.
+            // `Watch::open` takes the lock itself.
             drop(state);
             let form = call.form(&kind, &self.shared.rules.clock)?;
             let watch = Watch::open(&self.shared, id, namespace, resource.name.as_deref(), &call.query, form)?;
@@ -360,7 +363,7 @@ impl ApiServer {
     }
 }
 
-/// Does what a request asks for, except for watches.
+/// Carries out any request except a watch.
 fn carry_out(
     writer: &mut Writer<'_>,
     call: &Call,
@@ -407,7 +410,7 @@ fn carry_out(
             for found in &page.objects {
                 let key = ObjectKey::new(key.kind, found.namespace(), found.name());
                 match writer.delete(&key, &options) {
-                    // An earlier deletion of the same request may have collected it.
+                    // An earlier deletion of the same request may have garbage-collected it.
                     Err(error) if error.code == 404 => {}
                     result => drop(result?),
                 }

@@ -1,4 +1,4 @@
-//! What an object may look like, and which of its fields a client can change.
+//! Shape of an object, and the fields of it that a client can change.
 
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) fn bump_generation(object: &mut Value) {
     object["metadata"]["generation"] = json!(generation + 1);
 }
 
-/// `old` with the status of `object`.
+/// Returns `old` with the status of `object`.
 pub(crate) fn with_status_of(old: &Value, object: &Value) -> Value {
     let mut new = old.clone();
     match object.get("status") {
@@ -34,7 +34,7 @@ pub(crate) fn with_status_of(old: &Value, object: &Value) -> Value {
     new
 }
 
-/// Leaves only the status, and what names the object.
+/// Removes everything except the status and the object's identity.
 pub(crate) fn keep_only_status(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
@@ -42,7 +42,7 @@ pub(crate) fn keep_only_status(object: &mut Value) {
     metadata_mut(object).retain(|field, _| matches!(field.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
 }
 
-/// Completes apiVersion, kind and namespace, and refuses an object that contradicts its path.
+/// Sets missing `apiVersion`, `kind` and namespace. Returns an error if the object contradicts its path.
 pub(crate) fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<(), StatusError> {
     let Some(fields) = object.as_object_mut() else {
         return Err(StatusError::bad_request("the body is not a JSON object"));
@@ -78,7 +78,7 @@ pub(crate) fn check_shape(kind: &ResourceKind, namespace: &str, object: &mut Val
     Ok(())
 }
 
-/// Refuses an update that is meant for another object or another version of it.
+/// Rejects an update of a different object or a different version of it.
 pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) -> Result<(), StatusError> {
     let name = text(object, "/metadata/name");
     if name != old.name() {
@@ -100,7 +100,7 @@ pub(crate) fn check_identity(kind: &ResourceKind, old: &Object, object: &Value) 
     Ok(())
 }
 
-/// Carries over what a client cannot change.
+/// Copies the fields that a client cannot change.
 pub(crate) fn keep_server_fields(kind: &ResourceKind, part: Part, old: &Value, new: &mut Value) {
     let metadata = metadata_mut(new);
     for field in SERVER_METADATA.into_iter().chain(["resourceVersion"]) {
@@ -142,7 +142,7 @@ pub(crate) fn differs_outside_metadata_and_status(old: &Value, new: &Value) -> b
     counted(old, new) || counted(new, old)
 }
 
-/// The metadata of an object that passed [`check_shape`].
+/// Returns the metadata of an object that passed [`check_shape`].
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});

@@ -1,7 +1,7 @@
-//! The ordered object tables, their indexes and the bounded event log of each kind.
+//! Ordered object tables, their indexes and the bounded event log of each kind.
 //!
-//! Nothing here knows a rule of the Kubernetes API: `write` and `delete` hold those and end in
-//! [`State::put`] and [`State::take`], the only two places where something changes.
+//! This module knows no rules of the Kubernetes API. They are in `write` and `delete`, which call [`State::put`] and
+//! [`State::take`], the only two functions that change objects.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -17,21 +17,21 @@ use crate::object::{Change, ChangeType, Object, ObjectKey, owner_uids, text};
 use crate::persistence::{Contents, Persistence};
 use crate::rng::SplitMix64;
 
-/// All objects of one kind by namespace and name, and what recently happened to them.
+/// All objects of one kind by namespace and name, and their recent changes.
 pub(crate) struct Table {
     pub(crate) kind: Arc<ResourceKind>,
-    /// Whether requests reach it: a kind whose definition was deleted is not served any more.
+    /// True if requests can access the kind; false once its definition was deleted.
     pub(crate) is_served: bool,
     objects: BTreeMap<String, BTreeMap<String, Arc<Object>>>,
     objects_total: usize,
     log: VecDeque<Arc<Change>>,
-    /// The version of the newest change dropped from the log; a watch can resume from here on.
+    /// Version of the newest change dropped from the log; the oldest version from which a watch can resume.
     pub(crate) compacted: u64,
-    /// Grows when the open watches of this kind are told to end.
+    /// Counter that is increased to end the open watches of this kind.
     pub(crate) watch_epoch: u64,
-    /// Until when open watches tell nothing new; absent when they do.
+    /// End of the pause of open watches; absent if they are not paused.
     pub(crate) quiet_until: Option<Instant>,
-    /// Until when watches tell every change twice; absent when they do not.
+    /// End of the duplication of watch events; absent if they are not duplicated.
     pub(crate) repeat_until: Option<Instant>,
     pub(crate) changed: Arc<Notify>,
 }
@@ -41,7 +41,7 @@ impl Table {
         self.objects_total
     }
 
-    /// Objects in key order, of one namespace or of all, strictly after a namespace and name.
+    /// Returns the objects of one namespace or of all, in key order, strictly after a namespace and name.
     pub(crate) fn scan<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -62,13 +62,13 @@ impl Table {
         })
     }
 
-    /// The changes after `version`, oldest first. The caller has compared `version` with `compacted`.
+    /// Returns the changes after `version`, oldest first. The caller has compared `version` with `compacted`.
     pub(crate) fn changes_after(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
         let start = self.log.partition_point(|change| change.resource_version() <= version);
         self.log.range(start..)
     }
 
-    /// Forgets all changes. A watch that has not seen the last of them gets 410.
+    /// Drops all changes. A watch that has not seen the last of them gets 410.
     pub(crate) fn compact(&mut self) {
         if let Some(last) = self.log.back() {
             self.compacted = last.resource_version();
@@ -87,7 +87,7 @@ impl Table {
     }
 }
 
-/// Everything a server holds, behind one lock.
+/// State of a server, protected by one lock.
 pub(crate) struct State {
     pub(crate) version: u64,
     pub(crate) rng: SplitMix64,
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// Adds a kind; a kind already present keeps its objects and takes the new description.
+    /// Adds a kind. A kind that is already registered keeps its objects and gets the new description.
     pub(crate) fn register(&mut self, kind: ResourceKind) -> KindId {
         let path = path_key(&kind.group, &kind.version, &kind.plural);
         if let Some(&id) = self.by_path.get(&path) {
@@ -143,7 +143,7 @@ impl State {
         id
     }
 
-    /// The generator of random numbers, and the objects of a kind beside it.
+    /// Returns the random number generator together with the table of a kind.
     pub(crate) fn rng_and_table(&mut self, kind: &ResourceKind) -> (&mut SplitMix64, Option<&Table>) {
         let id = self.kind_by_path(&kind.group, &kind.version, &kind.plural);
         (&mut self.rng, id.and_then(|id| self.tables.get(id.0 as usize)))
@@ -153,7 +153,7 @@ impl State {
         self.by_path.get(&path_key(group, version, plural)).copied().filter(|id| self.table(*id).is_served)
     }
 
-    /// Serves a kind no longer, and ends the watches of it.
+    /// Stops serving a kind and ends its watches.
     pub(crate) fn unregister(&mut self, id: KindId) {
         let table = self.table_mut(id);
         table.is_served = false;
@@ -171,7 +171,7 @@ impl State {
         self.tables.iter().enumerate().map(|(index, table)| (KindId(index as u32), table))
     }
 
-    /// A handle from another server is a bug of the caller.
+    /// Returns the table of a kind. Panics on a handle from another server.
     pub(crate) fn table(&self, kind: KindId) -> &Table {
         &self.tables[kind.0 as usize]
     }
@@ -196,12 +196,12 @@ impl State {
         self.by_uid.contains_key(uid)
     }
 
-    /// The key of the object with that uid.
+    /// Returns the key of the object with a uid.
     pub(crate) fn key_of_uid(&self, uid: &str) -> Option<ObjectKey> {
         self.by_uid.get(uid).cloned()
     }
 
-    /// The keys of the objects that name `uid` as an owner, in key order.
+    /// Returns the keys of the objects that name `uid` as an owner, in key order.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectKey> {
         self.by_owner_uid.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
@@ -235,7 +235,7 @@ impl State {
         object
     }
 
-    /// Puts objects back that were kept, with the versions that they had. Returns those of kinds that are not served.
+    /// Restores persisted objects with their resourceVersions. Returns those of kinds that are not served.
     pub(crate) fn restore(&mut self, contents: Contents) -> Vec<Value> {
         let persistence = self.persistence.take();
         let (definitions, others): (Vec<_>, Vec<_>) =
@@ -266,7 +266,7 @@ impl State {
         homeless
     }
 
-    /// Removes an object; the change carries its last state with a new resourceVersion.
+    /// Removes an object. The recorded change carries its last state with a new resourceVersion.
     pub(crate) fn take(&mut self, key: ObjectKey) -> Option<Arc<Object>> {
         let table = &mut self.tables[key.kind.0 as usize];
         let names = table.objects.get_mut(&key.namespace)?;

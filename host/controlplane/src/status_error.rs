@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::kind::ResourceKind;
 
-/// A refused request, convertible to the `metav1.Status` body a client receives.
+/// Failed request, convertible to the `metav1.Status` body that a client receives.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{message}")]
 pub struct StatusError {
@@ -14,9 +14,9 @@ pub struct StatusError {
     pub code: u16,
     /// Machine-readable reason, such as `NotFound`.
     pub reason: &'static str,
-    /// Text for people.
+    /// Human-readable message.
     pub message: String,
-    /// The `details` object; null when there are none.
+    /// The `details` object; null if there are none.
     pub details: Value,
 }
 
@@ -30,31 +30,31 @@ impl StatusError {
         self
     }
 
-    /// 404: the object does not exist.
+    /// Returns 404: the object does not exist.
     pub fn not_found(kind: &ResourceKind, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", kind.group_resource());
         Self::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// 404: the path names no resource this server serves.
+    /// Returns 404: the path is not a resource that this server serves.
     pub fn unknown_path(path: &str) -> Self {
         let message = format!("the server could not find the requested resource ({path})");
         Self::new(404, "NotFound", message)
     }
 
-    /// 409: an object with this name exists.
+    /// Returns 409: an object with this name exists.
     pub fn already_exists(kind: &ResourceKind, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", kind.group_resource());
         Self::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// 409: a precondition on uid or resourceVersion does not hold.
+    /// Returns 409: a precondition on uid or resourceVersion does not hold.
     pub fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.group_resource());
         Self::new(409, "Conflict", message).about(kind, name)
     }
 
-    /// 422: `field` of the object breaks a rule.
+    /// Returns 422: `field` of the object is invalid.
     pub fn invalid(kind: &ResourceKind, name: &str, field: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is invalid: {field}: {why}", kind.kind);
         let mut error = Self::new(422, "Invalid", message).about(kind, name);
@@ -63,7 +63,7 @@ impl StatusError {
         error
     }
 
-    /// 422: fields of the object break rules, each with a cause of its own.
+    /// Returns 422: several fields of the object are invalid, each with its own cause.
     pub(crate) fn invalid_for(kind: &ResourceKind, name: &str, told: &str, causes: Vec<Value>) -> Self {
         let named = if kind.group.is_empty() { kind.kind.to_string() } else { format!("{}.{}", kind.kind, kind.group) };
         let mut error = Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {told}")).about(kind, name);
@@ -72,64 +72,64 @@ impl StatusError {
         error
     }
 
-    /// 409: others own fields that an apply would change.
+    /// Returns 409: an apply would change fields owned by other managers.
     pub(crate) fn apply_conflict(message: String, causes: Vec<Value>) -> Self {
         let mut error = Self::new(409, "Conflict", message);
         error.details = json!({"causes": causes});
         error
     }
 
-    /// 403: the request is understood and refused.
+    /// Returns 403: the request is well-formed but not allowed.
     pub fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is forbidden: {why}", kind.group_resource());
         Self::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// 400: the request cannot be understood.
+    /// Returns 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message.into())
     }
 
-    /// 401: the client did not say who it is.
+    /// Returns 401: the client is not authenticated.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized".to_owned())
     }
 
-    /// 405: the resource exists but does not answer this method.
+    /// Returns 405: the resource exists but does not support this method.
     pub fn method_not_allowed(method: &str, path: &str) -> Self {
         let message = format!("{method} is not allowed on {path}");
         Self::new(405, "MethodNotAllowed", message)
     }
 
-    /// 410: the requested resourceVersion is older than the history kept.
+    /// Returns 410: the requested resourceVersion is older than the retained history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message.into())
     }
 
-    /// 406: the client accepts nothing that this server can send.
+    /// Returns 406: the server supports none of the media types that the client accepts.
     pub fn not_acceptable() -> Self {
         let message = "only the following media types are accepted: application/json".to_owned();
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// 413: the request is larger than what is stored.
+    /// Returns 413: the request exceeds the size limit.
     pub fn too_large(bytes_max: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {bytes_max}"))
     }
 
-    /// 415: the patch type is not supported for this resource.
+    /// Returns 415: the content type is not supported for this resource.
     pub fn unsupported_media_type(media_type: &str, supported: &[&str]) -> Self {
         let message = format!("the body has content type \"{media_type}\"; supported here: {}", supported.join(", "));
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// 501: Kubernetes answers this, this server does not.
+    /// Returns 501: Kubernetes supports the request, this server does not.
     pub fn not_implemented(what: &str) -> Self {
         let message = format!("{what} is not implemented by this in-process API server");
         Self::new(501, "NotImplemented", message)
     }
 
-    /// 504: the requested resourceVersion has not happened yet.
+    /// Returns 504: the requested resourceVersion is newer than the current one.
     pub fn version_too_large(requested: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {requested}, current: {current}");
         let mut error = Self::new(504, "Timeout", message);
@@ -140,7 +140,7 @@ impl StatusError {
         error
     }
 
-    /// The status a fault injection answers with; codes without a well-known reason become `InternalError`.
+    /// Returns the status for an injected fault. Codes without a well-known reason become `InternalError`.
     pub fn injected(code: u16) -> Self {
         let reason = match code {
             400 => "BadRequest",
@@ -162,7 +162,7 @@ impl StatusError {
         error
     }
 
-    /// The `metav1.Status` object.
+    /// Returns the `metav1.Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status",
@@ -179,7 +179,7 @@ impl StatusError {
         status
     }
 
-    /// The body of a response.
+    /// Returns the body of a response.
     pub fn to_bytes(&self) -> Bytes {
         Bytes::from(self.to_value().to_string())
     }

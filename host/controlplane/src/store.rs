@@ -12,7 +12,7 @@ use crate::server::Shared;
 use crate::status_error::StatusError;
 use crate::write::{Part, Terms, Writer};
 
-/// A handle on the objects of one server; its writes follow the same rules as requests.
+/// Handle to the objects of one server; its writes follow the same rules as requests.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -23,18 +23,18 @@ impl Store {
         Self { shared }
     }
 
-    /// One object, if it exists.
+    /// Returns an object, if it exists.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         self.shared.lock_state().get_key(key).cloned()
     }
 
-    /// The objects of a kind in the order of namespace and name, of one namespace or of all.
+    /// Returns the objects of a kind in one namespace or in all, ordered by namespace and name.
     pub fn list(&self, kind: KindId, namespace: Option<&str>) -> Vec<Arc<Object>> {
         let state = self.shared.lock_state();
         state.table(kind).scan(namespace, None).cloned().collect()
     }
 
-    /// The objects of a kind that name `uid` as an owner, in the order of namespace and name.
+    /// Returns the objects of a kind that name `uid` as an owner, ordered by namespace and name.
     pub fn dependents(&self, uid: &str, kind: KindId) -> Vec<Arc<Object>> {
         let state = self.shared.lock_state();
         state
@@ -49,7 +49,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As a POST request: 400, 403, 404 for the namespace, 409, 422.
+    /// As for a POST request: 400, 403, 404 for the namespace, 409, 422.
     pub fn create(&self, kind: KindId, namespace: &str, object: Value) -> Result<Arc<Object>, StatusError> {
         self.write(|writer| writer.create(kind, namespace, object))
     }
@@ -58,16 +58,16 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As a PUT request: 400, 403, 404, 409, 422.
+    /// As for a PUT request: 400, 403, 404, 409, 422.
     pub fn update(&self, key: &ObjectKey, object: Value) -> Result<Arc<Object>, StatusError> {
         self.write(|writer| writer.update(key, Part::Main, object))
     }
 
-    /// Replaces the status of an object and nothing else.
+    /// Replaces only the status of an object.
     ///
     /// # Errors
     ///
-    /// 404 when the object does not exist.
+    /// 404 if the object does not exist.
     pub fn set_status(&self, key: &ObjectKey, status: Value) -> Result<Arc<Object>, StatusError> {
         self.write(|writer| {
             let mut object = Value::clone(writer.existing(key)?.value());
@@ -80,23 +80,23 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As a DELETE request: 404, 409 when a precondition does not hold.
+    /// As for a DELETE request: 404, 409 if a precondition does not hold.
     pub fn delete(&self, key: &ObjectKey, options: &DeleteOptions) -> Result<Deletion, StatusError> {
         self.write(|writer| writer.delete(key, options))
     }
 
-    /// Follows the changes of some kinds from now on.
+    /// Subscribes to the changes of some kinds from now on.
     pub fn subscribe(&self, kinds: &[KindId]) -> Subscription {
         Subscription { shared: Arc::clone(&self.shared), kinds: kinds.to_vec(), cursor: self.resource_version() }
     }
 
-    /// The changes of a kind still remembered, oldest first.
+    /// Returns the retained changes of a kind, oldest first.
     pub fn history(&self, kind: KindId) -> Vec<Arc<Change>> {
         let state = self.shared.lock_state();
         state.table(kind).changes_after(0).cloned().collect()
     }
 
-    /// The version of the whole state: it grows by one with each change.
+    /// Returns the version of the whole state, which increases by one with each change.
     pub fn resource_version(&self) -> u64 {
         self.shared.lock_state().version
     }
@@ -107,12 +107,12 @@ impl Store {
     }
 }
 
-/// A follower fell behind the bounded history: some changes are lost to it, so it has to list again.
+/// Error of a subscriber that fell behind the bounded history. Some changes are lost, so it has to list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("changes were lost because the follower fell behind the history")]
 pub struct Lagged;
 
-/// A cursor into the changes of some kinds.
+/// Cursor into the changes of some kinds.
 pub struct Subscription {
     shared: Arc<Shared>,
     kinds: Vec<KindId>,
@@ -120,11 +120,11 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The changes since the last call, in the order they happened.
+    /// Returns the changes since the last call, in order.
     ///
     /// # Errors
     ///
-    /// [`Lagged`] when some are no longer remembered; the next call continues from now.
+    /// [`Lagged`] if some changes are no longer retained; the next call continues from now.
     pub fn drain(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
         let state = self.shared.lock_state();
         let cursor = std::mem::replace(&mut self.cursor, state.version);
@@ -140,7 +140,7 @@ impl Subscription {
         Ok(changes)
     }
 
-    /// Waits until the state has moved past the last call of [`Subscription::drain`], in whatever kind.
+    /// Waits until the state has changed since the last call of [`Subscription::drain`], in any kind.
     pub async fn changed(&self) {
         let changed = Arc::clone(&self.shared.lock_state().changed);
         loop {

@@ -1,26 +1,26 @@
-//! How lists and maps are merged: as a whole, or element by element.
+//! Merge strategy of lists and maps: as a whole or by element.
 //!
-//! Kinds with a schema say it there. Kubernetes' own kinds say it in tags of their Go types, which `k8s-openapi` does not
-//! have; they are told apart by the names of their fields here.
+//! Kinds with a schema declare the strategy there. Kubernetes' own kinds declare it in tags of their Go types, which
+//! `k8s-openapi` does not have; here it is derived from the field name.
 
 use serde_json::Value;
 
 use crate::kind::ResourceKind;
 use crate::schema::Schema;
 
-/// How the elements of a list are told apart.
+/// Identification of the elements of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// They are not: the list is replaced as a whole.
+    /// None: the list is replaced as a whole.
     Atomic,
-    /// By their value.
+    /// By value.
     Set,
-    /// By these fields of theirs.
+    /// By these key fields.
     Map(Vec<String>),
 }
 
-/// Lists of Kubernetes' own kinds that are merged by key, with the keys that may tell their elements apart. The same
-/// field name means container ports in a pod and service ports in a service.
+/// Lists of Kubernetes' own kinds that are merged by key, with their possible keys. The same field name has different
+/// keys in different kinds: `ports` are container ports in a pod and service ports in a service.
 const KEYED: &[(&str, &[&[&str]])] = &[
     ("conditions", &[&["type"]]),
     ("containers", &[&["name"]]),
@@ -52,10 +52,10 @@ const ATOMIC_MAPS: &[&str] = &[
     "selector",
 ];
 
-/// The keys of a list of Kubernetes' own, if it is one that is merged by key.
+/// Returns the keys of a list of a built-in kind, if the list is merged by key.
 pub(crate) fn builtin_keys(field: &str, elements: &[Value]) -> Option<&'static [&'static str]> {
     let (_, candidates) = KEYED.iter().find(|(known, _)| *known == field)?;
-    // A protocol is TCP unless it is said.
+    // Only the first key must be present: the protocol defaults to TCP.
     let has = |element: &Value, keys: &[&str]| keys.first().is_some_and(|key| element.get(key).is_some());
     let tells_apart = |keys: &&&'static [&'static str]| {
         elements.iter().all(|element| has(element, keys) || element.get("$patch").is_some())
@@ -63,19 +63,19 @@ pub(crate) fn builtin_keys(field: &str, elements: &[Value]) -> Option<&'static [
     candidates.iter().find(tells_apart).copied()
 }
 
-/// A place in an object.
+/// Position in an object.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// The schema here; absent where there is none, or it says nothing of merging.
+    /// Schema of this position; absent if there is none or if it does not declare a merge strategy (`metadata`).
     schema: Option<Schema<'a>>,
-    /// The name of the field.
+    /// Name of the field.
     field: &'a str,
-    /// Whether names of fields tell how to merge.
+    /// True if the merge strategy is derived from field names.
     is_builtin: bool,
 }
 
 impl<'a> Place<'a> {
-    /// The whole of an object of a kind.
+    /// Returns the root of an object.
     pub(crate) fn root(kind: &'a ResourceKind) -> Self {
         let schema = kind.schema.as_ref().map(|schema| Schema::new(schema));
         Self { schema, field: "", is_builtin: kind.schema.is_none() && kind.is_builtin() }
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
         self.field.is_empty()
     }
 
-    /// The place of a field.
+    /// Returns the position of a field.
     pub(crate) fn field(self, name: &'a str) -> Self {
         if self.is_root() && name == "metadata" {
             return Self { schema: None, field: name, is_builtin: true };
@@ -93,12 +93,12 @@ impl<'a> Place<'a> {
         Self { schema: self.schema.and_then(|schema| schema.field(name)), field: name, is_builtin: self.is_builtin }
     }
 
-    /// The place of an element of a list.
+    /// Returns the position of an element of a list.
     pub(crate) fn element(self) -> Self {
         Self { schema: self.schema.and_then(Schema::items), field: "[]", is_builtin: self.is_builtin }
     }
 
-    /// Whether a map is owned as a whole here.
+    /// Returns true if a map at this position is atomic.
     pub(crate) fn is_atomic_map(self) -> bool {
         match self.schema {
             Some(schema) => schema.is_atomic_map(),
@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// How a list with these elements is merged here.
+    /// Returns the merge strategy of a list with these elements.
     pub(crate) fn list_type(self, elements: &[Value]) -> ListType {
         let told = match self.schema {
             Some(schema) => match schema.list_type() {
@@ -128,7 +128,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What tells an element of a list apart, as the path element of field ownership: `k:{"name":"a"}`.
+/// Returns the key of a list element as a path element of field ownership: `k:{"name":"a"}`.
 pub(crate) fn key_of(element: &Value, keys: &[String]) -> Option<String> {
     let mut key = serde_json::Map::new();
     for name in keys {

@@ -1,7 +1,7 @@
 //! Watches: a cursor into the event log of one kind, woken when the log grows.
 //!
-//! A watch holds no queue of its own, so a slow reader costs nothing until the bounded history has moved past
-//! it; then it gets the same 410 a reader gets that comes back too late.
+//! A watch has no queue of its own, so a slow reader costs nothing as long as the bounded history covers it. After
+//! that it gets the same 410 as a client that resumes too late.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -24,14 +24,14 @@ use crate::server::Shared;
 use crate::state::State;
 use crate::status_error::StatusError;
 
-/// An open watch.
+/// Open watch of a kind.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     kind: KindId,
     namespace: Option<String>,
     selector: Selector,
     form: Form,
-    /// Every change up to this version has been looked at.
+    /// Version up to which all changes have been processed.
     cursor: u64,
     lines: VecDeque<Bytes>,
     deadline: Option<Instant>,
@@ -43,20 +43,20 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Changes are still reported.
+    /// The watch reports changes.
     Following,
-    /// What is queued is delivered, then the stream ends as a server ends it.
+    /// The watch sends its queued events and then ends the stream normally.
     Ending,
-    /// What is queued is delivered, then the stream ends with a connection error.
+    /// The watch sends its queued events and then ends the stream with a connection error.
     Breaking,
-    /// Nothing more comes.
+    /// The stream has ended.
     Ended,
 }
 
-/// Where a watch begins.
+/// Start of a watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// The present objects as additions, then changes.
+    /// Existing objects as additions, followed by changes.
     Present,
     /// Changes from now on.
     Now,
@@ -69,7 +69,8 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// 400 for bad parameters, 410 for a version older than the history, 504 for one that has not happened.
+    /// 400 for invalid parameters, 410 for a version older than the history, 504 for a version newer than the current
+    /// one.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         kind: KindId,
@@ -149,7 +150,7 @@ impl Watch {
         self.lines.push_back(Bytes::from(format!("{event}\n")));
     }
 
-    /// Queues what happened since the last look.
+    /// Queues the changes since the last call.
     fn catch_up(&mut self) {
         let shared = Arc::clone(&self.shared);
         let state = shared.lock_state();
@@ -172,7 +173,8 @@ impl Watch {
         self.cursor = state.version;
     }
 
-    /// The event a change means for this watch: an object that starts or stops matching comes or goes.
+    /// Returns the event of a change for this watch. An object that starts or stops matching is reported as added or
+    /// deleted.
     fn line(&self, change: &Change) -> Option<Bytes> {
         if self.namespace.as_ref().is_some_and(|only| *only != change.key.namespace) {
             return None;
@@ -198,7 +200,7 @@ impl Watch {
     async fn next(&mut self) -> Option<Result<Bytes, ConnectionError>> {
         let changed = Arc::clone(&self.changed);
         loop {
-            // Listening starts before looking, or a change in between would be slept through.
+            // Registers for notifications before reading the log; otherwise a change in between would be missed.
             let mut notified = pin!(changed.notified());
             notified.as_mut().enable();
             if self.phase == Phase::Following && self.lines.is_empty() {
@@ -235,7 +237,7 @@ impl Watch {
         }
     }
 
-    /// Ends the watch in an orderly way, telling the client where to resume.
+    /// Ends the watch normally, with a bookmark from which the client can resume.
     fn time_out(&mut self) {
         self.phase = Phase::Ending;
         if self.sends_bookmarks {
@@ -244,7 +246,7 @@ impl Watch {
         }
     }
 
-    /// The events as lines of JSON.
+    /// Returns the events as lines of JSON.
     pub(crate) fn into_lines(self) -> impl Stream<Item = Result<Bytes, ConnectionError>> + Send + 'static {
         stream::unfold(self, |mut watch| async move {
             let line = watch.next().await?;

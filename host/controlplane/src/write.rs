@@ -1,4 +1,4 @@
-//! The rules of creating and updating an object.
+//! Rules for creating and updating objects.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::shape::{
 use crate::state::State;
 use crate::status_error::StatusError;
 
-/// What the rules need besides the state.
+/// Dependencies of the write rules other than the state.
 pub(crate) struct Rules {
     pub(crate) clock: Clock,
     pub(crate) admission: Option<Arc<dyn Admission>>,
@@ -26,25 +26,24 @@ pub(crate) struct Rules {
     pub(crate) fidelity: Fidelity,
 }
 
-/// How closely a server follows Kubernetes where that costs time at each write.
+/// Degree to which a server follows Kubernetes, for features that cost time at each write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fidelity {
-    /// As far as controllers notice: for simulations with many writes.
+    /// Features relevant to controllers; for simulations with many writes.
     #[default]
     Controllers,
-    /// As far as people and their tools notice: schemas are checked and fields have owners, so that there is
-    /// server-side apply.
+    /// Features relevant to people and their tools: schema validation, field ownership and server-side apply.
     People,
 }
 
-/// How a client wants a write to be done.
+/// Write options of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// Name of the field manager.
     pub(crate) manager: String,
-    /// Whether nothing is stored.
+    /// True if nothing is stored.
     pub(crate) dry_run: bool,
-    /// Whether the object comes from an apply and names the owners of its fields.
+    /// True if the object comes from an apply and already has its managed fields.
     pub(crate) applies: bool,
     pub(crate) unknown_fields: UnknownFields,
 }
@@ -55,12 +54,12 @@ impl Default for Terms {
     }
 }
 
-/// Which part of an object an update may change.
+/// Part of an object that an update may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Everything, except the status of kinds with a status subresource.
     Main,
-    /// The status and nothing else.
+    /// Only the status.
     Status,
 }
 
@@ -73,12 +72,12 @@ impl Part {
     }
 }
 
-/// A write transaction: the locked state and the rules to apply.
+/// Write transaction: the locked state and the rules to apply.
 pub(crate) struct Writer<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rules: &'a Rules,
     pub(crate) terms: Terms,
-    /// What the client is told besides the answer.
+    /// Warnings for the client in addition to the response.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -94,7 +93,7 @@ impl<'a> Writer<'a> {
         mut object: Value,
     ) -> Result<Arc<Object>, StatusError> {
         let kind = self.state.kind(kind_id);
-        // Somebody who applies has brought the owners of fields.
+        // An apply provides its managed fields.
         let owners = object["metadata"].get("managedFields").cloned();
         let name = self.prepare_new(&kind, namespace, &mut object)?;
         self.check_namespace(&kind, namespace, &name)?;
@@ -129,7 +128,7 @@ impl<'a> Writer<'a> {
         Ok(stored)
     }
 
-    /// Stores an object, unless nothing is to be stored.
+    /// Stores an object, unless the request is a dry run.
     fn put(&mut self, key: ObjectKey, value: Value) -> Arc<Object> {
         if self.terms.dry_run {
             let version = self.state.get_key(&key).map_or(0, |object| object.resource_version());
@@ -138,7 +137,7 @@ impl<'a> Writer<'a> {
         self.state.put(key, value)
     }
 
-    /// Whether an object of this kind has a generation. Controllers find one everywhere.
+    /// Returns true if objects of this kind have a generation. With [`Fidelity::Controllers`] all of them do.
     fn counts_generations(&self, kind: &ResourceKind) -> bool {
         self.rules.fidelity == Fidelity::Controllers || kind.counts_generations()
     }
@@ -148,7 +147,7 @@ impl<'a> Writer<'a> {
         Author { manager: self.terms.manager.clone(), subresource: part.subresource(), now }
     }
 
-    /// Drops what the schema does not know, which is told.
+    /// Drops fields that the schema does not declare and records warnings.
     fn decode(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
         if self.rules.fidelity == Fidelity::People {
             self.warnings.extend(schema::decode(kind, object, self.terms.unknown_fields)?);
@@ -156,7 +155,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Decodes an object, completes it and checks it by its schema.
+    /// Decodes an object, sets its defaults and validates it.
     fn conform(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), StatusError> {
         if self.rules.fidelity == Fidelity::People {
             self.decode(kind, object)?;
@@ -166,7 +165,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Applies a configuration: makes the object, or changes what the configuration says. Returns whether it was made.
+    /// Applies a configuration: creates the object or changes the configured fields. Returns true if it was created.
     pub(crate) fn apply(
         &mut self,
         key: &ObjectKey,
@@ -212,7 +211,7 @@ impl<'a> Writer<'a> {
         Ok((self.create(key.kind, &key.namespace, object)?, true))
     }
 
-    /// Checks what a client may write and returns the new object's name.
+    /// Checks a new object and returns its name.
     fn prepare_new(&mut self, kind: &ResourceKind, namespace: &str, object: &mut Value) -> Result<String, StatusError> {
         check_shape(kind, namespace, object)?;
         if !text(object, "/metadata/resourceVersion").is_empty() {
@@ -244,7 +243,7 @@ impl<'a> Writer<'a> {
     }
 
     fn check_namespace(&mut self, kind: &ResourceKind, namespace: &str, name: &str) -> Result<(), StatusError> {
-        // A server without the Namespace kind has nothing to check against.
+        // Without the Namespace kind there is nothing to check against.
         let Some(namespaces) = self.state.kind_by_path("", "v1", "namespaces") else {
             return Ok(());
         };
@@ -312,7 +311,7 @@ impl<'a> Writer<'a> {
         Ok(stored)
     }
 
-    /// Serves the kinds of a definition that was stored.
+    /// Serves the kinds of a stored definition.
     fn define(&mut self, kind: &ResourceKind, stored: &Object) {
         if kind.is_definition() && !self.terms.dry_run {
             for defined in definition::kinds(stored.value()).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! The control plane as its users see it: through `kube::Api`, on paused time.
+//! The control plane from a user's perspective: through `kube::Api`, on paused time.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[path = "controlplane/emulator.rs"]

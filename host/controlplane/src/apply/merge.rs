@@ -1,4 +1,4 @@
-//! Comparing and merging objects field by field.
+//! Comparison and merge of objects, field by field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::set::FieldSet;
 use crate::topology::{ListType, Place, key_of};
 
-/// The fields that a value sets.
+/// Returns the fields that a value sets.
 pub(super) fn fields(place: Place<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     match value {
@@ -36,12 +36,12 @@ pub(super) fn fields(place: Place<'_>, value: &Value) -> FieldSet {
     set
 }
 
-/// What differs between two objects.
+/// Difference between two objects.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
-    /// Fields that were added or have another value.
+    /// Fields that were added or changed.
     pub(super) changed: FieldSet,
-    /// Fields that are gone.
+    /// Fields that were removed.
     pub(super) removed: FieldSet,
 }
 
@@ -103,7 +103,7 @@ fn one_sided(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Diff
     }
 }
 
-/// Elements of a list that is not atomic by what tells them apart.
+/// Indexes the elements of a list that is not atomic by their key or value.
 fn by_element<'a>(list: &ListType, items: &'a [Value]) -> BTreeMap<String, &'a Value> {
     items.iter().map(|item| (element_of(list, item), item)).collect()
 }
@@ -115,7 +115,7 @@ fn element_of(list: &ListType, item: &Value) -> String {
     }
 }
 
-/// Puts what is applied over what is there.
+/// Merges an applied configuration into the live value.
 pub(super) fn merge(place: Place<'_>, live: &Value, applied: &Value) -> Value {
     match (live, applied) {
         (Value::Object(live), Value::Object(applied)) if !place.is_atomic_map() => {
@@ -140,7 +140,8 @@ pub(super) fn merge(place: Place<'_>, live: &Value, applied: &Value) -> Value {
     }
 }
 
-/// Elements in the order in which they are applied; those that only the live list has stay before what follows them.
+/// Merges two lists in the order of the applied one. Elements only in the live list keep their place before the
+/// element that follows them.
 fn merge_lists(place: Place<'_>, list: &ListType, live: &[Value], applied: &[Value]) -> Value {
     let wanted: BTreeSet<String> = applied.iter().map(|item| element_of(list, item)).collect();
     let known = by_element(list, live);
@@ -165,7 +166,7 @@ fn merge_lists(place: Place<'_>, list: &ListType, live: &[Value], applied: &[Val
     Value::Array(merged)
 }
 
-/// Removes fields from a value. What becomes empty by that goes with them.
+/// Removes fields from a value, and fields that become empty as a result.
 pub(super) fn remove(place: Place<'_>, value: &mut Value, set: &FieldSet) {
     match value {
         Value::Object(members) => remove_members(place, members, set),

@@ -1,8 +1,8 @@
-//! Server-side apply: who owns which field, and what that means for a write
-//! (Kubernetes: `sigs.k8s.io/structured-merge-diff/v6`).
+//! Server-side apply: ownership of fields and its consequences for writes (Kubernetes:
+//! `sigs.k8s.io/structured-merge-diff/v6`).
 //!
-//! Start reading at [`ownership`], which has the rules; [`set`] is what is owned, [`merge`] how objects are compared and
-//! put together.
+//! Start reading at [`ownership`], which has the rules. [`set`] holds sets of owned fields; [`merge`] compares and
+//! merges objects.
 
 mod merge;
 mod ownership;

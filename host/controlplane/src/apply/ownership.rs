@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who set which field last, and what an apply may change.
+//! `metadata.managedFields`: the manager that last set each field, and the changes that an apply may make.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::object::array;
 use crate::status_error::StatusError;
 use crate::topology::Place;
 
-/// Most entries of writers that do not apply; the oldest of more are put together, as Kubernetes does.
+/// Maximum number of `Update` entries. If there are more, the oldest ones are merged, as in Kubernetes.
 const UPDATERS_MAX: usize = 10;
 
-/// Who writes, and when.
+/// Author and time of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
     /// Name of the field manager.
     pub(crate) manager: String,
-    /// The subresource that is written, empty for the object itself.
+    /// Subresource that is written; empty for the main resource.
     pub(crate) subresource: &'static str,
-    /// The server's time.
+    /// Time of the server's clock.
     pub(crate) now: Timestamp,
 }
 
@@ -33,7 +33,7 @@ enum Operation {
     Update,
 }
 
-/// Who owns a set of fields.
+/// Owner of a set of fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Manager {
     name: String,
@@ -50,15 +50,15 @@ struct Owned {
 
 type Managers = BTreeMap<Manager, Owned>;
 
-/// What an apply comes to.
+/// Result of an apply.
 pub(crate) enum Applied {
-    /// The object to be written in place of the one that is there.
+    /// Object to be written in place of the live one.
     Changed(Value),
-    /// Nothing.
+    /// No change.
     Unchanged,
 }
 
-/// Notes who made an object.
+/// Sets the managed fields of a new object.
 pub(crate) fn created(kind: &ResourceKind, object: &mut Value, author: &Author) {
     let set = all_fields(Place::root(kind), &owned_part(object));
     let mut managers = Managers::new();
@@ -66,7 +66,8 @@ pub(crate) fn created(kind: &ResourceKind, object: &mut Value, author: &Author) 
     write(object, &managers);
 }
 
-/// Notes who changed an object. `given` are the managed fields that the client sent: it may edit them.
+/// Updates the managed fields of a changed object. `given` are the managed fields sent by the client, which may edit
+/// them.
 pub(crate) fn updated(kind: &ResourceKind, old: &Value, new: &mut Value, given: Option<&Value>, author: &Author) {
     let place = Place::root(kind);
     let mut managers = match given.filter(|_| author.subresource.is_empty()) {
@@ -88,11 +89,11 @@ pub(crate) fn updated(kind: &ResourceKind, old: &Value, new: &mut Value, given: 
     write(new, &managers);
 }
 
-/// Applies a configuration over an object; `live` is absent when there is none yet.
+/// Applies a configuration to an object; `live` is absent if the object does not exist.
 ///
 /// # Errors
 ///
-/// 409 when another manager owns a field that would change, unless `force`.
+/// 409 if another manager owns a field that would change, unless `force` is set.
 pub(crate) fn apply(
     kind: &ResourceKind,
     live: Option<&Value>,
@@ -105,7 +106,7 @@ pub(crate) fn apply(
     let mut managers = live.map(|live| read(&live["metadata"]["managedFields"])).unwrap_or_default();
     let live_part = live.map_or_else(|| empty.clone(), owned_part);
     if live.is_some() && managers.is_empty() {
-        // Somebody removed the managed fields: what is there belongs to somebody we do not know.
+        // The managed fields were removed, so the owner of the existing fields is unknown.
         let unknown = Manager { name: "before-first-apply".to_owned(), ..author.updater(kind) };
         own(&mut managers, unknown, all_fields(place, &live_part), author);
     }
@@ -157,14 +158,14 @@ impl Manager {
     }
 }
 
-/// The manager owns this set from now on; the time stays when nothing changed.
+/// Makes a manager the owner of a set. The entry's time changes only if the set does.
 fn own(managers: &mut Managers, manager: Manager, set: FieldSet, author: &Author) {
     if managers.get(&manager).is_none_or(|owned| owned.set != set) {
         managers.insert(manager, Owned { set, time: rfc3339(author.now) });
     }
 }
 
-/// Puts the entries of the oldest writers together when there are too many.
+/// Merges the entries of the oldest updaters if there are too many.
 fn bound(managers: &mut Managers) {
     loop {
         let mut updaters: Vec<(String, Manager)> = managers
@@ -185,7 +186,7 @@ fn bound(managers: &mut Managers) {
     }
 }
 
-/// The part of an object that can be owned: all but what names it and what only the server sets.
+/// Returns the part of an object that can be owned: without type, identity and server-set metadata.
 fn owned_part(object: &Value) -> Value {
     let mut part = object.clone();
     if let Some(fields) = part.as_object_mut() {
@@ -206,7 +207,7 @@ fn is_owned_metadata(field: &str) -> bool {
     matches!(field, "labels" | "annotations" | "finalizers" | "ownerReferences" | "generateName")
 }
 
-/// Puts that part back.
+/// Replaces the part of an object that can be owned.
 fn put_owned_part(object: &mut Value, part: Value) {
     let Some(fields) = object.as_object_mut() else { return };
     fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
@@ -222,12 +223,12 @@ fn put_owned_part(object: &mut Value, part: Value) {
     }
 }
 
-/// The fields of an object; the object itself belongs to nobody.
+/// Returns all fields of an object. The root itself has no owner.
 fn all_fields(place: Place<'_>, part: &Value) -> FieldSet {
     FieldSet { is_member: false, ..fields(place, part) }
 }
 
-/// A list with one empty entry asks for the managed fields to be forgotten.
+/// Returns true if a client resets the managed fields: a list with one empty entry.
 fn is_reset(given: &Value) -> bool {
     given
         .as_array()
@@ -250,7 +251,7 @@ fn read(managed_fields: &Value) -> Managers {
 }
 
 fn write(object: &mut Value, managers: &Managers) {
-    // As in Kubernetes: those who apply first, then by time.
+    // Order as in Kubernetes: appliers first, then by time.
     let mut sorted: Vec<_> = managers.iter().collect();
     sorted.sort_by(|(a, a_owned), (b, b_owned)| (a.operation, &a_owned.time, a).cmp(&(b.operation, &b_owned.time, b)));
     let entry = |(manager, owned): (&Manager, &Owned)| {

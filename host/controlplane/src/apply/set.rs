@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// A set of fields: whether this one is in it, and what is in it below.
+/// A tree of fields: `is_member` for the field itself and the fields below it.
 ///
-/// Path elements are spelled as on the wire: `f:name`, `k:{"name":"a"}`, `v:"x"`.
+/// Path elements have their wire format: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
     pub(super) is_member: bool,
@@ -14,7 +14,7 @@ pub(super) struct FieldSet {
 }
 
 impl FieldSet {
-    /// Only the field itself.
+    /// Returns a set of the field itself only.
     pub(super) fn leaf() -> Self {
         Self { is_member: true, children: BTreeMap::new() }
     }
@@ -23,7 +23,7 @@ impl FieldSet {
         !self.is_member && self.children.is_empty()
     }
 
-    /// Adds what is below a path element, unless it is nothing.
+    /// Adds the fields below a path element. An empty set is not added.
     pub(super) fn insert(&mut self, element: String, below: Self) {
         if !below.is_empty() {
             self.children.insert(element, below);
@@ -59,7 +59,7 @@ impl FieldSet {
         both
     }
 
-    /// Reads `fieldsV1`; what is no path element is left out.
+    /// Parses `fieldsV1`; invalid path elements are ignored.
     pub(super) fn parse(value: &Value) -> Self {
         let mut set = Self::below(value);
         set.is_member = false;
@@ -79,7 +79,7 @@ impl FieldSet {
         set
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set as `fieldsV1`.
     pub(super) fn to_value(&self) -> Value {
         let mut fields = Map::new();
         for (element, below) in &self.children {
@@ -92,7 +92,7 @@ impl FieldSet {
         Value::Object(fields)
     }
 
-    /// The members as people write paths: `.spec.containers[name="a"].image`.
+    /// Returns the paths of all members for error messages: `.spec.containers[name="a"].image`.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect_paths("", &mut paths);
@@ -109,7 +109,7 @@ impl FieldSet {
     }
 }
 
-/// A path element with its JSON in our own spelling.
+/// Normalizes the JSON of a path element.
 fn normal(element: &str) -> Option<String> {
     let (sort, rest) = element.split_once(':')?;
     match sort {

@@ -1,4 +1,4 @@
-//! What a cloud gives at once: load balancer addresses and volumes.
+//! Resources that a cloud provides: load balancer addresses and volumes. They are available immediately.
 
 use serde_json::json;
 
@@ -7,11 +7,12 @@ use crate::object::{Object, ObjectKey};
 use crate::rng::stable_hash;
 
 impl Emulator {
-    /// A load balancer gets an address that depends on the service's name only.
+    /// Assigns an address to a load balancer. The address depends only on the seed and on the service's namespace and
+    /// name.
     pub(super) fn sync_service(&self, key: &ObjectKey, object: &Object) {
         let status = if object.value()["spec"]["type"] == "LoadBalancer" {
             let hash = stable_hash(self.timing.seed, &[&key.namespace, &key.name]);
-            // The block set aside for documentation and tests of network devices (RFC 2544).
+            // Address block reserved for benchmarks of network devices (RFC 2544).
             let ip = format!("198.18.{}.{}", hash & 0xFF, 1 + ((hash >> 8) % 254));
             json!({"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}})
         } else {
@@ -20,7 +21,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    /// A claim is bound to what it asks for.
+    /// Binds a claim with the requested access modes and capacity.
     pub(super) fn sync_claim(&self, key: &ObjectKey, object: &Object) {
         let spec = &object.value()["spec"];
         let mut status = json!({"phase": "Bound"});

@@ -1,11 +1,11 @@
-//! Conditions with the Kubernetes rule that a transition time changes only with the status.
+//! Conditions. As in Kubernetes, the transition time changes only with the status.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
 
-/// One condition to be set.
+/// Condition to set.
 pub(crate) struct Condition<'a> {
     pub(crate) type_: &'a str,
     pub(crate) is_true: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Condition<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Sets a condition in a list, keeping its place and, when its status stays, its transition time.
+/// Sets a condition in a list. Keeps its position and, if the status is unchanged, its transition time.
 pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: &Condition<'_>, now: Timestamp) {
     let status = if condition.is_true { "True" } else { "False" };
     let mut new = json!({
@@ -38,7 +38,7 @@ pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: &Condition<'
     }
 }
 
-/// The condition of a type, if the list has it.
+/// Returns the condition of a type, if the list has it.
 pub(crate) fn find<'a>(conditions: &'a [Value], type_: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| condition["type"] == type_)
 }

@@ -1,4 +1,4 @@
-//! Daemon sets: one pod on each node.
+//! DaemonSets: one pod on each node.
 
 use serde_json::json;
 
@@ -37,7 +37,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    /// Fills the nodes without a pod, else replaces one outdated pod; whether anything was done.
+    /// Creates pods on nodes that have none; otherwise replaces one outdated pod. Returns true if anything changed.
     fn step_daemon_set(&self, object: &Object, pods: &[PodView], revision: &str) -> bool {
         let mut has_stepped = false;
         for index in 0..self.nodes.total() {

@@ -1,4 +1,4 @@
-//! The ways in which workloads of a member cluster can fail, and which one applies to a pod.
+//! Failure modes of workloads in a member cluster, and their assignment to pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,34 +7,34 @@ use serde_json::Value;
 
 use crate::object::{array, text};
 
-/// How pods fail.
+/// Failure mode of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureMode {
-    /// Pods run and never become ready; ready ones stop being ready.
+    /// Pods run but never become ready; ready pods become unready.
     NeverReady,
-    /// Pods become ready as usual, crash after staying ready for this long, and stay in back-off. Pods that are
-    /// meant to finish, as those of a Job, end as failed instead.
+    /// Pods become ready as usual, crash after staying ready for `ready_for`, and stay in back-off. Pods that run to
+    /// completion, such as those of a Job, end as failed instead.
     CrashLoop {
-        /// How long a pod stays ready.
+        /// Time that a pod stays ready.
         ready_for: Duration,
     },
-    /// Images cannot be pulled; pods that already run keep running.
+    /// Images cannot be pulled; running pods keep running.
     ImagePull,
 }
 
-/// All failures in force in one cluster.
+/// All active failures of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures {
-    /// Applies to every pod.
+    /// Failure of every pod.
     pub(crate) cluster: Option<FailureMode>,
-    /// Applies to the pods of one workload, by namespace and name; goes before the cluster's.
+    /// Failures of the pods of one workload, by namespace and name; take precedence over the cluster's failure.
     pub(crate) workloads: BTreeMap<(String, String), FailureMode>,
-    /// Images that cannot be pulled; `*` stands for any text.
+    /// Images that cannot be pulled; `*` matches any text.
     pub(crate) unpullable_images: Vec<String>,
 }
 
 impl Failures {
-    /// The failure that applies to a pod.
+    /// Returns the failure that applies to a pod.
     pub(crate) fn of_pod(&self, pod: &Value) -> Option<FailureMode> {
         let namespace = text(pod, "/metadata/namespace");
         let owner = match text(pod, "/metadata/ownerReferences/0/name") {
@@ -55,7 +55,7 @@ impl Failures {
     }
 }
 
-/// Whether an image matches a pattern in which `*` stands for any text.
+/// Returns true if an image matches a pattern in which `*` matches any text.
 fn image_matches(pattern: &str, image: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = image.strip_prefix(parts.next().unwrap_or_default()) else {

@@ -1,4 +1,4 @@
-//! Jobs: pods that run to their end.
+//! Jobs: pods that run to completion.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::object::{Object, ObjectKey, array, text};
 
 const REVISION_LABEL: &str = "batch.kubernetes.io/job-name";
 
-/// How a job stands.
+/// State of a job.
 enum Outcome {
     Running,
     Suspended,

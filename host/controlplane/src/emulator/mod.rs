@@ -1,8 +1,8 @@
-//! What a member cluster's controllers and kubelets would do, as one level-triggered loop.
+//! Emulator of a member cluster's controllers and kubelets, as one level-triggered loop.
 //!
-//! Changes and due timers mark objects as dirty; at each instant all dirty pods are brought up to date first and
-//! the workloads above them afterwards, so a workload sees all transitions of an instant in one status write.
-//! Progress of a pod depends on its own name and times only, never on the order of events.
+//! Changes and due timers mark objects as dirty. At each instant, all dirty pods are synced first and the workloads
+//! that own them afterwards, so a workload sees all transitions of an instant in one status write. Progress of a pod
+//! depends only on its own name and times, never on the order of events.
 
 pub(crate) mod failure;
 pub(crate) mod nodes;
@@ -35,7 +35,7 @@ use crate::object::{ChangeType, Object, ObjectKey, array};
 use crate::server::ApiServer;
 use crate::store::{Store, Subscription};
 
-/// The failures in force, shared with the handle that changes them.
+/// Active failures, shared with the handle that changes them.
 #[derive(Default)]
 pub(crate) struct FailureSwitch {
     failures: Mutex<Arc<Failures>>,
@@ -51,7 +51,7 @@ impl FailureSwitch {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut failures));
         drop(failures);
-        // Keeps a permit when the emulator is not waiting at the moment.
+        // Stores a permit if the emulator is not waiting at the moment.
         self.changed.notify_one();
     }
 
@@ -60,7 +60,7 @@ impl FailureSwitch {
     }
 }
 
-/// How fast things go.
+/// Durations and the seed of their jitter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub(crate) seed: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Timing {
     pub(crate) job_duration: Duration,
 }
 
-/// The kinds the emulator gives a status to.
+/// Kinds whose status the emulator writes.
 #[derive(Clone, Copy)]
 struct Kinds {
     pod: KindId,
@@ -110,7 +110,7 @@ impl Kinds {
         ]
     }
 
-    /// The workload kind an owner reference names.
+    /// Returns the workload kind that an owner reference names.
     fn workload(self, kind: &str) -> Option<KindId> {
         match kind {
             "Deployment" => Some(self.deployment),
@@ -123,7 +123,7 @@ impl Kinds {
     }
 }
 
-/// The controllers and kubelets of one member cluster.
+/// Emulator of the controllers and kubelets of one member cluster.
 pub(crate) struct Emulator {
     store: Store,
     clock: Clock,
@@ -136,7 +136,7 @@ pub(crate) struct Emulator {
     dirty_pods: BTreeSet<ObjectKey>,
     dirty: BTreeSet<ObjectKey>,
     timers: BTreeSet<(Timestamp, ObjectKey)>,
-    /// Pods for which no node has room.
+    /// Pods that do not fit on any node.
     unscheduled: BTreeSet<ObjectKey>,
     progress: BTreeMap<ObjectKey, PodProgress>,
 }
@@ -172,7 +172,7 @@ impl Emulator {
             self.absorb_failures();
             self.fire_timers();
             if self.work() {
-                // Others get their turn at the same instant before the next round.
+                // Other tasks run at the same instant before the next round.
                 tokio::task::yield_now().await;
             } else {
                 self.wait().await;
@@ -223,7 +223,7 @@ impl Emulator {
         }
     }
 
-    /// Gives back what pods hold whose deletion was not seen.
+    /// Releases the resources of pods whose deletion was missed.
     fn forget_missing_pods(&mut self) {
         let missing: Vec<ObjectKey> =
             self.progress.keys().filter(|key| self.store.get(key).is_none()).cloned().collect();
@@ -238,7 +238,7 @@ impl Emulator {
         self.release(key);
     }
 
-    /// Frees the room of a pod and lets the waiting pods try again.
+    /// Releases the capacity of a pod and retries the unscheduled pods.
     fn release(&mut self, key: &ObjectKey) {
         if self.nodes.release(key) {
             self.dirty_pods.extend(self.unscheduled.iter().cloned());
@@ -270,7 +270,7 @@ impl Emulator {
         self.timers.insert((at, key.clone()));
     }
 
-    /// Brings the dirty pods up to date or, when there are none, the dirty workloads; whether there were any.
+    /// Syncs the dirty pods or, if there are none, the dirty workloads. Returns true if there were any.
     fn work(&mut self) -> bool {
         let pods = std::mem::take(&mut self.dirty_pods);
         if !pods.is_empty() {
@@ -324,10 +324,10 @@ impl Emulator {
         }
     }
 
-    /// Writes a status when it differs from the stored one.
+    /// Writes a status if it differs from the stored one.
     fn write_status(&self, key: &ObjectKey, object: &Object, status: Value) {
         if object.value().get("status") != Some(&status) {
-            // The object may have gone in the meantime, which its own event will tell.
+            // The object may have been deleted in the meantime; its own event reports that.
             let _ = self.store.set_status(key, status);
         }
     }

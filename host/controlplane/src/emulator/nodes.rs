@@ -1,4 +1,4 @@
-//! The nodes of a member cluster: how much they hold and which pod is on which.
+//! Nodes of a member cluster: their capacity and the assignment of pods to them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::clock::rfc3339;
 use crate::emulator::quantity::{parse_milli, parse_units};
 use crate::object::{ObjectKey, array, text};
 
-/// An amount of what a node offers and a pod asks for.
+/// Amount of the resources that a node offers and a pod requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) cpu_milli: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// What a pod asks for: the sum over its containers, or one init container that needs more.
+    /// Returns the requests of a pod: the sum over its containers, or those of an init container if they are higher.
     pub(crate) fn of_pod(pod: &Value) -> Self {
         let requests = |container: &Value| {
             let resources = &container["resources"];
@@ -69,7 +69,7 @@ impl Amount {
     }
 }
 
-/// The nodes, all of the same capacity, and what is placed on them.
+/// Nodes of equal capacity and the pods assigned to them.
 pub(crate) struct Nodes {
     cluster: String,
     capacity: Amount,
@@ -95,7 +95,7 @@ impl Nodes {
         format!("{}-node-{index}", self.cluster)
     }
 
-    /// Finds room for a pod on the node with the fewest pods, the first of several, and takes it.
+    /// Assigns a pod to the node with the fewest pods that has capacity for it; of several, the first one.
     pub(crate) fn place(&mut self, pod: &ObjectKey, amount: Amount) -> Option<String> {
         let (index, _) = self
             .used
@@ -107,7 +107,7 @@ impl Nodes {
         Some(self.name(index))
     }
 
-    /// Accounts for a pod that names its node itself; a pod on an unknown node takes no room.
+    /// Accounts for a pod that specifies its node. A pod on an unknown node uses no capacity.
     pub(crate) fn adopt(&mut self, pod: &ObjectKey, node: &str, amount: Amount) {
         if self.placed.contains_key(pod) {
             return;
@@ -122,7 +122,7 @@ impl Nodes {
         self.placed.insert(pod.clone(), (index, amount));
     }
 
-    /// Gives back the room of a pod that is gone or finished; whether there was any.
+    /// Releases the capacity of a pod that was removed or is finished. Returns true if the pod used any.
     pub(crate) fn release(&mut self, pod: &ObjectKey) -> bool {
         let Some((index, amount)) = self.placed.remove(pod) else {
             return false;
@@ -131,7 +131,7 @@ impl Nodes {
         true
     }
 
-    /// The Node object with its status.
+    /// Returns the Node object with its status.
     pub(crate) fn object(&self, index: usize, kubelet_version: &str, now: jiff::Timestamp) -> Value {
         let name = self.name(index);
         let amount = json!({

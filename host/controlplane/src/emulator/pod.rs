@@ -1,4 +1,4 @@
-//! One pod: scheduling, becoming ready, failing, finishing.
+//! Lifecycle of one pod: scheduling, becoming ready, failing, finishing.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::emulator::nodes::Amount;
 use crate::object::{Object, ObjectKey, array, text};
 use crate::rng::stable_hash;
 
-/// How far a scheduled pod has come.
+/// Progress of a scheduled pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PodProgress {
     failure: Option<FailureMode>,
-    /// When it was scheduled, or when the failure that applies to it last changed.
+    /// Time at which it was scheduled, or at which the failure that applies to it last changed.
     since: Timestamp,
     stage: Stage,
 }
@@ -28,15 +28,15 @@ enum Stage {
     Starting,
     /// The image cannot be pulled.
     PullingFails,
-    /// The containers run and are not ready.
+    /// The containers run but are not ready.
     Unready,
-    /// The containers are ready since then.
+    /// The containers have been ready since the given time.
     Ready(Timestamp),
-    /// The containers crashed and are not started again.
+    /// The containers crashed and are not restarted.
     Crashed,
-    /// All containers ended well.
+    /// All containers terminated successfully.
     Succeeded,
-    /// A container ended badly.
+    /// A container terminated with an error.
     Failed,
 }
 
@@ -56,8 +56,8 @@ impl Stage {
 }
 
 impl PodProgress {
-    /// How far a pod has come that was not followed so far: it has just been scheduled, or it was ready before the
-    /// emulator was started.
+    /// Returns the progress of a pod seen for the first time: it was just scheduled, or was ready before the emulator
+    /// started.
     fn seen(pod: &Value, failure: Option<FailureMode>, now: Timestamp) -> Self {
         let ready = array(pod, "/status/conditions").iter().find(|condition| condition["type"] == "Ready");
         let since = ready.filter(|ready| ready["status"] == "True").map(|ready| text(ready, "/lastTransitionTime"));
@@ -92,7 +92,7 @@ impl Emulator {
                 value["spec"]["nodeName"] = json!(node);
                 match self.store.update(key, value) {
                     Ok(bound) => pod = bound,
-                    // The pod went away, or whoever owns the server refuses it: the room is free again.
+                    // The pod was deleted, or admission rejected the update: its capacity is free again.
                     Err(_) => return self.release(key),
                 }
             }
@@ -121,7 +121,7 @@ impl Emulator {
         self.write_status(key, pod, json!({"phase": "Pending", "conditions": conditions}));
     }
 
-    /// Moves a scheduled pod to where it should be now and sets the timer for what comes next.
+    /// Advances a scheduled pod to its stage at the current time and sets the timer for the next one.
     fn advance(&mut self, key: &ObjectKey, pod: &Value) -> Stage {
         let now = self.clock.now();
         let failure = self.failures.of_pod(pod);
@@ -176,7 +176,7 @@ impl Emulator {
         self.progress.insert(key.clone(), progress);
         match wake {
             Some(at) if at > now => self.wake_at(at, key),
-            // What was due has happened; the next stage may have a timer of its own.
+            // The timer has already expired; the next stage may have its own timer.
             Some(_) if !progress.stage.is_final() => {
                 self.dirty_pods.insert(key.clone());
             }
@@ -185,7 +185,7 @@ impl Emulator {
         progress.stage
     }
 
-    /// How long this pod takes to become ready: the same in each run, whatever else happens.
+    /// Returns the time that this pod takes to become ready. It is the same in each run, independent of other events.
     fn start_delay(&self, key: &ObjectKey) -> Duration {
         let timing = self.timing;
         let jitter_ms = timing.replica_ready.jitter.as_millis() as u64;

@@ -1,6 +1,6 @@
-//! Kubernetes quantities, as far as cpu and memory need them.
+//! Kubernetes quantities, to the extent that CPU and memory need them.
 
-/// A quantity in thousandths of its unit, rounded up; absent when the text is no quantity.
+/// Parses a quantity into thousandths of its unit, rounded up. Returns `None` if the text is not a quantity.
 pub(crate) fn parse_milli(text: &str) -> Option<u64> {
     const SUFFIXES: [(&str, u128); 12] = [
         ("Ki", 1_000 << 10),
@@ -28,7 +28,7 @@ pub(crate) fn parse_milli(text: &str) -> Option<u64> {
     u64::try_from((digits * scale).div_ceil(divisor)).ok()
 }
 
-/// A quantity in whole units, rounded up; absent when the text is no quantity.
+/// Parses a quantity into whole units, rounded up. Returns `None` if the text is not a quantity.
 pub(crate) fn parse_units(text: &str) -> Option<u64> {
     parse_milli(text).map(|milli| milli.div_ceil(1_000))
 }

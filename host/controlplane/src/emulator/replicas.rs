@@ -1,6 +1,6 @@
-//! Deployments and replica sets: interchangeable pods and their rolling replacement.
+//! Deployments and ReplicaSets: interchangeable pods and their rolling replacement.
 //!
-//! A Deployment owns its pods directly, without replica sets in between.
+//! A Deployment owns its pods directly, without ReplicaSets in between.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::object::{Object, ObjectKey, array, text};
 
 const REVISION_LABEL: &str = "pod-template-hash";
 
-/// The pod counts of a Deployment.
+/// Pod counts of a Deployment.
 struct Counts {
     desired: u64,
     replicas: u64,
@@ -32,7 +32,7 @@ impl Emulator {
     pub(super) fn sync_replicas(&mut self, key: &ObjectKey, object: &Object) {
         let value = object.value();
         let is_deployment = key.kind == self.kinds.deployment;
-        // A replica set never replaces pods, so all of them count as made from the present template.
+        // A ReplicaSet never replaces pods, so all of them count as created from the current template.
         let revision = if is_deployment {
             template_hash(value)
         } else {
@@ -45,7 +45,7 @@ impl Emulator {
                 pod.revision.clone_from(&revision);
             }
         }
-        // The pods that come or go bring the workload here again; the status waits until they are settled.
+        // The created and deleted pods trigger another sync; the status is written once the pods have settled.
         if self.scale(object, &pods, &revision) > 0 {
             return;
         }
@@ -74,7 +74,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    /// Creates and deletes pods; how many.
+    /// Creates and deletes pods. Returns their number.
     fn scale(&self, object: &Object, pods: &[PodView], revision: &str) -> usize {
         let value = object.value();
         let desired = spec_number(value, "replicas", 1);
@@ -85,7 +85,7 @@ impl Emulator {
         }
         let mut surge = share(&strategy["rollingUpdate"]["maxSurge"], desired, u64::div_ceil);
         let unavailable = share(&strategy["rollingUpdate"]["maxUnavailable"], desired, |a, b| a / b);
-        // With neither allowed a rollout could not move.
+        // A rollout with neither surge nor unavailable pods could not make progress.
         if surge == 0 && unavailable == 0 {
             surge = 1;
         }
@@ -158,14 +158,14 @@ impl Emulator {
         )
     }
 
-    /// The Progressing condition, and the timer for its deadline.
+    /// Sets the `Progressing` condition and the timer for its deadline.
     fn set_progressing(&mut self, key: &ObjectKey, value: &Value, counts: &Counts, conditions: &mut Vec<Value>) {
         let now = self.clock.now();
         let name = key.name.as_str();
         let status = &value["status"];
         let known = condition::find(conditions, "Progressing").cloned().unwrap_or_default();
         let was = |field: &str| status[field].as_u64().unwrap_or_default();
-        // A rollout that has completed stays complete when pods fail later, until the next change of the template.
+        // A completed rollout stays complete until the next change of the template, even if pods fail later.
         let stays_complete = known["reason"] == "NewReplicaSetAvailable"
             && counts.updated == counts.replicas
             && counts.updated == was("updatedReplicas");
@@ -185,7 +185,7 @@ impl Emulator {
             .unwrap_or(now);
         let deadline_s = spec_number(value, "progressDeadlineSeconds", 600);
         let deadline = add(moved_at, std::time::Duration::from_secs(deadline_s));
-        // Reporting the missed deadline is itself an update, which must not start another one.
+        // The update that reports the missed deadline must not cause another update.
         let has_missed = !has_moved && known["reason"] == "ProgressDeadlineExceeded";
         let (is_true, reason, message) = if counts.is_complete() {
             (true, "NewReplicaSetAvailable", format!("Deployment \"{name}\" has successfully progressed."))
@@ -200,7 +200,7 @@ impl Emulator {
     }
 }
 
-/// Sets a condition with a lastUpdateTime, which changes with the reason or when told to.
+/// Sets a condition with a `lastUpdateTime`, which changes with the reason or if `is_touched` is set.
 fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touched: bool, now: Timestamp) {
     let known = condition::find(conditions, new.type_).cloned().unwrap_or_default();
     set_condition(conditions, new, now);
@@ -210,7 +210,7 @@ fn set_timed_condition(conditions: &mut Vec<Value>, new: &Condition<'_>, is_touc
     }
 }
 
-/// A number of pods given as such or as a percentage of the desired ones; a quarter when absent.
+/// Returns a number of pods, given as such or as a percentage of the desired ones; 25 % if absent.
 fn share(given: &Value, desired: u64, divide: fn(u64, u64) -> u64) -> u64 {
     if let Some(pods) = given.as_u64() {
         return pods;

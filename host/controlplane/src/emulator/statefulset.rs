@@ -1,4 +1,4 @@
-//! Stateful sets: numbered pods that come, go and are replaced one at a time.
+//! StatefulSets: numbered pods that are created, deleted and replaced one at a time.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ impl Emulator {
         let updated = count(&|pod| pod.revision == update_revision);
         let ready = count(&PodView::is_ready);
         let available = count(&|pod| pod.is_available(min_ready, now));
-        // The revision becomes current when the last pod has been replaced by a ready one.
+        // The update revision becomes current when all pods have been replaced and are ready.
         let is_rolled_out = updated == desired && ready == desired && pods.len() as u64 == desired;
         let current_revision = match text(value, "/status/currentRevision") {
             known if !known.is_empty() && !is_rolled_out => known.to_owned(),
@@ -45,7 +45,7 @@ impl Emulator {
         self.write_status(key, object, status);
     }
 
-    /// Takes the next step towards the desired pods; whether there was one.
+    /// Takes the next step towards the desired pods. Returns true if there was one.
     fn step_stateful_set(&self, object: &Object, pods: &[PodView], revision: &str) -> bool {
         let value = object.value();
         let desired = spec_number(value, "replicas", 1);
@@ -81,7 +81,7 @@ impl Emulator {
         }
         let partition = value["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_u64().unwrap_or_default();
         let outdated = pods.iter().rev().find(|pod| pod.ordinal >= partition && pod.revision != revision);
-        // The replaced pod has to be ready before the next one goes, or the pod itself is the broken one.
+        // All pods of the new revision must be ready before the next pod is deleted. Outdated pods need not be ready.
         let others_ready = |outdated: &PodView| {
             pods.iter().all(|pod| pod.is_ready() || pod.ordinal == outdated.ordinal || pod.revision != revision)
         };

@@ -1,4 +1,4 @@
-//! What all workload kinds share: their pods, the pod template and its revision.
+//! Functions common to all workload kinds: their pods, the pod template and its revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::emulator::condition;
 use crate::object::{Object, ObjectKey, array, short_hex, text};
 use crate::rng::stable_hash;
 
-/// A pod as its workload sees it.
+/// State of a pod that its workload depends on.
 pub(super) struct PodView {
     pub(super) key: ObjectKey,
-    /// The number at the end of its name.
+    /// Number at the end of the pod's name.
     pub(super) ordinal: u64,
     pub(super) revision: String,
     pub(super) phase: String,
-    /// Since when it is ready.
+    /// Time since when the pod has been ready; absent if it is not.
     pub(super) ready_since: Option<Timestamp>,
     pub(super) is_terminating: bool,
 }
@@ -29,7 +29,7 @@ impl PodView {
         self.ready_since.is_some()
     }
 
-    /// Whether it has been ready for so long.
+    /// Returns true if the pod has been ready for at least `min_ready`.
     pub(super) fn is_available(&self, min_ready: Duration, now: Timestamp) -> bool {
         self.ready_since.is_some_and(|since| add(since, min_ready) <= now)
     }
@@ -42,7 +42,7 @@ impl PodView {
 /// A pod to be created for a workload.
 pub(super) struct NewPod<'a> {
     pub(super) ordinal: u64,
-    /// The part of the name before the ordinal.
+    /// Part of the name before the ordinal.
     pub(super) prefix: &'a str,
     /// Label and value that mark the revision of the template.
     pub(super) revision: (&'a str, &'a str),
@@ -50,7 +50,7 @@ pub(super) struct NewPod<'a> {
 }
 
 impl Emulator {
-    /// The pods of a workload by ordinal; `revision_label` tells which template they were made from.
+    /// Returns the pods of a workload by ordinal. `revision_label` is the label with the revision of their template.
     pub(super) fn pods_of(&self, object: &Object, revision_label: &str) -> Vec<PodView> {
         let mut pods: Vec<PodView> = self
             .store
@@ -62,7 +62,7 @@ impl Emulator {
         pods
     }
 
-    /// Creates a pod from a workload's template; whether it worked.
+    /// Creates a pod from a workload's template. Returns true on success.
     pub(super) fn create_pod(&self, object: &Object, new: NewPod<'_>) -> bool {
         let owner = object.value();
         let mut pod = owner["spec"]["template"].clone();
@@ -101,7 +101,7 @@ impl Emulator {
         self.store.create(self.kinds.pod, object.namespace(), pod).is_ok()
     }
 
-    /// Wakes a workload when the next of its ready pods becomes available.
+    /// Schedules a sync of a workload for the time at which the next of its ready pods becomes available.
     pub(super) fn wake_for_availability(&mut self, key: &ObjectKey, pods: &[PodView], min_ready: Duration) {
         let now = self.clock.now();
         let next = pods
@@ -132,12 +132,12 @@ fn view(pod: &Arc<Object>, key: ObjectKey, revision_label: &str) -> PodView {
     }
 }
 
-/// A short hash of a workload's pod template.
+/// Returns a short hash of a workload's pod template.
 pub(super) fn template_hash(object: &Value) -> String {
     short_hex(stable_hash(0, &[&object["spec"]["template"].to_string()]))
 }
 
-/// A number in a workload's spec.
+/// Returns a number in a workload's spec.
 pub(super) fn spec_number(object: &Value, field: &str, default: u64) -> u64 {
     object["spec"][field].as_u64().unwrap_or(default)
 }
@@ -146,7 +146,7 @@ pub(super) fn min_ready(object: &Value) -> Duration {
     Duration::from_secs(spec_number(object, "minReadySeconds", 0))
 }
 
-/// Drops the counters that are zero, as Kubernetes omits them.
+/// Drops counters that are zero, as Kubernetes omits them.
 pub(super) fn without_zeros(mut status: Value, fields: &[&str]) -> Value {
     if let Some(status) = status.as_object_mut() {
         for field in fields {
@@ -158,7 +158,7 @@ pub(super) fn without_zeros(mut status: Value, fields: &[&str]) -> Value {
     status
 }
 
-/// A timestamp from now, as statuses spell it.
+/// Formats a timestamp for a status.
 pub(super) fn stamp(now: Timestamp) -> Value {
     json!(rfc3339(now))
 }

@@ -1,9 +1,10 @@
-//! Protobuf bodies, which `kubectl create namespace` and other typed clients send: turned into JSON before anything else
-//! looks at them. Answers are always JSON, which such clients take as well.
+//! Protobuf bodies, which typed clients such as `kubectl create namespace` send. They are converted to JSON before
+//! any other processing. Responses are always JSON, which such clients accept as well.
 //!
-//! `fields.txt` has the field numbers of Kubernetes 1.36, one message a line: `number:name:type:flags`. Types are `s` text,
-//! `i` integer, `b` boolean, `y` bytes, `d` float, `T` and `U` times, `Q` quantity, `I` integer or text, `R` raw JSON and
-//! `@` a message; flags are `r` a list, `m` a map from texts, `o` left out when it is zero, `n` fields of the outer object.
+//! `fields.txt` has the field numbers of Kubernetes 1.36, one message per line: `number:name:type:flags`. Types are
+//! `s` text, `i` integer, `b` boolean, `y` bytes, `d` float, `T` and `U` times, `Q` quantity, `I` integer or text,
+//! `R` raw JSON and `@` a message. Flags are `r` a list, `m` a map with text keys, `o` omitted when zero, `n` fields
+//! inlined into the outer object.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,11 +15,11 @@ use serde_json::{Map, Value, json};
 
 use crate::status_error::StatusError;
 
-/// The media type.
+/// Media type of protobuf bodies.
 const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// What every body begins with.
+/// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
-/// How deep messages may be in each other.
+/// Maximum nesting depth of messages.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Clone, Copy)]
@@ -53,11 +54,11 @@ fn messages() -> &'static Messages {
     })
 }
 
-/// The JSON of a protobuf body; nothing when the content type is another one.
+/// Converts a protobuf body to JSON. Returns `None` for another content type.
 ///
 /// # Errors
 ///
-/// 415 for a kind whose fields are not known, 400 for a body that does not read.
+/// 415 for a kind whose fields are unknown, 400 for a malformed body.
 pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Result<Option<Vec<u8>>, StatusError> {
     if content_type.split(';').next().map(str::trim) != Some(MEDIA_TYPE) || body.is_empty() {
         return Ok(None);
@@ -73,7 +74,7 @@ pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Result<Option<Vec<u8>>
     Ok(Some(Value::Object(object).to_string().into_bytes()))
 }
 
-/// The message of a kind, as `fields.txt` calls it.
+/// Returns the message name of a kind in `fields.txt`.
 fn message_name(api_version: &str, kind: &str) -> Option<String> {
     if kind == "DeleteOptions" {
         return Some("meta.DeleteOptions".to_owned());
@@ -85,7 +86,7 @@ fn message_name(api_version: &str, kind: &str) -> Option<String> {
     Some(format!("{group}.{kind}"))
 }
 
-/// `runtime.Unknown`: which kind follows.
+/// `runtime.Unknown`: the kind of the object and its bytes.
 struct Envelope<'a> {
     api_version: String,
     kind: String,
@@ -114,14 +115,14 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A value as it stands on the wire.
+/// A value in wire format.
 #[derive(Clone, Copy)]
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The numbered values of a message; nothing when they do not read.
+/// Returns the numbered values of a message, or `None` if it is malformed.
 fn parts(mut bytes: &[u8]) -> Option<Vec<(u64, Wire<'_>)>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -164,7 +165,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// The object that a message is; fields that are not known are left out.
+/// Converts a message to a JSON object. Unknown fields are ignored.
 fn object(message: &str, bytes: &[u8], depth: usize) -> Option<Map<String, Value>> {
     let fields = messages().get(message).filter(|_| depth > 0)?;
     let mut object = Map::new();
@@ -198,7 +199,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// An entry of a map.
+/// Returns the key and value of a map entry.
 fn entry(field: Field, wire: Wire<'_>, depth: usize) -> Option<(String, Value)> {
     let Wire::Bytes(bytes) = wire else { return None };
     let (mut key, mut found) = (String::new(), None);
@@ -213,7 +214,7 @@ fn entry(field: Field, wire: Wire<'_>, depth: usize) -> Option<(String, Value)> 
     Some((key, found.unwrap_or_else(empty)))
 }
 
-/// The JSON of a value: the outer absence is a value that does not read, the inner one a time that is not set.
+/// Converts a value to JSON. Outer `None`: a malformed value; inner `None`: a time that is not set.
 #[expect(clippy::option_option, reason = "both absences are used, and told apart above")]
 fn value(field: Field, wire: Wire<'_>, depth: usize) -> Option<Option<Value>> {
     Some(Some(match (field.type_, wire) {
@@ -269,7 +270,7 @@ fn time(bytes: &[u8], is_precise: bool) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// A value with its length before it.
+    /// Returns a field with a length-prefixed value.
     fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
         let mut field = vec![(number << 3) | 2, content.len() as u8];
         field.extend(content);
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_config_map_is_read() {
-        // Empty texts are those of fields that are left out in JSON.
+        // Empty texts stand for fields that are omitted in JSON.
         let metadata = [bytes(1, b"settings"), bytes(2, b""), bytes(8, b"")].concat();
         let entry = [bytes(1, b"colour"), bytes(2, b"blue")].concat();
         let raw = [bytes(1, &metadata), bytes(2, &entry)].concat();

@@ -1,4 +1,4 @@
-//! Schemas of Kubernetes' own kinds, from the types of `k8s-openapi`. They are made when they are first asked for.
+//! Schemas of Kubernetes' own kinds, from the types of `k8s-openapi`. They are generated on first use.
 
 use std::sync::OnceLock;
 
@@ -11,40 +11,40 @@ use serde_json::{Map, Value, json};
 
 use crate::kind::ResourceKind;
 
-/// Where a reference points.
+/// Prefix of references to schemas.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
-/// The name of the schema of `metadata`.
+/// Name of the schema of `metadata`.
 pub(crate) const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Schemas by name, such as `io.k8s.api.core.v1.Pod`.
+/// Returns the schemas by name, such as `io.k8s.api.core.v1.Pod`.
 pub(crate) fn schemas() -> &'static Map<String, Value> {
     static SCHEMAS: OnceLock<Map<String, Value>> = OnceLock::new();
     SCHEMAS.get_or_init(generate)
 }
 
-/// The schema that a reference points to.
+/// Returns the schema that a reference points to.
 pub(super) fn referenced(reference: &str) -> Option<&'static Value> {
     schemas().get(reference.strip_prefix(PREFIX)?)
 }
 
-/// The schema of `metadata`, in every kind.
+/// Returns the schema of `metadata`, common to all kinds.
 pub(super) fn object_meta() -> &'static Value {
     schemas().get(METADATA).unwrap_or(&Value::Null)
 }
 
-/// The name of the schema of a kind, if it is one of Kubernetes' own.
+/// Returns the name of the schema of a kind, if it is one of Kubernetes' own.
 pub(crate) fn name(kind: &ResourceKind) -> Option<&'static str> {
     let wanted = gvk(&kind.group, &kind.version, &kind.kind);
     let named = |schema: &Value| schema["x-kubernetes-group-version-kind"][0] == wanted;
     schemas().iter().find(|(_, schema)| named(schema)).map(|(name, _)| name.as_str())
 }
 
-/// The schema of a kind, if it is one of Kubernetes' own.
+/// Returns the schema of a kind, if it is one of Kubernetes' own.
 pub(super) fn schema(kind: &ResourceKind) -> Option<&'static Value> {
     schemas().get(name(kind)?)
 }
 
-/// A group, version and kind as OpenAPI documents name it.
+/// Returns a group, version and kind in the format of OpenAPI documents.
 pub(crate) fn gvk(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "version": version, "kind": kind})
 }
@@ -80,7 +80,7 @@ fn generate() -> Map<String, Value> {
     ];
     let mut schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
     for schema in schemas.values_mut().filter_map(Value::as_object_mut) {
-        // Types that hold any JSON, such as defaults in schemas of definitions, are called objects.
+        // Types that hold arbitrary JSON, such as defaults in the schemas of definitions, are generated as objects.
         if schema.get("type").is_some_and(|type_| type_ == "object")
             && !["properties", "additionalProperties"].iter().any(|key| schema.contains_key(*key))
         {
@@ -107,7 +107,7 @@ fn generate() -> Map<String, Value> {
     schemas
 }
 
-/// Adds a type with all that it is made of, and returns its name.
+/// Adds a type and all types that it contains. Returns its name.
 fn add<T: JsonSchema>(generator: &mut SchemaGenerator) -> String {
     generator.subschema_for::<T>();
     T::schema_name().into_owned()

@@ -1,12 +1,13 @@
-//! Defaults of Kubernetes' own kinds, as far as people see them: workloads, their pods, Services
-//! (Kubernetes: `pkg/apis/*/v1/defaults.go`).
+//! Defaults of Kubernetes' own kinds that are visible to users: workloads, their pods, Services (Kubernetes:
+//! `pkg/apis/*/v1/defaults.go`).
 
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::kind::ResourceKind;
 
-/// Completes an object of one of Kubernetes' own kinds. What has a wrong type is left to the check that follows.
+/// Sets the defaults of an object of one of Kubernetes' own kinds. Values of a wrong type are left to the subsequent
+/// validation.
 pub(super) fn complete(kind: &ResourceKind, object: &mut Value) {
     let defaults = match (&*kind.group, &*kind.kind) {
         ("", "Namespace") => return namespace(object),
@@ -54,7 +55,7 @@ fn workload_defaults(kind: &str) -> Value {
     }
 }
 
-/// Adds fields that are not there; what is no object is left to the check that follows.
+/// Adds missing fields. A value that is not an object is left to the subsequent validation.
 fn default(value: &mut Value, defaults: Value) {
     if let (Some(fields), Value::Object(defaults)) = (value.as_object_mut(), defaults) {
         for (name, default) in defaults {
@@ -80,7 +81,7 @@ fn namespace(object: &mut Value) {
     }
 }
 
-/// What is written as text is kept with the rest of the data.
+/// Moves `stringData` to `data`.
 fn secret(object: &mut Value) {
     default(object, json!({"type": "Opaque"}));
     let written = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
@@ -135,7 +136,7 @@ fn pod(spec: &mut Value) {
 
 fn container(container: &mut Value) {
     let image = container["image"].as_str().unwrap_or_default();
-    // A tag follows the last colon, unless that is before a port of the registry.
+    // The tag follows the last colon, unless a slash follows it: then the colon precedes a port of the registry.
     let tag = image.rsplit('/').next().and_then(|name| name.split_once(':')).map(|(_, tag)| tag);
     let is_latest = !image.contains('@') && tag.is_none_or(|tag| tag == "latest");
     default(

@@ -1,9 +1,9 @@
-//! Structural schemas: which fields an object may have, and what may be in them.
+//! Structural schemas: the fields that an object may have, and their values.
 //!
-//! Kubernetes' own kinds are described in [`builtin`], other kinds by their definitions. What is checked is what
-//! definitions of custom resources usually say: types, required fields, enumerations, bounds and lengths; patterns,
-//! formats and expressions are published and not checked. An object is decoded, completed and checked, in this order;
-//! a configuration that is applied is only decoded, because nobody owns what was only completed.
+//! Kubernetes' own kinds are described in [`builtin`], other kinds by their definitions. Validation covers the
+//! constraints that definitions usually have: types, required fields, enumerations, bounds and lengths. Patterns,
+//! formats and expressions are published but not validated. An object is decoded, defaulted and validated, in this
+//! order. An applied configuration is only decoded, because defaults have no owner.
 
 pub(crate) mod builtin;
 mod defaults;
@@ -14,14 +14,14 @@ use crate::kind::ResourceKind;
 use crate::object::text;
 use crate::status_error::StatusError;
 
-/// What becomes of fields that the schema does not know.
+/// Treatment of fields that the schema does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
-    /// They are dropped.
+    /// They are dropped silently.
     Ignore,
-    /// They are dropped, and the client is told.
+    /// They are dropped and reported to the client as warnings.
     Warn,
-    /// The request is refused.
+    /// The request is rejected.
     Refuse,
 }
 
@@ -39,7 +39,7 @@ impl UnknownFields {
     }
 }
 
-/// A place in a schema, with references followed.
+/// A node of a schema, with references resolved.
 #[derive(Clone, Copy)]
 pub(crate) struct Schema<'a> {
     node: &'a Value,
@@ -50,7 +50,7 @@ impl<'a> Schema<'a> {
         Self { node: followed(node) }
     }
 
-    /// The schema of a kind, if there is one.
+    /// Returns the schema of a kind, if it has one.
     pub(crate) fn of(kind: &'a ResourceKind) -> Option<Self> {
         match &kind.schema {
             Some(schema) => Some(Self::new(schema)),
@@ -66,7 +66,7 @@ impl<'a> Schema<'a> {
         self.says("x-kubernetes-preserve-unknown-fields") || self.node.as_object().is_none_or(Map::is_empty)
     }
 
-    /// The schema of a field: a declared one, or that of every entry of a map.
+    /// Returns the schema of a field: of a declared one, or of every entry of a map.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         let declared = self.node["properties"].get(name).or_else(|| self.node.get("additionalProperties"));
         declared.filter(|schema| schema.is_object()).map(Self::new)
@@ -76,22 +76,22 @@ impl<'a> Schema<'a> {
         self.node.get("items").map(Self::new)
     }
 
-    /// `x-kubernetes-list-type`, if it is said.
+    /// Returns `x-kubernetes-list-type`, if set.
     pub(crate) fn list_type(self) -> Option<&'a str> {
         self.node["x-kubernetes-list-type"].as_str()
     }
 
-    /// `x-kubernetes-list-map-keys`.
+    /// Returns `x-kubernetes-list-map-keys`.
     pub(crate) fn list_keys(self) -> Vec<&'a str> {
         self.node["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// Whether a map is owned as a whole.
+    /// Returns true if a map is atomic.
     pub(crate) fn is_atomic_map(self) -> bool {
         self.node["x-kubernetes-map-type"] == "atomic"
     }
 
-    /// Puts defaults in the place of what is missing.
+    /// Sets the defaults of missing fields.
     fn complete(self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
@@ -117,7 +117,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Drops fields that are not declared, and notes their paths.
+    /// Drops undeclared fields and records their paths.
     fn prune(self, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
@@ -127,7 +127,7 @@ impl<'a> Schema<'a> {
                     match self.field(name) {
                         Some(schema) => schema.prune(inner, &path, unknown),
                         None if keeps || self.node.get("additionalProperties").is_some() => {}
-                        // A map whose entries are not described may hold anything.
+                        // A map whose entries are not described accepts any value.
                         None if self.node.get("properties").is_none() => {}
                         None => {
                             unknown.push(path);
@@ -148,7 +148,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Notes what is wrong with a value: where, what, and whether it is the type.
+    /// Validates a value and records the violations with their field and reason.
     fn check(self, value: &Value, path: &str, wrong: &mut Vec<Wrong>) {
         if value.is_null() {
             return;
@@ -185,7 +185,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The type that is expected, if the value is of another one.
+    /// Returns the expected type if the value has another one.
     fn mistyped(self, value: &Value) -> Option<String> {
         if self.says("x-kubernetes-int-or-string") || self.node["format"] == "int-or-string" {
             let fits = value.is_string() || value.is_number();
@@ -251,22 +251,22 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// Something that a schema does not allow.
+/// Violation of a schema.
 struct Wrong {
     field: String,
     reason: &'static str,
     message: String,
 }
 
-/// Drops fields that the schema of a kind does not know. Returns warnings for the client.
+/// Drops fields that the schema of a kind does not declare. Returns warnings for the client.
 ///
 /// # Errors
 ///
-/// 400 for unknown fields where they are refused.
+/// 400 for unknown fields if they are rejected.
 pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownFields) -> Result<Vec<String>, StatusError> {
     let Some(schema) = Schema::of(kind) else { return Ok(Vec::new()) };
     let mut unknown = Vec::new();
-    // What every object has need not be in a definition.
+    // Definitions need not declare the fields that every object has.
     let taken = ["apiVersion", "kind", "metadata"].map(|field| object.as_object_mut()?.remove_entry(field));
     schema.prune(object, "", &mut unknown);
     for (field, mut value) in taken.into_iter().flatten() {
@@ -282,7 +282,7 @@ pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownField
     Ok(if mode == UnknownFields::Warn { told } else { Vec::new() })
 }
 
-/// Puts defaults in the place of what is missing.
+/// Sets the defaults of missing fields.
 pub(crate) fn complete(kind: &ResourceKind, object: &mut Value) {
     match &kind.schema {
         Some(schema) => Schema::new(schema).complete(object),
@@ -290,11 +290,11 @@ pub(crate) fn complete(kind: &ResourceKind, object: &mut Value) {
     }
 }
 
-/// Checks an object by the schema of its kind.
+/// Validates an object against the schema of its kind.
 ///
 /// # Errors
 ///
-/// 400 for values of a wrong type in Kubernetes' own kinds, 422 for what else the schema forbids.
+/// 400 for values of a wrong type in Kubernetes' own kinds, 422 for other violations.
 pub(crate) fn check(kind: &ResourceKind, object: &Value) -> Result<(), StatusError> {
     let Some(schema) = Schema::of(kind) else { return Ok(()) };
     let mut wrong = Vec::new();
@@ -305,7 +305,8 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value) -> Result<(), StatusErr
         }
     }
     if kind.schema.is_none() {
-        // What Kubernetes' own kinds require depends on more than the schema; a status is written by who knows better.
+        // The required fields of Kubernetes' own kinds depend on more than the schema, so only those below `spec` are
+        // checked. A status is written by controllers.
         let is_judged = |wrong: &Wrong| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
         wrong.retain(is_judged);
         if let Some(wrong) = wrong.iter().find(|wrong| wrong.reason == "FieldValueTypeInvalid") {
@@ -343,7 +344,7 @@ fn refuse(kind: &ResourceKind, name: &str, wrong: &[Wrong]) -> Result<(), Status
 fn followed(node: &Value) -> &Value {
     let mut node = node;
     loop {
-        // A reference may stand in a list of one, beside a description.
+        // A reference may be wrapped in a list of one element, next to a description.
         let inner = node.get("$ref").or_else(|| node["allOf"].as_array()?.first()?.get("$ref"));
         match inner.and_then(Value::as_str).and_then(builtin::referenced) {
             Some(next) => node = next,

@@ -1,4 +1,4 @@
-//! How long ago, in the few characters that kubectl spends on it.
+//! Ages in the short format of kubectl.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,23 +10,23 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The age of an object.
+/// Returns the age of an object.
 pub(super) fn of(object: &Value, now: Timestamp) -> String {
     at(text(object, "/metadata/creationTimestamp"), now)
 }
 
-/// How long ago a moment was, `<unknown>` when it does not read.
+/// Returns the time since a moment; `<unknown>` if it cannot be parsed.
 pub(super) fn at(moment: &str, now: Timestamp) -> String {
     moment.parse().map_or_else(|_| "<unknown>".to_owned(), |at| since(at, now))
 }
 
-/// How long ago a moment was.
+/// Returns the time since a moment.
 pub(crate) fn since(at: Timestamp, now: Timestamp) -> String {
     span(now.as_second() - at.as_second())
 }
 
-/// A span of seconds with two units at most, the second one only while it matters
-/// (Kubernetes: `apimachinery/pkg/util/duration.HumanDuration`).
+/// Formats a number of seconds with at most two units; the second one only for short spans (Kubernetes:
+/// `apimachinery/pkg/util/duration.HumanDuration`).
 pub(super) fn span(seconds: i64) -> String {
     let two = |big: i64, big_unit: &str, small: i64, small_unit: &str| match small {
         0 => format!("{big}{big_unit}"),

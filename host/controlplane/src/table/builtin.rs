@@ -1,4 +1,4 @@
-//! What `kubectl get` shows of Kubernetes' own kinds (Kubernetes: `pkg/printers/internalversion/printers.go`).
+//! Columns of `kubectl get` for Kubernetes' own kinds (Kubernetes: `pkg/printers/internalversion/printers.go`).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::object::{array, text};
 
 type Rule = fn(&Value, Timestamp) -> Value;
 
-/// A heading of Kubernetes' own.
+/// Returns a heading of a built-in kind.
 pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
     let numeric = ["Data", "Secrets", "Restarts", "Desired", "Current", "Ready Nodes", "Up-to-date", "Available"];
     Heading {
@@ -24,7 +24,7 @@ pub(super) fn heading(name: &str, priority: i64, rule: Rule) -> Heading {
 
 const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, now)));
 
-/// The headings of a kind after its name; none when it is not one of these.
+/// Returns the headings of a kind after its name, or `None` if it is not one of these.
 pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
     let columns: Vec<(&str, i64, Rule)> = match (group, kind) {
         ("", "Namespace") => {
@@ -73,12 +73,12 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<Vec<Heading>> {
     Some(columns.into_iter().map(|(name, priority, rule)| heading(name, priority, rule)).collect())
 }
 
-/// Entries in some maps of an object.
+/// Counts the entries of some maps of an object.
 fn size(object: &Value, fields: &[&str]) -> usize {
     fields.iter().filter_map(|field| object.get(field)?.as_object()).map(serde_json::Map::len).sum()
 }
 
-/// A value as text, `N/A` when it is not there.
+/// Returns a value as text, `N/A` if it is absent.
 fn or_na(value: &Value) -> Value {
     match value {
         Value::Null => json!("N/A"),
@@ -87,12 +87,12 @@ fn or_na(value: &Value) -> Value {
     }
 }
 
-/// A list as text, `<none>` when it is empty.
+/// Joins a list to text, `<none>` if it is empty.
 pub(super) fn listed(words: Vec<String>) -> Value {
     if words.is_empty() { json!("<none>") } else { json!(words.join(",")) }
 }
 
-/// A text, `<none>` when it is empty.
+/// Returns a text, `<none>` if it is empty.
 pub(super) fn or_none(object: &Value, pointer: &str) -> Value {
     match text(object, pointer) {
         "" => json!("<none>"),

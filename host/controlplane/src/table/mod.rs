@@ -1,6 +1,6 @@
-//! Tables: what `kubectl get` prints, made by the server as Kubernetes does.
+//! Tables: the output of `kubectl get`, made by the server as in Kubernetes.
 //!
-//! Columns of Kubernetes' own kinds are in [`builtin`]; those of other kinds come with their definition.
+//! Columns of Kubernetes' own kinds are in [`builtin`]; those of other kinds come from their definition.
 
 mod age;
 mod builtin;
@@ -20,26 +20,26 @@ use crate::object::{Object, text};
 
 pub(crate) use age::since;
 
-/// A column of a kind that is not Kubernetes' own.
+/// Column of a custom kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Heading.
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub type_: String,
-    /// Meaning, for people.
+    /// Human-readable description.
     pub description: String,
-    /// 0 is always shown, more only with `-o wide`.
+    /// 0 is always shown; higher values only with `-o wide`.
     pub priority: i64,
-    /// Where the value is, such as `.spec.replicas`.
+    /// JSON path of the value, such as `.spec.replicas`.
     pub path: String,
 }
 
-/// What one cell shows of an object.
+/// Source of the content of a cell.
 enum Cell {
-    /// Of Kubernetes' own kinds.
+    /// Rule of one of Kubernetes' own kinds.
     Rule(fn(&Value, Timestamp) -> Value),
-    /// Of other kinds; absent when the path does not read.
+    /// Path of a custom kind, absent if it cannot be parsed, and the type of the column.
     Path(Option<JpQuery>, String),
 }
 
@@ -52,14 +52,14 @@ struct Heading {
     cell: Cell,
 }
 
-/// How much of each object a row carries besides its cells.
+/// Content of a row in addition to its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
-    /// Nothing.
+    /// No object.
     None,
-    /// Its metadata.
+    /// Metadata of the object.
     Metadata,
-    /// All of it.
+    /// The complete object.
     Object,
 }
 
@@ -73,7 +73,7 @@ impl Include {
     }
 }
 
-/// Makes the tables of one kind.
+/// Builder of the tables of one kind.
 pub(crate) struct Tables {
     headings: Vec<Heading>,
     include: Include,
@@ -95,7 +95,7 @@ impl Tables {
             None if kind.columns.is_empty() => headings.push(age_heading()),
             None => headings.extend(kind.columns.iter().map(Heading::of)),
         }
-        // Whoever looks at events wants to know when, not how they are called.
+        // For events the time is more important than the name.
         if kind.group.is_empty() && kind.kind == "Event" {
             headings[0].priority = 1;
             headings.rotate_left(1);
@@ -103,7 +103,7 @@ impl Tables {
         Self { headings, include, clock }
     }
 
-    /// A table of objects. `metadata` is that of the list.
+    /// Returns a table of objects. `metadata` is that of the list.
     pub(crate) fn table(&self, objects: &[Arc<Object>], metadata: &Value) -> Value {
         let rows: Vec<Value> = objects.iter().map(|object| self.row(object.value())).collect();
         json!({
@@ -115,7 +115,7 @@ impl Tables {
         })
     }
 
-    /// A table of one object.
+    /// Returns a table of one object.
     pub(crate) fn of_one(&self, object: &Value) -> Value {
         let metadata = json!({"resourceVersion": text(object, "/metadata/resourceVersion")});
         let mut table = self.table(&[], &metadata);
@@ -136,14 +136,14 @@ impl Tables {
     }
 }
 
-/// An object without all but its metadata.
+/// Returns the metadata of an object as `PartialObjectMetadata`.
 pub(crate) fn partial(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 impl Heading {
     fn of(column: &Column) -> Self {
-        // Definitions leave out the root that a path begins with.
+        // Paths in definitions omit the root `$`.
         let query = parse_json_path(&format!("${}", column.path.trim_start_matches('$'))).ok();
         Self {
             name: column.name.clone(),
@@ -178,7 +178,7 @@ impl Heading {
     }
 }
 
-/// A value as a column of that type shows it; what is not of the type is shown as its text, as Kubernetes does.
+/// Formats a value for a column type. A value of another type is shown as text, as in Kubernetes.
 fn shown(value: &Value, type_: &str, now: Timestamp) -> Value {
     match (type_, value) {
         (_, Value::Null) => Value::Null,

@@ -1,4 +1,4 @@
-//! What `kubectl get` shows of pods and of what makes them.
+//! Columns of `kubectl get` for pods and workloads.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,23 +14,23 @@ const AGE: (&str, i64, Rule) = ("Age", 0, |object, now| json!(age::of(object, no
 const SELECTOR: (&str, i64, Rule) =
     ("Selector", 1, |object, _| match_labels(&object["spec"]["selector"]["matchLabels"]));
 
-/// A whole number, 0 when it is not there.
+/// Returns an integer, 0 if it is absent.
 fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Replicas that are wanted; 1 unless something else is said.
+/// Returns the desired replicas, 1 by default.
 fn wanted(object: &Value) -> i64 {
     object["spec"]["replicas"].as_i64().unwrap_or(1)
 }
 
-/// Labels of a selector, as arguments of `-l`.
+/// Formats the labels of a selector as an argument of `-l`.
 pub(super) fn match_labels(labels: &Value) -> Value {
     let labels = labels.as_object().into_iter().flatten();
     listed(labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect())
 }
 
-/// Names and images of the containers of a pod template.
+/// Returns the columns with names and images of the containers of a pod template.
 fn container_columns() -> [(&'static str, i64, Rule); 2] {
     fn of_containers(object: &Value, field: &str) -> Value {
         let containers = array(object, "/spec/template/spec/containers").iter();
@@ -158,7 +158,7 @@ pub(super) fn pod() -> Columns {
     ]
 }
 
-/// Why a container waits or ended, if one does; otherwise the phase.
+/// Returns the reason why a container waits or terminated, or else the phase.
 fn pod_status(object: &Value) -> String {
     if is_terminating(object) {
         return "Terminating".to_owned();

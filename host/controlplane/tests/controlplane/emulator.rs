@@ -1,4 +1,4 @@
-//! Member clusters: what becomes of workloads.
+//! Behaviour of workloads in member clusters.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn patch_deployment(member: &MemberCluster, patch: Value) {
     api.patch("web", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
-/// The status of the Deployment `web`.
+/// Returns the status of the Deployment `web`.
 fn status(member: &MemberCluster) -> Value {
     stored(member.server(), "apps/v1", "Deployment", "default", "web")["status"].clone()
 }
@@ -265,11 +265,11 @@ async fn several_transitions_at_one_instant_make_one_status_write() {
     wait(5).await;
     assert_eq!(status(&member)["readyReplicas"], 20);
     let kind = member.server().kind_id("apps/v1", "Deployment").unwrap();
-    // The creation, the status with pending pods, the status with ready pods.
+    // Three changes: the creation, the status with pending pods, the status with ready pods.
     assert_eq!(member.server().store().history(kind).len(), 3);
 }
 
-/// Everything that happened in a cluster in which a good deal happens.
+/// Returns all events of a cluster with a varied workload.
 async fn event_log() -> Vec<String> {
     let member = running(member_options());
     deploy(&member, &deployment("web", 5, "1")).await;

@@ -15,7 +15,7 @@ async fn a_link_that_is_down_refuses_at_once_and_breaks_watches() {
     let link = Link::new();
     let api: Api<ConfigMap> = Api::default_namespaced(server.client_through(link.clone()));
     let mut watch = Box::pin(api.watch(&WatchParams::default(), "0").await.unwrap());
-    // Down and up again before anybody looks: the connection is lost all the same.
+    // The connection is lost even if the link is up again before the watch is polled.
     link.set(LinkState::Down);
     link.set(LinkState::Up);
     assert!(watch.try_next().await.is_err());

@@ -1,4 +1,4 @@
-//! What people and their tools notice: owners of fields, dry runs, tables, schemas, definitions.
+//! Features relevant to people and their tools: field ownership, dry runs, tables, schemas, definitions.
 
 use bulkhead_controlplane::{ApiServer, Fidelity, Options, kinds};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -25,7 +25,7 @@ async fn apply(server: &ApiServer, manager: &str, force: bool, data: Value) -> k
     configmaps(server).patch("settings", &params, &Patch::Apply(settings(data))).await
 }
 
-/// Managers with the paths that they own, as `fieldsV1`.
+/// Returns the managers with the paths that they own, as `fieldsV1`.
 fn owners(object: &impl Resource) -> Vec<(String, Value)> {
     let entries = object.meta().managed_fields.iter().flatten();
     entries.map(|entry| (entry.manager.clone().unwrap(), json!(entry.fields_v1.clone().unwrap()))).collect()
@@ -44,7 +44,7 @@ async fn an_apply_changes_what_it_owns_and_takes_back_what_it_leaves_out() {
     assert_eq!(same.resource_version(), made.resource_version());
     let other = apply(&server, "b", false, json!({"y": "1", "z": "1"})).await.unwrap();
     assert_eq!(data_of(&other), json!({"x": "1", "y": "1", "z": "1"}));
-    // Nobody else owns x; y stays because b owns it too.
+    // `x` has no other owner and is removed; `y` stays because `b` owns it too.
     let less = apply(&server, "a", false, json!({})).await.unwrap();
     assert_eq!(data_of(&less), json!({"y": "1", "z": "1"}));
 }
@@ -63,7 +63,7 @@ async fn a_field_of_somebody_else_is_a_conflict_unless_it_is_forced() {
     let forced = apply(&server, "b", true, json!({"x": "2"})).await.unwrap();
     assert_eq!(owners(&forced), [("b".to_owned(), json!({"f:data": {"f:x": {}}}))]);
 
-    // Whoever updates owns what changed, and an apply conflicts with that too.
+    // An updater owns the fields that it changed, and an apply conflicts with it as well.
     let params = PatchParams { field_manager: Some("c".to_owned()), ..PatchParams::default() };
     let patched = configmaps(&server).patch("settings", &params, &Patch::Merge(json!({"data": {"x": "3"}}))).await;
     assert_eq!(owners(&patched.unwrap()), [("c".to_owned(), json!({"f:data": {"f:x": {}}}))]);

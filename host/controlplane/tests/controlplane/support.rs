@@ -1,4 +1,4 @@
-//! What the tests share: servers, clients and short ways to write objects.
+//! Common to all tests: servers, clients and short ways to write objects.
 
 use bulkhead_controlplane::{ApiServer, Clock, MemberCluster, MemberOptions, ObjectKey, Options};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,7 +14,7 @@ pub(crate) fn options() -> Options {
     Options::new("host", 1, clock())
 }
 
-/// A server with the namespace `default`.
+/// Returns a server with the namespace `default`.
 pub(crate) fn server() -> ApiServer {
     server_with(options())
 }
@@ -30,7 +30,7 @@ pub(crate) fn member_options() -> MemberOptions {
     MemberOptions::new("m1", 7, clock())
 }
 
-/// A member cluster whose emulator runs.
+/// Starts a member cluster with a running emulator.
 pub(crate) fn running(options: MemberOptions) -> MemberCluster {
     let member = MemberCluster::new(options);
     tokio::spawn(member.run());
@@ -79,14 +79,14 @@ pub(crate) fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// The stored JSON of an object.
+/// Returns the stored JSON of an object.
 pub(crate) fn stored(server: &ApiServer, api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
     let kind = server.kind_id(api_version, kind).unwrap();
     let object = server.store().get(&ObjectKey::new(kind, namespace, name));
     object.map_or(Value::Null, |object| Value::clone(object.value()))
 }
 
-/// The HTTP status of a refused request.
+/// Returns the HTTP status and reason of a failed request.
 pub(crate) fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
     match result.unwrap_err() {
         kube::Error::Api(status) => (status.code, status.reason.clone()),
