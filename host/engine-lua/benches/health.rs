@@ -1,4 +1,4 @@
-//! What one health verdict about a Deployment costs, with every limit on: the native rule, and scripts.
+//! Cost of one health verdict about a Deployment, with all limits on: the native rule and scripts.
 //!
 //! `cargo bench -p bulkhead-engine-lua`; the figures are in BENCHMARKS.md.
 
@@ -15,17 +15,17 @@ use bulkhead_plugins_builtin::NativeHealth;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;
 
-/// As a member cluster reports it: 5.7 KB without white space.
+/// A Deployment as a member cluster reports it: 5.7 KB without white space.
 const DEPLOYMENT: &str = include_str!("deployment.json");
 
-/// The script of Karmada's application failover document.
+/// Script from Karmada's documentation of application failover.
 const FAILOVER: &str = "function InterpretHealth(observedObj) \
                         return observedObj.status.readyReplicas == observedObj.spec.replicas end";
 
-/// The rule that scripts commonly write: generations, all counts, conditions, a reason.
+/// A typical script: checks generations, all counts and conditions, and returns a reason.
 const TYPICAL: &str = include_str!("typical.lua");
 
-/// Touches everything.
+/// A script that reads the whole object.
 const WHOLE: &str = "
     local function count(value)
         if type(value) ~= 'table' then return 1 end
@@ -67,7 +67,7 @@ fn health(criterion: &mut Criterion) {
         group.bench_function(*name, |bencher| bencher.iter(|| verdict(policy.as_ref(), black_box(&object))));
     }
     group.finish();
-    // What a controller does that is told of a change: from the text to the verdict.
+    // The work of a controller for one change: from the JSON text to the verdict.
     let mut group = criterion.benchmark_group("health of a 5.7 KB Deployment with decoding");
     group.throughput(Throughput::Elements(1));
     for (name, policy) in &policies {

@@ -1,18 +1,18 @@
-//! Results of our own functions to Lua, with the conventions of `lazy`, built at once: they are small, and nobody keeps
-//! what they are made from.
+//! Conversion of our own functions' results to Lua, with the conventions of `lazy`. Results are small and temporary,
+//! so they are built eagerly.
 
 use mlua::Lua;
 use serde_json::{Number, Value};
 
-/// Deepest nesting of a result. What it is made from is flatter by far.
+/// Maximum nesting depth of a result. Their sources are far flatter.
 const DEPTH_MAX: usize = 256;
 
-/// Every number is a double in Lua.
+/// Converts a number. Every number is a double in Lua.
 pub(crate) fn number(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// The value as a script sees it.
+/// Converts a value to Lua.
 pub(crate) fn decode(lua: &Lua, value: &Value) -> mlua::Result<mlua::Value> {
     at_depth(lua, value, 0)
 }

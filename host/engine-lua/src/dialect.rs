@@ -1,30 +1,31 @@
-//! Where the Lua of Karmada's machine and Luau differ in their syntax.
+//! Syntax differences between the Lua of Karmada's interpreter and Luau.
 //!
-//! Two things that scripts for Karmada may say are bridged by changing the text before it is compiled, without moving a
-//! line: `goto`, where it does what `continue` or `break` do, and the table `arg` of functions with `...`. Any other
-//! `goto` is an error that names its line. `foreign` finds the opposite: what Luau understands and Karmada does not.
+//! Two constructs that are valid in scripts for Karmada are supported by rewriting the text before compilation,
+//! without moving a line: `goto`, if it is equivalent to `continue` or `break`, and the table `arg` of functions with
+//! `...`. Any other `goto` is an error that names its line. `foreign` finds the opposite: syntax that Luau accepts
+//! and Karmada does not.
 
 use crate::tokens::{Token, tokens};
 
-/// Something in a script that another machine takes otherwise.
+/// Construct in a script that another interpreter treats differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The line, from 1.
+    /// Line, starting at 1.
     pub line: usize,
-    /// The column, from 1, in characters.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// What it is, and what to write instead.
+    /// The construct and its replacement.
     pub message: String,
 }
 
-/// A replacement of a part of the text.
+/// Replacement of a part of the text.
 struct Edit {
     start: usize,
     end: usize,
     text: String,
 }
 
-/// The text as Luau takes it, or a `goto` that has no equivalent.
+/// Rewrites a text for Luau. Returns `None` if no change is needed, or an error for a `goto` without an equivalent.
 pub(crate) fn bridged(text: &str) -> Result<Option<String>, Difference> {
     let tokens = tokens(text);
     let mentions = |word: &str| tokens.iter().any(|token| token.text == word);
@@ -49,7 +50,7 @@ pub(crate) fn bridged(text: &str) -> Result<Option<String>, Difference> {
     Ok(Some(bridged))
 }
 
-/// Functions whose last parameter is `...` had a table `arg` in Lua 5.0, and have it in Karmada.
+/// Adds the table `arg` to functions whose last parameter is `...`, as in Lua 5.0 and Karmada.
 fn varargs(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
     for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "function") {
         let parameters = tokens.get(index + 1..).unwrap_or_default();
@@ -65,7 +66,7 @@ fn varargs(tokens: &[Token<'_>], edits: &mut Vec<Edit>) {
     }
 }
 
-/// A block: from its opening word to the word that ends it.
+/// Block of statements: from its opening keyword to the keyword that ends it.
 struct Block {
     opener: usize,
     end: usize,
@@ -84,15 +85,15 @@ enum Kind {
     Plain,
 }
 
-/// The jumps of a text.
+/// Jumps of a text.
 struct Jumps<'t, 'a> {
     tokens: &'t [Token<'a>],
     blocks: Vec<Block>,
-    /// The innermost block of each token.
+    /// Innermost block of each token.
     inside: Vec<usize>,
 }
 
-/// A jump to a label that ends the part of the text that it leaves.
+/// Part of the text between the outermost block left by a jump and the jump's label.
 struct Region {
     start: usize,
     label: usize,
@@ -155,7 +156,8 @@ impl<'t, 'a> Jumps<'t, 'a> {
         Difference { line, column, message }
     }
 
-    /// The blocks around a token from the inside out, up to `outer` itself; none if `outer` is not around it.
+    /// Returns the blocks around a token, innermost first, up to and including `outer`; `None` if `outer` does not
+    /// contain the token.
     fn blocks_up_to(&self, index: usize, outer: usize) -> Option<Vec<usize>> {
         let (mut path, mut current) = (Vec::new(), self.block_of(index));
         loop {
@@ -198,7 +200,7 @@ impl<'t, 'a> Jumps<'t, 'a> {
         Ok(())
     }
 
-    /// The label that a jump goes to, if it is further down in a block around the jump.
+    /// Returns the label of a jump, if it follows the jump in a block that contains the jump.
     fn label_of(&self, jump: usize) -> Option<usize> {
         let name = self.text(jump + 1);
         let is_label =
@@ -207,15 +209,15 @@ impl<'t, 'a> Jumps<'t, 'a> {
         labels.find(|label| self.blocks_up_to(jump, self.block_of(*label)).is_some())
     }
 
-    /// A jump to the end of a loop's body goes on with the loop; any other leaves a loop of one turn that is put around
-    /// what it jumps over.
+    /// Replaces the jumps of a region. A jump to the end of a loop's body becomes `continue`. Any other becomes
+    /// `break` of a single-iteration loop around the code that it skips.
     fn replace(&self, region: &Region, all: &[Region], edits: &mut Vec<Edit>) -> Result<(), Difference> {
         let first = region.jumps.first().copied().unwrap_or(region.start);
         let home = self.blocks.get(self.block_of(region.label)).ok_or_else(|| self.no_equivalent(first))?;
         let goes_on = home.kind == Kind::Loop && region.label + 3 == home.end;
         let overlaps =
             |other: &Region| other.label != region.label && other.start < region.label && region.start < other.label;
-        // A break in what is jumped over belongs to a loop around it, which one more loop would take it from.
+        // A `break` in the skipped code belongs to an enclosing loop; the additional loop would capture it.
         let breaks = |index: usize| {
             self.text(index) == "break"
                 && self.blocks_up_to(index, self.block_of(region.label)).is_some_and(|path| {
@@ -237,7 +239,7 @@ impl<'t, 'a> Jumps<'t, 'a> {
         Ok(())
     }
 
-    /// Replaces the tokens from `first` to `last`, keeping the lines between them.
+    /// Replaces the tokens from `first` to `last`, preserving the line breaks between them.
     fn put(&self, edits: &mut Vec<Edit>, first: usize, last: usize, text: &str) {
         if let (Some(from), Some(to)) = (self.tokens.get(first), self.tokens.get(last)) {
             let text = format!("{text}{}", "\n".repeat(to.line - from.line));

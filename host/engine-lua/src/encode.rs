@@ -1,8 +1,8 @@
-//! Lua to JSON, with Karmada's rules for empty tables.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`.)
+//! Conversion of Lua values to JSON, with Karmada's rules for empty tables. (Karmada:
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`.)
 //!
-//! Differences, all on purpose: the same table may occur twice (only cycles are errors), an empty element is
-//! dropped without disturbing its neighbours, and size and depth are bounded.
+//! Intentional differences: the same table may occur twice (only cycles are errors), an empty element is dropped
+//! without affecting its neighbours, and size and depth are bounded.
 
 use std::collections::HashSet;
 
@@ -10,42 +10,43 @@ use bulkhead_plugin::one_line;
 use mlua::Table;
 use serde_json::{Map, Number, Value};
 
-/// Longest path that a message repeats, in characters.
+/// Maximum length of a path in a message, in characters.
 const PATH_CHARS_MAX: usize = 200;
-/// Deepest nesting of a reply.
+/// Maximum nesting depth of a reply.
 const DEPTH_MAX: usize = 100;
-/// What a value counts for besides its text, so that many small ones are bounded too.
+/// Size charged for a value in addition to its text, in bytes, so that the number of small values is bounded too.
 const VALUE_BYTES: usize = 8;
 
-/// A value that is no JSON.
+/// Error for a value that cannot be represented in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotJson(String);
 
-/// Whether results are converted without loss, or as in Karmada where it loses or invents something.
+/// Conversion rules for results: lossless, or with Karmada's losses and inventions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conversions {
-    /// A table may be used twice, an empty table keeps its shape whatever its key is, and a number that is no number of
-    /// replicas is an error.
+    /// A table may be used twice, an empty table keeps its type regardless of its key, and replicas out of range are
+    /// an error.
     #[default]
     Safe,
-    /// A table that is used twice is an error, an empty object whose key holds `|` becomes a list, one whose key holds a
-    /// backslash too and is added once more without it, several empty tables in a list are an error, and replicas
-    /// beyond 32 bits are the least number there is.
+    /// Karmada's behaviour. A table that is used twice is an error. An empty object whose key contains `|` becomes a
+    /// list. One whose key also contains a backslash is added once more without it. Several empty tables in a list
+    /// are an error. Replicas beyond 32 bits become the minimum 32-bit integer.
     Karmada,
 }
 
-/// What becomes of a table with nothing in it, which could be an object or a list.
+/// Treatment of an empty table, which may stand for an object or a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Empties {
-    /// It is kept; whoever reads it knows what it should be.
+    /// It is kept as an empty object; the reader knows the expected type.
     Kept,
-    /// It is what is found at its place in the reference objects, and dropped where they have neither.
+    /// It takes the type found at the same path in the reference objects. It is dropped if they have neither type
+    /// there.
     AsIn(Places),
 }
 
 impl Empties {
-    /// Dropped everywhere but at the root.
+    /// Drops empty tables everywhere except at the root.
     pub(crate) fn dropped(conversions: Conversions) -> Self {
         Self::AsIn(Places { conversions, ..Places::default() })
     }
@@ -57,7 +58,7 @@ impl Empties {
         }
     }
 
-    /// As in any of the `references`.
+    /// Takes the types from any of the `references`.
     pub(crate) fn as_in(references: &[&Value], conversions: Conversions) -> Self {
         let mut places = Places { conversions, ..Places::default() };
         for reference in references {
@@ -67,7 +68,7 @@ impl Empties {
     }
 }
 
-/// Paths at which the references have empty objects and lists. Elements of a list share the path of the list.
+/// Paths of empty objects and lists in the references. Elements of a list share the path of the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     objects: HashSet<String>,
@@ -96,7 +97,7 @@ impl Places {
         }
     }
 
-    /// An object wins where the references have both.
+    /// Returns the empty value for a path. An object takes precedence if the references have both.
     fn resolve(&self, path: &str) -> Option<Value> {
         let misread = self.conversions == Conversions::Karmada && last_name(path).contains(['|', '\\']);
         if self.objects.contains(path) {
@@ -111,7 +112,7 @@ fn last_name(path: &str) -> &str {
     path.rsplit('\0').next().unwrap_or_default()
 }
 
-/// No key can contain the separator's meaning away: it ends a segment whatever the segment holds.
+/// Appends a segment, separated by a NUL character.
 fn enter(path: &mut String, name: &str) -> usize {
     let parent = path.len();
     path.push('\0');
@@ -119,8 +120,8 @@ fn enter(path: &mut String, name: &str) -> usize {
     parent
 }
 
-/// Converts one value, and returns for how many bytes that counts beside it. An empty table at the root is an empty
-/// object. `fill` is called with tables that have a metatable, which are those of the host's that are not complete.
+/// Converts one value and returns the bytes charged for it. An empty table at the root is an empty object. `fill` is
+/// called with tables that have a metatable: the host's tables that are incomplete.
 pub(crate) fn encode(
     value: &mlua::Value,
     empties: &Empties,
@@ -141,11 +142,11 @@ struct Encoder<'a> {
     path: String,
     /// Tables that are being converted, outermost first.
     open: Vec<*const std::ffi::c_void>,
-    /// How many tables there are around the current value.
+    /// Number of tables around the current value.
     depth: usize,
 }
 
-/// What a table turns out to be, by its first key.
+/// Type of a table, determined by its first key.
 enum Shape {
     Unknown,
     List(Vec<(usize, Option<Value>)>),
@@ -153,7 +154,7 @@ enum Shape {
 }
 
 impl Encoder<'_> {
-    /// `None` for an empty table that is to be dropped.
+    /// Converts a value; `None` for an empty table that is to be dropped.
     fn value(&mut self, value: &mlua::Value) -> Result<Option<Value>, NotJson> {
         self.spend(VALUE_BYTES)?;
         Ok(Some(match value {
@@ -178,7 +179,7 @@ impl Encoder<'_> {
         NotJson(if path.is_empty() { message } else { format!("{path}: {message}") })
     }
 
-    /// An integral number is an integer as far as 64 bits reach.
+    /// Converts a number. An integral number within 64 bits becomes an integer.
     fn number(&self, number: f64) -> Result<Number, NotJson> {
         if number.fract() == 0.0 && number.abs() < 9.2e18 {
             return Ok((number as i64).into());
@@ -207,7 +208,7 @@ impl Encoder<'_> {
         self.depth += 1;
         let shape = self.members(table);
         self.depth -= 1;
-        // Karmada never forgets a table that it has seen.
+        // Karmada remembers every table that it has seen, so a second use is an error there.
         if self.empties.conversions() == Conversions::Safe {
             self.open.pop();
         }

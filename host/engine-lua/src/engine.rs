@@ -17,23 +17,23 @@ use crate::mentioned::Mentioned;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
 
-/// Limits of the engine itself; what a call may cost is the plugin's budget.
+/// Limits of the engine itself. The limits of a call are in the plugin's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Longest script, in bytes. Compiling is not metered, its cost grows with the length.
+    /// Maximum length of a script in bytes. Compilation is not metered; its cost grows with the length.
     pub script_bytes_max: usize,
-    /// What `kube.accuratePodRequirements` tells besides resources and nodes.
+    /// Fields that `kube.accuratePodRequirements` returns in addition to resources and the node claim.
     pub pod_detail: Detail,
-    /// How results become objects.
+    /// Conversion rules for results.
     pub conversions: Conversions,
-    /// What `AggregateStatus` gets when no cluster reports anything.
+    /// Argument of `AggregateStatus` if no cluster reports a status.
     pub no_items: NoItems,
 }
 
-/// What stands for an empty list of status items.
+/// Representation of an empty list of status items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoItems {
-    /// Nil, as in Karmada, where an empty list that is read back from the API is none.
+    /// Nil, as in Karmada, where an empty list read back from the API is nil.
     #[default]
     Nil,
     /// An empty table.
@@ -41,7 +41,7 @@ pub enum NoItems {
 }
 
 impl Default for Options {
-    /// 1 MiB, which is more than an object in the API can hold.
+    /// Returns options with a script limit of 1 MiB, which is more than an object in the API can hold.
     fn default() -> Self {
         Self {
             script_bytes_max: 1 << 20,
@@ -52,7 +52,7 @@ impl Default for Options {
     }
 }
 
-/// Loads plugins that are written in Lua.
+/// Loader of plugins written in Lua.
 pub struct LuaEngine {
     options: Options,
     compiler: Compiler,
@@ -60,7 +60,7 @@ pub struct LuaEngine {
 }
 
 impl LuaEngine {
-    /// An engine. It holds no Lua state; every plugin that it loads has its own.
+    /// Creates an engine. It holds no Lua state; every plugin that it loads has its own.
     pub fn new(options: Options) -> Self {
         let compiler = Compiler::new().set_optimization_level(1).set_debug_level(1);
         let library = Arc::new(Library::compile(&compiler, options.pod_detail));
@@ -76,11 +76,11 @@ impl Default for LuaEngine {
 
 /// A compiled script.
 pub(crate) struct Script {
-    /// Where it came from, for messages.
+    /// Origin of the script, for messages.
     pub(crate) origin: String,
-    /// What Luau runs.
+    /// Bytecode for Luau.
     pub(crate) bytecode: Vec<u8>,
-    /// The names in its text.
+    /// Names that occur in its text.
     pub(crate) mentioned: Mentioned,
 }
 
@@ -108,7 +108,7 @@ impl Engine for LuaEngine {
             let message = "it may change no taint; list the keys of those that it changes in taintKeys";
             return Err(LoadError::new(source, LoadStage::Described, message));
         }
-        // A script without schema takes what it is given.
+        // A script without a schema accepts any configuration.
         if source.config_schema.is_some() {
             let checked = check_config(source.config_schema.as_ref(), &source.config);
             checked.map_err(|message| LoadError::new(source, LoadStage::Configured, message))?;
@@ -120,7 +120,7 @@ impl Engine for LuaEngine {
 }
 
 impl LuaEngine {
-    /// What Luau runs, or what is wrong with the text, with the line.
+    /// Compiles a script to bytecode. Returns an error with the line if the script is invalid.
     pub(crate) fn bytecode(&self, origin: &str, code: &[u8]) -> Result<Vec<u8>, String> {
         // Luau's message begins with the line.
         let syntax = |error: mlua::Error| match error {
@@ -128,12 +128,12 @@ impl LuaEngine {
             other => other.to_string(),
         };
         let no_equivalent = |found: Difference| format!("{origin}:{}: {}", found.line, found.message);
-        // Where the text is no UTF-8 it is compiled as it is.
+        // A text that is not UTF-8 is compiled unchanged.
         let bridged = std::str::from_utf8(code).map_or(Ok(None), bridged).map_err(no_equivalent)?;
         self.compiler.compile(bridged.as_ref().map_or(code, |text| text.as_bytes())).map_err(syntax)
     }
 
-    /// What scripts find when they start.
+    /// Returns the library that scripts are started with.
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.library
     }
@@ -152,7 +152,7 @@ impl LuaEngine {
     }
 }
 
-/// What a script says about itself is what its operator says about it.
+/// Returns the description of a plugin. Scripts have no metadata of their own, so it comes from the operator.
 fn describe(source: &PluginSource) -> Description {
     let digest = source.digest();
     Description {
@@ -170,7 +170,7 @@ fn describe(source: &PluginSource) -> Description {
     }
 }
 
-/// What Karmada's machine would refuse in scripts that it could run: those with a function of Karmada's.
+/// Returns remarks about constructs that Karmada would reject, for scripts that define a function of Karmada's.
 fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
     let is_karmadas = |script: usize| entries.iter().any(|(entry, of)| *of == script && entry.point.rule().is_some());
     let modules = source.modules.iter().enumerate().filter(|(script, _)| is_karmadas(*script));
@@ -185,7 +185,8 @@ fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
     modules.flat_map(of_module).collect()
 }
 
-/// Runs the script's top level, within the budget, to see whether it defines what it promises, or what it defines.
+/// Runs the script's top level within the budget. Returns the promised entries if they are defined, or else all
+/// defined ones.
 fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<Vec<Entry>, LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
     let setting = Setting { script, config: &source.config, now: None };
@@ -196,7 +197,7 @@ fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -
     found.map_err(|fault| failed(fault.to_string()))?.map_err(failed)
 }
 
-/// The entries that the operator names, if the script defines their functions.
+/// Returns the entries that the operator names, or an error if the script does not define one of their functions.
 fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
     let names = module.entries.iter().map(|entry| entry.point.function());
     let missing = names.into_iter().find_map(|name| match session.global(name) {
@@ -207,7 +208,7 @@ fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, St
     missing.map_or_else(|| Ok(module.entries.clone()), Err)
 }
 
-/// An entry for every function that the script defines.
+/// Returns an entry for every known function that the script defines.
 fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
     let there = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
     let points = EntryPoint::ALL.into_iter().filter(there);

@@ -1,4 +1,4 @@
-//! What went wrong in a script, and where.
+//! Faults of scripts and their position.
 
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::one_line;
@@ -7,18 +7,18 @@ use mlua::Lua;
 use crate::library::LIBRARY_NAME;
 use crate::meter::Meter;
 
-/// Deepest frame that is looked at for a position.
+/// Number of stack frames searched for a position.
 const FRAMES_MAX: usize = 16;
 
-/// Longest message, in bytes; scripts choose how long theirs are.
+/// Maximum length of a message in bytes; scripts control the length of theirs.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// Raised when a script asks for something that it may not have.
+/// Error raised when a script uses a forbidden function.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Denied(pub(crate) String);
 
-/// `origin:line: ` of the innermost script function that is running, empty when there is none.
+/// Returns `origin:line: ` of the innermost running script function; empty if there is none.
 pub(crate) fn position(lua: &Lua) -> String {
     let frame = |level| {
         lua.inspect_stack(level, |frame| {
@@ -30,8 +30,8 @@ pub(crate) fn position(lua: &Lua) -> String {
     found.map_or_else(String::new, |(source, line)| format!("{source}:{line}: "))
 }
 
-/// The fault that an error amounts to. A stopped meter explains every error, since stopping makes errors; the
-/// rest is told by the type of the error, never by its text, which scripts can choose.
+/// Converts an error to a fault. A stopped meter takes precedence, because stopping a script raises errors. Otherwise
+/// the type of the error decides, never its text, which scripts control.
 pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
     if let Some(fault) = meter.stopped() {
         return fault.clone();
@@ -50,7 +50,7 @@ pub(crate) fn fault(error: &mlua::Error, meter: &Meter) -> Fault {
     Fault::new(kind, one_line(&message, MESSAGE_BYTES_MAX))
 }
 
-/// As much of a message as is kept.
+/// Truncates a message.
 fn cut(message: &str) -> &str {
     message.get(..message.floor_char_boundary(MESSAGE_BYTES_MAX)).unwrap_or(message)
 }
@@ -64,8 +64,8 @@ fn root(error: &mlua::Error) -> &mlua::Error {
     }
 }
 
-/// The message without its stack trace. One that a library function of ours was blamed for is blamed on the
-/// script function that called it, which is the first one in the trace that is not ours.
+/// Returns the message without its stack trace. An error positioned in our library is attributed to the calling
+/// script function: the first frame in the trace that is not ours.
 fn located(message: &str) -> String {
     let (text, trace) = message.rsplit_once("\nstack traceback:\n").unwrap_or((message, ""));
     let ours = format!("{LIBRARY_NAME}:");

@@ -1,17 +1,17 @@
-//! What Luau understands and the Lua of Karmada's machine does not.
+//! Syntax that Luau accepts and the Lua of Karmada's interpreter does not.
 
 use crate::dialect::Difference;
 use crate::syntax::{SyntaxError, check_syntax};
 use crate::tokens::{Token, tokens};
 
-/// Words and signs after which a value is expected.
+/// Keywords and operators that are followed by a value.
 const BEFORE_VALUES: [&str; 22] = [
     "=", "(", ",", "{", "[", "+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", ">", "<=", ">=", "and", "or", "not",
     "return",
 ];
 
-/// What Luau understands and Karmada's machine refuses: a script with it works here and nowhere else. In the order of
-/// the text.
+/// Finds constructs that Luau accepts and Karmada rejects, in the order of the text. A script with one of them works
+/// only here.
 pub fn foreign(text: &str) -> Vec<Difference> {
     let tokens = tokens(text);
     let found = |(index, token): (usize, &Token<'_>)| {
@@ -21,7 +21,7 @@ pub fn foreign(text: &str) -> Vec<Difference> {
     tokens.iter().enumerate().filter_map(found).collect()
 }
 
-/// Whether Karmada's API would store a script: it is Lua, and none that only this machine understands.
+/// Checks that Karmada's API would accept a script: it is valid Lua without constructs that only Luau accepts.
 pub fn check_portable(code: &str) -> Result<(), SyntaxError> {
     check_syntax(code)?;
     let Some(Difference { line, column, message }) = foreign(code).into_iter().next() else { return Ok(()) };
@@ -44,7 +44,7 @@ fn at<'a>(tokens: &[Token<'a>], index: Option<usize>) -> &'a str {
     index.and_then(|index| tokens.get(index)).map_or("", |token| token.text)
 }
 
-/// `continue` where a statement stands, `if` where a value does.
+/// Finds `continue` used as a statement and `if` used as an expression.
 fn word(tokens: &[Token<'_>], index: usize) -> Option<&'static str> {
     let (before, after) = (index.checked_sub(1), at(tokens, index.checked_add(1)));
     match at(tokens, Some(index)) {
@@ -61,7 +61,7 @@ fn word(tokens: &[Token<'_>], index: usize) -> Option<&'static str> {
     }
 }
 
-/// A colon that is not that of a method: only `:name` with arguments behind it is one.
+/// Finds a type annotation: a colon that is not followed by a method name and arguments.
 fn annotation(tokens: &[Token<'_>], index: usize) -> Option<&'static str> {
     if at(tokens, Some(index)) != ":" {
         return None;

@@ -1,5 +1,5 @@
-//! What Karmada's interpreter functions may return.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua.go`.)
+//! Parsing of the results of Karmada's interpreter functions. (Karmada:
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go`.)
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::encode::Conversions;
 use crate::kube::QUANTITY_BYTES_MAX;
 use crate::reply::lua_type;
 
-/// The replicas are cut to an integer. Where Karmada's cast depends on the platform, beyond 32 bits, this is an
-/// error unless Karmada's own conversions are asked for.
+/// Parses replicas, truncated to an integer. Beyond 32 bits Karmada's cast depends on the platform; this is an error
+/// here, unless Karmada's conversions are selected.
 pub(crate) fn replicas(
     replicas: &Value,
     requirements: &Value,
@@ -38,7 +38,7 @@ fn list_or_type(value: &Value) -> &'static str {
     if value.is_array() { "a list" } else { lua_type(value) }
 }
 
-/// Unknown members are ignored, the shape of the known ones is checked as far as Karmada's struct does.
+/// Parses requirements. Unknown members are ignored; known ones are checked as strictly as by Karmada's struct.
 fn read_requirements(members: &Map<String, Value>) -> Result<ReplicaRequirements, String> {
     let mut needed = ReplicaRequirements::default();
     if let Some(requests) = members.get("resourceRequest") {
@@ -96,7 +96,7 @@ fn table<'a>(value: &'a Value, name: &str) -> Result<&'a Map<String, Value>, Str
     value.as_object().ok_or_else(|| format!("a {name} that is {}, not a table with keys", list_or_type(value)))
 }
 
-/// A complete object, which has to have a kind.
+/// Parses a complete object, which must have a kind.
 pub(crate) fn object(result: &Value) -> Result<Interpretation, String> {
     match result {
         Value::Object(members) => match members.get("kind").and_then(Value::as_str) {
@@ -107,7 +107,7 @@ pub(crate) fn object(result: &Value) -> Result<Interpretation, String> {
     }
 }
 
-/// A table or a list; nil is an error, as in Karmada.
+/// Parses a table or a list; nil is an error, as in Karmada.
 pub(crate) fn status(result: &Value) -> Result<Interpretation, String> {
     match result {
         Value::Object(_) | Value::Array(_) => Ok(Interpretation::Status(Some(result.clone()))),
@@ -115,7 +115,7 @@ pub(crate) fn status(result: &Value) -> Result<Interpretation, String> {
     }
 }
 
-/// A list of tables with `name`, `replicas` and `replicaRequirements`; a missing number of replicas is 0. Empty and
+/// Parses a list of tables with `name`, `replicas` and `replicaRequirements`. Missing replicas are 0. Empty and
 /// repeated names are accepted, as in Karmada.
 pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
     let component = |value: &Value| -> Result<Component, String> {
@@ -135,9 +135,9 @@ pub(crate) fn components(result: &Value) -> Result<Interpretation, String> {
     components.map(Interpretation::Components)
 }
 
-/// A list of tables with `apiVersion`, `kind`, `namespace` and `name` or `labelSelector`, of which the name counts where
-/// both are there; unknown members are ignored. Nil is an error, as in Karmada.
-/// (Karmada: `pkg/util/interpreter/validation/validation.go`.)
+/// Parses a list of tables with `apiVersion`, `kind`, `namespace` and `name` or `labelSelector`. The name takes
+/// precedence if both are set; unknown members are ignored. Nil is an error, as in Karmada. (Karmada:
+/// `pkg/util/interpreter/validation/validation.go`.)
 pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
     let dependency = |value: &Value| -> Result<DependentObjectReference, String> {
         let members = table(value, "dependency")?;
@@ -162,7 +162,7 @@ pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
     dependencies.map(Interpretation::Dependencies)
 }
 
-/// The elements of a list; an empty table is an empty list, and nil is none at all.
+/// Returns the elements of a list. An empty table is an empty list, and so is nil.
 fn elements<'a>(value: &'a Value, wanted: &str) -> Result<&'a [Value], String> {
     match value {
         Value::Array(items) => Ok(items),

@@ -1,11 +1,9 @@
-//! The module `kube`.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/kube.go`.)
+//! The module `kube`. (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/kube.go`.)
 //!
-//! A function here gives `true` and its result, or `false`, a message and the level to blame; the library turns
-//! that into an ordinary Lua error with the position of the script. Level 0 adds no position, as where Karmada
-//! panics.
+//! A function returns `true` and its result, or `false`, a message and an error level. The library turns the latter
+//! into an ordinary Lua error with the position of the script. Level 0 adds no position, as where Karmada panics.
 //!
-//! Each is given the function that fills tables of the host's first, then what the script passes.
+//! The first argument of each is the function that fills the host's tables; the script's arguments follow.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,33 +18,33 @@ use crate::encode::{Conversions, Empties, encode};
 use crate::machine::lua_type_name;
 use crate::meter::Meter;
 
-/// Blames the line that calls the function.
+/// Error level that adds the position of the caller.
 const CALLER: u8 = 2;
-/// Blames nobody.
+/// Error level that adds no position.
 const NOBODY: u8 = 0;
-/// Longest quantity, in bytes; Kubernetes writes at most some twenty.
+/// Maximum length of a quantity in bytes; Kubernetes writes at most about twenty.
 pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
-/// Longest name of a namespace, in bytes.
+/// Maximum length of a namespace in bytes.
 const NAMESPACE_BYTES_MAX: usize = 253;
-/// Most quantities in one sum.
+/// Maximum number of quantities in one sum.
 const QUANTITIES_MAX: usize = 8_192;
 
 type Outcome = Result<Value, (String, u8)>;
 
-/// What a script passes, and how it is read.
+/// Arguments of a call and the options to read them.
 struct Arguments {
     values: MultiValue,
-    /// Fills a table of the host's.
+    /// Function that fills one of the host's tables.
     fill: Function,
-    /// What a table may amount to.
+    /// Maximum size of a table.
     bytes_max: usize,
-    /// What is told of pods.
+    /// Fields of pod requirements to return.
     detail: Detail,
-    /// Steps for a table that was read: one for each byte that it counts for.
+    /// Steps to charge for a table that was read: one per byte.
     steps: Cell<u64>,
 }
 
-/// The raw functions by name.
+/// Returns the raw functions by name.
 pub(crate) fn functions(lua: &Lua, meter: &Arc<Meter>, bytes_max: usize, detail: Detail) -> mlua::Result<Table> {
     let module = lua.create_table()?;
     let add = |name: &str, function: fn(&Arguments) -> Outcome| {
@@ -70,7 +68,7 @@ pub(crate) fn functions(lua: &Lua, meter: &Arc<Meter>, bytes_max: usize, detail:
     Ok(module)
 }
 
-/// The sum of quantities; nil adds nothing.
+/// Returns the sum of quantities; nil counts as 0.
 fn resource_add(arguments: &Arguments) -> Outcome {
     let count = arguments.values.len();
     if count > QUANTITIES_MAX {
@@ -86,10 +84,10 @@ fn resource_add(arguments: &Arguments) -> Outcome {
     Ok(sum.to_string().into())
 }
 
-/// What a pod template needs, nil for nothing.
+/// Returns the requirements of a pod template; nil if it has none.
 fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
     if arguments.values.len() != 1 {
-        // Karmada's own slip of the name.
+        // Wrong function name as in Karmada's message.
         return Err(("getPodRequirements only accepts one argument".to_owned(), CALLER));
     }
     let template = template(arguments, "accuratePodRequirements")?;
@@ -97,7 +95,7 @@ fn accurate_pod_requirements(arguments: &Arguments) -> Outcome {
     serde_json::to_value(needed).map_err(|error| (error.to_string(), CALLER))
 }
 
-/// What a pod template refers to, nil for nothing.
+/// Returns the dependencies of a pod template; nil if it has none.
 fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
     if arguments.values.len() != 2 {
         return Err(("getPodDependencies only accepts two argument".to_owned(), CALLER));
@@ -114,7 +112,7 @@ fn get_pod_dependencies(arguments: &Arguments) -> Outcome {
     Ok(if found.is_empty() { Value::Null } else { Value::Array(found) })
 }
 
-/// A quantity as a number; nil is 0.
+/// Returns a quantity as a number; nil is 0.
 fn get_resource_quantity(arguments: &Arguments) -> Outcome {
     let (Some(argument), 1) = (arguments.values.front(), arguments.values.len()) else {
         return Err(("getResourceQuantity only accepts one argument".to_owned(), CALLER));
@@ -135,7 +133,7 @@ fn quantity(argument: &mlua::Value, position: usize, function: &str) -> Result<Q
     text.parse().map_err(|error| (format!("cannot parse '{text}': {error}"), NOBODY))
 }
 
-/// A text of an argument, which is copied only if it is not too long.
+/// Returns the text of an argument. It is copied only if it does not exceed the limit.
 fn short(
     text: &LuaString,
     position: usize,
@@ -151,7 +149,7 @@ fn short(
     Err((told, CALLER))
 }
 
-/// Empty tables inside are dropped, there being nothing to tell what they are.
+/// Reads a pod template. Nested empty tables are dropped, because their type is unknown.
 fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)> {
     match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {

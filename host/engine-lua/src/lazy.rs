@@ -1,19 +1,19 @@
-//! Objects of the host as Lua tables, built as far as a script is going to look.
+//! Lazy conversion of the host's objects to Lua tables.
 //!
-//! Most scripts look at a few members of a large object, and nearly always by a name that stands in their text. So a
-//! table gets at once those members whose names the script mentions, whatever it means by them; the rest is put in
-//! place when anything wants to know it: a key that is not mentioned, a walk over all members, a length, any writing.
-//! Until then the table has a metatable that belongs to the state; from then on it is a table like any other.
+//! Most scripts read a few members of a large object, nearly always by a name that occurs in their text. So a table
+//! initially contains only the members whose names the script mentions, regardless of their meaning there. The other
+//! members are added when an operation needs them: access to a name that is not mentioned, iteration, length, or any
+//! write. Until then the table has a metatable that belongs to the state; afterwards it is an ordinary table.
 //!
-//! Before, it cannot be told from one. A mentioned name that is not in the table is not in the object either, or was
-//! set to nil by the script. Scripts cannot get at metatables, and those functions of the library that look past them
-//! (`next`, `unpack`, `table.insert` …) have a table filled first, see `library.luau`. So `type`, `pairs`, `#`, `==`,
-//! assignment and the rest do what they do with a table that was built at once, and members are found in an order that
-//! depends on nothing but the script and the object.
+//! An incomplete table is indistinguishable from a complete one. If a mentioned name is not in the table, it is not
+//! in the object either, or the script set it to nil. Scripts cannot access metatables, and library functions that
+//! bypass them (`next`, `unpack`, `table.insert` …) fill a table first, see `library.luau`. So `type`, `pairs`, `#`,
+//! `==`, assignment and others behave as for a table built eagerly. The iteration order depends only on the script
+//! and the object.
 //!
-//! Karmada's conventions hold: a null member is absent, a null element is dropped and the later ones move up, every
-//! number is a double, `{}` and `[]` are the same empty table.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:decodeValue`.)
+//! Karmada's conventions apply: a null member is absent, a null element is dropped and later ones move up, every
+//! number is a double, `{}` and `[]` are the same empty table. (Karmada:
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:decodeValue`.)
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,40 +25,40 @@ use crate::decode::number;
 use crate::machine::UNLIMITED;
 use crate::mentioned::Mentioned;
 
-/// Longest list that is built at once, in elements.
+/// Maximum length of a list that is built eagerly, in elements.
 const ELEMENTS_AT_ONCE_MAX: usize = 16;
-/// Most members that a table has room for from the start; one that is filled with more grows then.
+/// Maximum initial capacity of a table; a larger one grows when it is filled.
 const ROOM_MAX: usize = 16;
-/// Deepest nesting of what is built at once. Objects from the API are flatter by far.
+/// Maximum nesting depth of arguments. Objects from the API are far flatter.
 const DEPTH_MAX: usize = 128;
 
-/// The tables of one call that are not complete yet.
+/// Incomplete tables of one call.
 pub(crate) struct Lazy<'s, 'v> {
-    /// Of an incomplete table.
+    /// Metatable of incomplete tables.
     metatable: &'s Table,
-    /// The names in the text of the script that is called.
+    /// Names in the text of the called script.
     mentioned: &'s Mentioned,
-    /// What is missing, by the table's address. A table that the collector has freed meanwhile leaves its entry behind,
-    /// which is overwritten when its address serves another one.
+    /// Missing contents by the table's address. The entry of a table that was garbage-collected remains until its
+    /// address is reused.
     incomplete: RefCell<BTreeMap<usize, Missing<'v>>>,
 }
 
-/// What is missing from an incomplete table.
+/// Missing contents of an incomplete table.
 #[derive(Clone, Copy)]
 enum Missing<'v> {
-    /// Those members of an object that are not mentioned.
+    /// Members of an object that are not mentioned.
     Unmentioned(&'v Map<String, Value>),
-    /// All of a list.
+    /// All elements of a list.
     Elements(&'v [Value]),
 }
 
 impl<'s, 'v> Lazy<'s, 'v> {
-    /// For one call of a script, in the state that the metatable belongs to.
+    /// Creates the tables' registry for one call of a script, in the state that the metatable belongs to.
     pub(crate) fn new(metatable: &'s Table, mentioned: &'s Mentioned) -> Self {
         Self { metatable, mentioned, incomplete: RefCell::default() }
     }
 
-    /// A value as a script sees it.
+    /// Converts a value to Lua.
     pub(crate) fn value(&self, lua: &Lua, value: &'v Value) -> mlua::Result<mlua::Value> {
         self.at_depth(lua, value, 0)
     }
@@ -108,8 +108,8 @@ impl<'s, 'v> Lazy<'s, 'v> {
         table.set_metatable(Some(self.metatable.clone()))
     }
 
-    /// Puts into a table what is missing from it. Without the memory limit, which makes every step several times as
-    /// slow: what is built here is bounded by the size of the host's object, and counts when the script goes on.
+    /// Adds the missing contents to a table. The memory limit is suspended, because it makes every step several times
+    /// slower. The size is bounded by that of the host's object and counts when the script continues.
     pub(crate) fn fill(&self, lua: &Lua, table: &Table) -> mlua::Result<()> {
         let Some(missing) = self.incomplete.borrow_mut().remove(&address(table)) else { return Ok(()) };
         let limit = lua.set_memory_limit(UNLIMITED)?;
@@ -129,7 +129,8 @@ impl<'s, 'v> Lazy<'s, 'v> {
         elements.zip(1..).try_for_each(|(element, index)| self.put(lua, table, index, element, depth))
     }
 
-    /// A text or a number that goes straight into the table costs half of one that is a value in between.
+    /// Adds a member. A text or a number that is set directly costs half as much as one converted to a Lua value
+    /// first.
     fn put(&self, lua: &Lua, table: &Table, key: impl IntoLua, value: &'v Value, depth: usize) -> mlua::Result<()> {
         match value {
             Value::Null => Ok(()),

@@ -1,27 +1,26 @@
-//! Runs Lua plugins with Luau, Karmada's interpreter scripts unchanged among them.
+//! Execution of Lua plugins with Luau, including unmodified interpreter scripts of Karmada.
 //!
-//! A script is compiled once, when it is loaded. Every call gets fresh globals with nothing in them but the libraries
-//! that Karmada opens, runs the script's top level in them, and has a step budget, a deadline and a memory limit. The
-//! state around them serves one call after the other, which no call can tell: all that a script can change is new for
-//! each. Scripts reach no file, process, clock or random source, and neither the host's nor each other's variables.
+//! A script is compiled once, when it is loaded. Every call gets new globals that contain only the libraries that
+//! Karmada opens, runs the script's top level in them, and has a step budget, a deadline and a memory limit. The Lua
+//! state is reused for later calls, which cannot detect it: everything that a script can change is new for each call.
+//! Scripts have no access to files, processes, clocks, random sources, or variables of the host or of other scripts.
 //!
-//! Start reading at [`LuaEngine`] (loading), then `policy` (which function a call reaches and with what), `machine`
-//! (one state and one call in it), `pool` (which states are used again), `meter` (limits),
-//! `lazy` (objects as tables), `library.luau` (what a
-//! script finds), `reply` (what a function may return).
+//! Start reading at [`LuaEngine`] (loading), then `policy` (mapping of calls to functions and arguments), `machine`
+//! (one state and one call in it), `pool` (reuse of states), `meter` (limits), `lazy` (objects as tables),
+//! `library.luau` (globals of a script), `reply` (parsing of results).
 //!
-//! # What a function gets
+//! # Arguments and results
 //!
-//! Karmada's functions get what Karmada gives them. The others get the same data as a component does, as tables
-//! with the JSON names of the fields, and `now` in whole seconds since the Unix epoch. `reason` and `message` are
-//! optional everywhere.
+//! Karmada's functions get the same arguments as in Karmada. The others get the same data as a component does, as
+//! tables with the JSON names of the fields, and `now` in whole seconds since the Unix epoch. `reason` and `message`
+//! are optional everywhere.
 //!
 //! | function | may return |
 //! | --- | --- |
 //! | `InterpretHealth(observedObj)` | a boolean, or `{health = "Healthy", "Unhealthy", "Unknown" or a boolean, reason, message}` |
 //! | `ClusterTaint(cluster, now)` | a list of `{add = {key, effect, value}, reason, message}` and `{remove = {key, effect}, reason, message}` |
 //! | `Filter(binding, clusters, now)` | a list as long as `clusters` of `true`, `false`, `"abstain"` or `{fit = boolean, reason, message}` |
-//! | `Score(binding, clusters, now)` | a list as long as `clusters` of numbers from 0 to 100, cut to integers |
+//! | `Score(binding, clusters, now)` | a list as long as `clusters` of numbers from 0 to 100, truncated to integers |
 //! | `EvictionCheck(binding, task, observed, now)` | `"release"`, `"hold"` or `"abstain"`, or `{verdict = …, reason, message, recheckAfterSeconds}` |
 //! | `GetReplicas(obj)` | a number and, optionally, the requirements |
 //! | `GetComponents(obj)` | a list of `{name, replicas, replicaRequirements}` or nil |
@@ -33,8 +32,8 @@
 //!
 //! A plugin's configuration, if it has any, is the global `config`.
 //!
-//! What Karmada's machine understands and Luau does not is bridged before a script is compiled, see `dialect`; what only
-//! Luau understands is found by [`foreign()`].
+//! Syntax that Karmada accepts and Luau does not is rewritten before a script is compiled, see `dialect`. Syntax that
+//! only Luau accepts is found by [`foreign()`].
 
 mod decode;
 mod dialect;

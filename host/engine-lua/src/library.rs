@@ -1,5 +1,5 @@
-//! What a script finds when it starts: the libraries that Karmada opens, as it opens them.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:setLib`, `pkg/util/lifted/lua`.)
+//! Initial globals of a script: the libraries that Karmada opens, with the same contents. (Karmada:
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go:setLib`, `pkg/util/lifted/lua`.)
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ use crate::meter::Meter;
 /// Name of our own chunk in positions.
 pub(crate) const LIBRARY_NAME: &str = "bulkhead";
 
-/// Present, so that `type(load)` says what it says in Karmada, but of no use.
+/// Functions that exist, so that `type(load)` has the same result as in Karmada, but always fail.
 const UNSUPPORTED: [&str; 14] = [
     "collectgarbage",
     "dofile",
@@ -35,21 +35,21 @@ const UNSUPPORTED: [&str; 14] = [
     "newproxy",
 ];
 const UNSUPPORTED_IN_STRING: [&str; 3] = ["rep", "gsub", "dump"];
-/// Longest name of a module that a message repeats, in characters.
+/// Maximum length of a module name in a message, in characters.
 const MODULE_CHARS_MAX: usize = 100;
 
-/// The part of the library that is written in Lua, compiled.
+/// Compiled part of the library that is written in Lua.
 pub(crate) struct Library {
     bytecode: Vec<u8>,
     detail: Detail,
 }
 
-/// What the library gives to the state that it was put into.
+/// Functions and metatable that the library provides to its state.
 pub(crate) struct Opened {
-    /// Makes the globals of one call. It is given the function that completes a table of the host's, and a table with
-    /// the names that the script mentions.
+    /// Creates the globals of one call. Arguments: the function that fills the host's tables, and a table with the
+    /// names that the script mentions.
     pub(crate) fresh: Function,
-    /// The metatable of such a table until it is complete.
+    /// Metatable of the host's incomplete tables.
     pub(crate) incomplete: Table,
 }
 
@@ -59,8 +59,7 @@ impl Library {
         Self { bytecode: bytecode.expect("the library compiles, as its tests show"), detail }
     }
 
-    /// Puts the library into a new state, for good. `bytes_max` bounds what a table may amount to when it
-    /// crosses into `kube`.
+    /// Installs the library in a new state. `bytes_max` bounds the size of a table passed to `kube`.
     pub(crate) fn open(
         &self,
         lua: &Lua,
@@ -79,8 +78,8 @@ impl Library {
     }
 }
 
-/// An error that the library raises where the script asks for something that it may not have. An error that is raised
-/// here would bring a trace of the stack along, with names as long as the script likes, in memory that no limit counts.
+/// Returns the error that the library raises when a script uses a forbidden function. Raising it here would add a
+/// stack trace with names of arbitrary length, in memory that no limit counts.
 fn refusal(lua: &Lua, meter: &Meter, message: &str) -> mlua::Result<mlua::Value> {
     meter.refuse(lua)?;
     let denied = Denied(format!("{}{message}", position(lua)));
@@ -100,30 +99,30 @@ fn unsupported(lua: &Lua, meter: &Arc<Meter>, names: &[&'static str]) -> mlua::R
     Ok(functions)
 }
 
-/// The time that `os.time()` and `os.date()` tell: that of the call. Karmada reads the clock; a call that brings
-/// no time cannot have one here, because its answer has to be the same whenever it is asked.
+/// Time returned by `os.time()` and `os.date()`: that of the call. Karmada reads the clock. A call without a time
+/// cannot have one here, because its answer must not depend on when it is made.
 pub(crate) struct Clock(AtomicI64);
 
 impl Clock {
-    /// What the counter holds during a call without time. No time is that long ago.
+    /// Value during a call without a time. It cannot be a real time.
     const NONE: i64 = i64::MIN;
 
     pub(crate) fn stopped() -> Self {
         Self(AtomicI64::new(Self::NONE))
     }
 
-    /// Sets the time of the call that begins.
+    /// Sets the time of the next call.
     pub(crate) fn set(&self, now: Option<Time>) {
         self.0.store(now.map_or(Self::NONE, |now| now.as_millis().div_euclid(1000)), Ordering::Relaxed);
     }
 
-    /// In whole seconds since the Unix epoch.
+    /// Returns the time in whole seconds since the Unix epoch.
     fn seconds(&self) -> Option<i64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|seconds| *seconds != Self::NONE)
     }
 }
 
-/// Gives the time, or nil and the refusal to raise.
+/// Creates the function that returns the time, or nil and the error to raise.
 fn now(lua: &Lua, clock: Arc<Clock>, meter: Arc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, ()| match clock.seconds() {
         Some(seconds) => Ok((Some(seconds), mlua::Value::Nil)),
@@ -131,7 +130,7 @@ fn now(lua: &Lua, clock: Arc<Clock>, meter: Arc<Meter>) -> mlua::Result<Function
     })
 }
 
-/// The end of the search for a module, which gives the refusal to raise: there are none but those of the library.
+/// Creates the last searcher of `require`, which returns the error to raise: only the library's own modules exist.
 fn missing(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, name: LuaString| {
         let bytes = name.as_bytes();
@@ -142,7 +141,7 @@ fn missing(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
     })
 }
 
-/// Charges steps for what the machine does without a chance to interrupt it.
+/// Creates the function that charges steps for work that the Lua machine does without an interrupt.
 fn spend(lua: &Lua, meter: Arc<Meter>) -> mlua::Result<Function> {
     lua.create_function(move |lua, steps: f64| meter.spend(lua, steps as u64))
 }

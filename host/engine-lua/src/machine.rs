@@ -1,8 +1,8 @@
-//! One Lua state: what it takes to make one, and one call in it.
+//! A Lua state: its creation and one call in it.
 //!
-//! A state answers many calls, one after the other. [`Machine::session`] is one of them: it makes new globals, sets
-//! the limits, and puts everything back when it is over. Whether the state may serve again is for
-//! [`Machine::is_reusable`] to say, and where it waits is for the pool.
+//! A state answers many calls, one after the other. [`Machine::session`] is one call: it creates new globals, sets
+//! the limits, and restores the state at the end. [`Machine::is_reusable`] decides if the state may be used again;
+//! the pool keeps it in the meantime.
 
 use std::sync::Arc;
 
@@ -21,62 +21,62 @@ use crate::library::{Clock, Library, Opened};
 use crate::mentioned::Mentioned;
 use crate::meter::{Meter, garbage_bytes_max};
 
-/// A state that has grown by more than this is thrown away: freeing it whole is cheaper than searching it.
+/// Growth in bytes above which a state is dropped: freeing it as a whole is cheaper than collecting its garbage.
 const SEARCHED_BYTES_MAX: usize = 4 << 20;
-/// What a state may have grown by after its garbage is gone, in bytes: stacks and tables of the machine itself, which
-/// grow with the largest call.
+/// Maximum growth of a state after garbage collection, in bytes: internal stacks and tables, which grow with the
+/// largest call.
 const GROWTH_BYTES_MAX: usize = 256 << 10;
-/// No limit, in the machine's terms.
+/// Memory limit value that means no limit.
 pub(crate) const UNLIMITED: usize = 0;
 
-/// What one call brings along.
+/// Settings of one call.
 pub(crate) struct Setting<'a> {
-    /// Index of the script that is called.
+    /// Index of the called script.
     pub(crate) script: usize,
-    /// The plugin's configuration, null for none.
+    /// Configuration of the plugin; null for none.
     pub(crate) config: &'a Value,
-    /// The time of the call, if it has one.
+    /// Time of the call, if it has one.
     pub(crate) now: Option<Time>,
 }
 
-/// What a global variable holds.
+/// Value of a global variable.
 pub(crate) enum Global {
-    /// Nothing.
+    /// No value.
     Absent,
     /// A function.
     Function(Function),
-    /// Something else, by name of its type.
+    /// Any other value, with the name of its type.
     Other(&'static str),
 }
 
-/// Name of a value's type as scripts know it: all numbers are one type to them.
+/// Returns the name of a value's type in Lua, where all numbers have one type.
 pub(crate) fn lua_type_name(value: &mlua::Value) -> &'static str {
     if value.is_integer() { "number" } else { value.type_name() }
 }
 
-/// A state with the scripts of one plugin in it.
+/// Lua state with the scripts of one plugin.
 pub(crate) struct Machine {
     lua: Lua,
     meter: Arc<Meter>,
     clock: Arc<Clock>,
     budget: Budget,
     library: Opened,
-    /// In the plugin's order.
+    /// Scripts in the plugin's order.
     scripts: Vec<Loaded>,
-    /// What the state takes while nothing of any call is left in it.
+    /// Memory use of the state without contents of any call, in bytes.
     clean_bytes: usize,
 }
 
-/// A script in a state.
+/// Script in a state.
 struct Loaded {
     top_level: Function,
     mentioned: Mentioned,
-    /// The same names as the keys of a table, for the library.
+    /// The same names as keys of a table, for the library.
     mentioned_table: Table,
 }
 
 impl Machine {
-    /// A state with the library and the scripts, none of which has run.
+    /// Creates a state with the library and the scripts. No script has run yet.
     pub(crate) fn new(library: &Library, scripts: &[Script], budget: Budget) -> Result<Self, Fault> {
         let machine = Self::build(library, scripts, budget).map_err(|error| host_bug(&error))?;
         if machine.clean_bytes >= budget.memory_bytes {
@@ -103,7 +103,7 @@ impl Machine {
         Ok(Self { lua, meter, clock, budget, library, scripts, clean_bytes })
     }
 
-    /// Runs one call from its beginning to its end. Nothing that happens in it is there for the next one.
+    /// Runs one complete call. Later calls cannot observe any effect of it.
     pub(crate) fn session<'v, T>(
         &self,
         setting: &Setting<'v>,
@@ -121,7 +121,7 @@ impl Machine {
         result.unwrap_or_else(|error| Err(host_bug(&error)))
     }
 
-    /// Makes the globals and starts the meter.
+    /// Creates the globals and starts the meter.
     fn begin<'v>(
         &self,
         setting: &Setting<'v>,
@@ -136,13 +136,13 @@ impl Machine {
             globals.raw_set("config", lazy.value(&self.lua, setting.config)?)?;
         }
         let used = self.used_bytes();
-        // Only now, so that every script has its whole budget to itself.
+        // The meter starts last, so that every script has its whole budget.
         self.meter.begin(used, used.saturating_sub(self.clean_bytes));
         Ok(globals)
     }
 
-    /// Whether the state is as good as a new one after a call that ended so. A state whose limits were hit is not:
-    /// it may have been stopped anywhere.
+    /// Returns true if the state is equivalent to a new one after a call with this result. A state that hit a limit
+    /// is not: it may have been stopped at any point.
     pub(crate) fn is_reusable<T>(&self, result: &Result<T, Fault>) -> bool {
         let harmless = match result {
             Ok(_) => true,
@@ -166,7 +166,7 @@ impl Machine {
         harmless && self.meter.stopped().is_none() && self.is_tidy()
     }
 
-    /// Whether no more than a little garbage is left in it, collecting it when that is worth it.
+    /// Returns true if the state holds little garbage. Collects it first if that is worthwhile.
     fn is_tidy(&self) -> bool {
         let grown = || self.used_bytes().saturating_sub(self.clean_bytes);
         if grown() <= garbage_bytes_max(self.budget) {
@@ -180,7 +180,7 @@ impl Machine {
         grown() <= GROWTH_BYTES_MAX
     }
 
-    /// Frees everything that calls have left, the globals of the last one included.
+    /// Frees everything that calls have left behind, including the globals of the last one.
     fn collect(&self) -> mlua::Result<()> {
         self.meter.rest();
         self.library.fresh.call::<()>(())?;
@@ -190,13 +190,13 @@ impl Machine {
         self.lua.gc_collect()
     }
 
-    /// What the state takes at present, garbage included.
+    /// Returns the memory use of the state in bytes, including garbage.
     pub(crate) fn used_bytes(&self) -> usize {
         self.lua.used_memory()
     }
 }
 
-/// The bytecode was made by our own compiler in this process; nobody else's is ever loaded.
+/// Loads a script. The bytecode always comes from our own compiler in this process.
 fn load(lua: &Lua, script: &Script) -> mlua::Result<Loaded> {
     let chunk = lua.load(script.bytecode.as_slice()).set_mode(ChunkMode::Binary);
     let top_level = chunk.set_name(format!("@{}", script.origin)).into_function()?;
@@ -225,7 +225,7 @@ impl<'v> Session<'_, 'v> {
         self.settle(prepared.and_then(|_| self.limited(|| top_level.call(()))))
     }
 
-    /// What a global variable holds.
+    /// Returns the value of a global variable.
     pub(crate) fn global(&self, name: &str) -> Global {
         match self.globals.raw_get(name) {
             Ok(mlua::Value::Function(function)) => Global::Function(function),
@@ -245,13 +245,13 @@ impl<'v> Session<'_, 'v> {
         self.settle(arguments.and_then(|arguments| self.limited(|| function.call(arguments))))
     }
 
-    /// What a function returned, as JSON.
+    /// Converts the result of a function to JSON.
     pub(crate) fn encode(&self, value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
         encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table)).0
     }
 
-    /// Only scripts run under the memory limit. What the host does in between is bounded by what it does it with, and
-    /// three times as fast without.
+    /// Runs a script under the memory limit. The host's own work is bounded by its input and three times as fast
+    /// without the limit.
     fn limited<T>(&self, run: impl FnOnce() -> mlua::Result<T>) -> mlua::Result<T> {
         let lua = &self.machine.lua;
         lua.set_memory_limit(self.machine.meter.limit_bytes())?;
@@ -260,7 +260,7 @@ impl<'v> Session<'_, 'v> {
         result
     }
 
-    /// A script that was stopped or is late has no result, whatever it made of the error.
+    /// Returns the result of a script. A script that was stopped or is late has none, even if it caught the error.
     fn settle<T>(&self, result: mlua::Result<T>) -> Result<T, Fault> {
         let meter = &self.machine.meter;
         match (result, meter.stopped()) {

@@ -1,19 +1,18 @@
-//! The names in a script's text.
+//! Names in a script's text.
 
 use std::collections::HashSet;
 
-/// Most names that are kept of one script; what comes later counts as not mentioned.
+/// Maximum number of names kept per script; later ones count as not mentioned.
 const NAMES_MAX: usize = 1024;
-/// Longest name that is kept, in bytes.
+/// Maximum length of a kept name in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Every name that occurs in the text of a script, in whatever place: as a field, a variable, a word of the language,
-/// in a text or in a comment.
+/// All names in the text of a script, regardless of their role: field, variable, keyword, part of a text or comment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mentioned(HashSet<String>);
 
 impl Mentioned {
-    /// Reads them off the text.
+    /// Collects the names of a text.
     pub(crate) fn read(code: &[u8]) -> Self {
         let words = code.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
         let names = words.filter(|word| word.first().is_some_and(|first| !first.is_ascii_digit()));
@@ -27,12 +26,12 @@ impl Mentioned {
         mentioned
     }
 
-    /// Whether this is one of them.
+    /// Returns true if the name is mentioned.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 
-    /// All of them, in no order.
+    /// Returns all names in arbitrary order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

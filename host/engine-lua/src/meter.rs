@@ -1,4 +1,4 @@
-//! What a call has used up.
+//! Resource usage of a call.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,45 +10,48 @@ use mlua::{Lua, VmState};
 
 use crate::fault::position;
 
-/// Steps between two looks at the clock and the memory: few, because one step may be a long library call.
+/// Steps between two checks of the clock and the memory. The number is low, because one step may be a long library
+/// call.
 const STEPS_PER_LOOK: u64 = 16;
 
-/// Most refusals of one call: each leaves an error behind, which the script may keep and the memory limit hardly counts.
+/// Maximum number of refusals per call. Each leaves an error behind, which the script may keep and the memory limit
+/// hardly counts.
 const REFUSALS_MAX: u64 = 1_000;
 
-/// Garbage that is left alone, within a call and between calls, in bytes: collecting costs as much for one call as for
-/// a hundred, so it is put off until it is worth it.
+/// Returns the garbage in bytes that is tolerated within a call and between calls. A collection costs as much for one
+/// call as for a hundred, so it is deferred until it is worthwhile.
 pub(crate) fn garbage_bytes_max(budget: Budget) -> usize {
     (1 << 20).min(budget.memory_bytes / 4)
 }
 
-/// Steps and time of one call, and when its garbage is collected.
+/// Steps and time of one call, and the start of garbage collection.
 ///
-/// Once it has stopped it stays stopped, and its state answers no other call: a script that catches the error gets
-/// it again at its next step, and a script that returns regardless has its reply thrown away.
+/// Once stopped, the meter stays stopped, and its state answers no other call. A script that catches the error gets
+/// it again at its next step; the reply of a script that returns regardless is discarded.
 ///
-/// The counters need no exchange: a state is used by one thread at a time.
+/// The counters need no synchronization: only one thread at a time uses a state.
 pub(crate) struct Meter {
     budget: Budget,
     steps_left: AtomicU64,
-    /// When `deadline_ns` counts from.
+    /// Start of `deadline_ns`.
     origin: Instant,
     deadline_ns: AtomicU64,
-    /// Garbage is left alone until the state uses that much, in bytes. After that the collector runs as it likes.
+    /// Memory use of the state in bytes above which garbage is collected. After that, the collector runs
+    /// automatically.
     collect_at_bytes: AtomicUsize,
-    /// What the state may use while a script runs, in bytes.
+    /// Maximum memory use of the state while a script runs, in bytes.
     limit_bytes: AtomicUsize,
     refusals: AtomicU64,
     stopped: OnceLock<Fault>,
 }
 
-/// Raised in the script when it has to stop. What it means is in the meter.
+/// Error raised in a script that has to stop. The cause is in the meter.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the budget of the call is used up")]
 struct UsedUp;
 
 impl Meter {
-    /// A meter at rest.
+    /// Creates a meter at rest.
     pub(crate) fn new(budget: Budget) -> Self {
         let meter = Self {
             budget,
@@ -64,13 +67,13 @@ impl Meter {
         meter
     }
 
-    /// Counts nothing: what runs next is ours.
+    /// Suspends the limits while the host's own code runs.
     pub(crate) fn rest(&self) {
         self.set(u64::MAX, u64::MAX, usize::MAX);
     }
 
-    /// Gives the script that runs next its whole budget. The state uses `used_bytes` at present, `left_bytes` of which
-    /// are what earlier calls left: the memory that the call may use is besides those.
+    /// Starts the budget of the next script. The state uses `used_bytes` now, including `left_bytes` from earlier
+    /// calls, which do not count against the call's memory limit.
     pub(crate) fn begin(&self, used_bytes: usize, left_bytes: usize) {
         let deadline = self.origin.elapsed() + Duration::from_millis(self.budget.wall_clock_ms);
         let deadline_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
@@ -78,7 +81,8 @@ impl Meter {
         self.limit_bytes.store(self.budget.memory_bytes + left_bytes, Ordering::Relaxed);
     }
 
-    /// Fails once the deadline is over: a result that comes later does not count, whatever was late.
+    /// Returns an error once the deadline is over. A later result does not count, regardless of the cause of the
+    /// delay.
     pub(crate) fn in_time(&self) -> Result<(), Fault> {
         if self.is_late() { Err(Fault::new(FaultKind::Deadline, self.late())) } else { Ok(()) }
     }
@@ -91,7 +95,7 @@ impl Meter {
         format!("took longer than {} ms", self.budget.wall_clock_ms)
     }
 
-    /// What the state may use while a script runs, in bytes.
+    /// Returns the maximum memory use of the state while a script runs, in bytes.
     pub(crate) fn limit_bytes(&self) -> usize {
         self.limit_bytes.load(Ordering::Relaxed)
     }
@@ -103,12 +107,12 @@ impl Meter {
         self.refusals.store(0, Ordering::Relaxed);
     }
 
-    /// Why the call was stopped, if it was.
+    /// Returns the reason why the call was stopped, if it was.
     pub(crate) fn stopped(&self) -> Option<&Fault> {
         self.stopped.get()
     }
 
-    /// Called at every loop iteration, call, return and pattern match step.
+    /// Charges one step. Called at every loop iteration, call, return and pattern match step.
     pub(crate) fn step(&self, lua: &Lua) -> mlua::Result<VmState> {
         let left = self.steps_left.load(Ordering::Relaxed);
         if left == 0 {
@@ -129,7 +133,7 @@ impl Meter {
         Ok(VmState::Continue)
     }
 
-    /// Charges the work of a function of the host, and looks at the clock, which that work may have moved.
+    /// Charges the work of a host function, then checks the clock, because that work may have taken long.
     pub(crate) fn spend(&self, lua: &Lua, steps: u64) -> mlua::Result<()> {
         if self.stopped.get().is_some() {
             return Err(mlua::Error::external(UsedUp));
@@ -142,7 +146,7 @@ impl Meter {
         if self.is_late() { self.stop(lua, FaultKind::Deadline, self.late()).map(drop) } else { Ok(()) }
     }
 
-    /// Counts that the script was refused something.
+    /// Counts a refusal and stops the script if there are too many.
     pub(crate) fn refuse(&self, lua: &Lua) -> mlua::Result<()> {
         let refusals = self.refusals.fetch_add(1, Ordering::Relaxed);
         if refusals < REFUSALS_MAX {
@@ -161,12 +165,12 @@ impl Meter {
         Err(mlua::Error::external(UsedUp))
     }
 
-    /// Frees what earlier calls left, so that what fits into the memory limit is what fits into it in a new state. The
-    /// collector goes on by itself from here.
+    /// Frees the garbage of earlier calls, so that the memory limit means the same as in a new state. From here on
+    /// the collector runs automatically.
     fn collect(&self, lua: &Lua) -> mlua::Result<()> {
         self.collect_at_bytes.store(usize::MAX, Ordering::Relaxed);
         lua.gc_collect()?;
-        // Nothing is left by earlier calls now, so nothing has to be allowed for.
+        // Earlier calls have left nothing, so the limit needs no allowance.
         self.limit_bytes.store(self.budget.memory_bytes, Ordering::Relaxed);
         lua.set_memory_limit(self.budget.memory_bytes)?;
         Ok(())

@@ -13,14 +13,14 @@ use crate::machine::{Global, Setting};
 use crate::pool::Pool;
 use crate::{interpretation, reply};
 
-/// Longest message about a reply, in characters.
+/// Maximum length of a message about a reply, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_024;
 
-/// A loaded plugin: scripts and which of their functions answers what.
+/// Loaded plugin: scripts and the entry points that their functions implement.
 pub(crate) struct LuaPolicy {
     id: PolicyId,
     capabilities: Vec<Capability>,
-    /// In order of declaration, each with the index of its script. The first one that fits answers.
+    /// Entries in order of declaration, each with the index of its script. The first one that matches answers.
     entries: Vec<(Entry, usize)>,
     pool: Pool,
     reply_bytes_max: usize,
@@ -29,18 +29,18 @@ pub(crate) struct LuaPolicy {
     build: Build,
 }
 
-/// A call as a function sees it.
+/// Call with the arguments of the function.
 struct Question<'a> {
     point: EntryPoint,
     object: Option<&'a Value>,
     now: Option<Time>,
-    /// A null is nil.
+    /// Arguments; null is nil.
     arguments: Vec<Cow<'a, Value>>,
     empties: Empties,
 }
 
 impl LuaPolicy {
-    /// `entries` have the index of their script each.
+    /// Creates the policy of a plugin. Each of the `entries` has the index of its script.
     pub(crate) fn new(
         source: &PluginSource,
         description: &Description,
@@ -66,7 +66,7 @@ impl LuaPolicy {
         }
     }
 
-    /// Index of the script that answers.
+    /// Returns the index of the script that answers.
     fn script(&self, question: &Question<'_>) -> Option<usize> {
         let field = |name| question.object?.get(name)?.as_str();
         let asked = (field("apiVersion").unwrap_or_default(), field("kind").unwrap_or_default());
@@ -77,7 +77,7 @@ impl LuaPolicy {
         self.entries.iter().find(|(entry, _)| fits(entry)).map(|(_, script)| *script)
     }
 
-    /// The function's first `N` results, null for those it did not give.
+    /// Calls the function and returns its first `N` results; missing ones are null.
     fn ask<const N: usize>(&self, question: &Question<'_>) -> Result<[Value; N], Fault> {
         let name = question.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
@@ -104,7 +104,7 @@ impl LuaPolicy {
         })
     }
 
-    /// Asks and reads the single result.
+    /// Calls the function and parses its single result.
     fn answer<T>(&self, question: &Question<'_>, read: impl FnOnce(&Value) -> Result<T, String>) -> Result<T, Fault> {
         let [result] = self.ask(question)?;
         read(&result).map_err(|error| bad_reply(question.point, &error))
@@ -143,7 +143,7 @@ impl LuaPolicy {
             Operation::Components { .. } => self.answer(&question, interpretation::components)?,
             Operation::Dependencies { .. } => self.answer(&question, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
-                // Karmada's list is nil when no cluster reports anything, and scripts test for that.
+                // In Karmada the list is nil if no cluster reports a status, and scripts test for that.
                 let nil = items.is_empty() && self.options.no_items == NoItems::Nil;
                 let items = if nil { Value::Null } else { json(items)? };
                 question.arguments.push(Cow::Owned(items));
@@ -203,19 +203,19 @@ impl Policy for LuaPolicy {
     }
 }
 
-/// Karmada casts the number that a function returns, whatever it is.
+/// Returns true for a number that JSON cannot represent. Karmada casts any number that a function returns.
 fn is_no_json_number(value: &mlua::Value) -> bool {
     matches!(value, mlua::Value::Number(number) if !number.is_finite())
 }
 
-/// A question that is about no object; `now` is the last argument.
+/// Creates a call that is not about an object; `now` is the last argument.
 fn question(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Question<'static> {
     arguments.push(Value::from(now.as_millis().div_euclid(1000)));
     let arguments = arguments.into_iter().map(Cow::Owned).collect();
     Question { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
 }
 
-/// Text of the script is a part of messages, which are cut therefore.
+/// Returns a fault for an invalid result. The message contains text of the script, so it is truncated.
 fn bad_reply(point: EntryPoint, error: &str) -> Fault {
     let message = format!("{} returned {error}", point.function());
     Fault::new(FaultKind::BadReply, one_line(&message, MESSAGE_CHARS_MAX))

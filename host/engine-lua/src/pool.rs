@@ -1,4 +1,4 @@
-//! The states of one plugin, kept between calls.
+//! Lua states of one plugin, kept between calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,30 +9,30 @@ use crate::engine::Script;
 use crate::library::Library;
 use crate::machine::{Machine, Session, Setting};
 
-/// Most states that wait for a call. More are made when more calls come at once, and dropped afterwards.
+/// Maximum number of idle states. Additional ones are created for concurrent calls and dropped afterwards.
 const IDLE_MAX: usize = 8;
 
-/// States that are as good as new, and what it takes to make another.
+/// Reusable states, and the data to create more.
 pub(crate) struct Pool {
     library: Arc<Library>,
     scripts: Vec<Script>,
     budget: Budget,
-    /// The one that was used last is last, and first to be used again: its memory is warm.
+    /// Idle states. The last one was used last and is reused first, because its memory is warm.
     idle: Mutex<Vec<Machine>>,
 }
 
 impl Pool {
-    /// A pool without a state.
+    /// Creates a pool without states.
     pub(crate) fn new(library: Arc<Library>, scripts: Vec<Script>, budget: Budget) -> Self {
         Self { library, scripts, budget, idle: Mutex::default() }
     }
 
-    /// The scripts, in the plugin's order.
+    /// Returns the scripts in the plugin's order.
     pub(crate) fn scripts(&self) -> &[Script] {
         &self.scripts
     }
 
-    /// Runs a call in a state that nobody else uses meanwhile. A state that a panic passes through is dropped.
+    /// Runs a call in a state of its own. If the call panics, its state is dropped.
     pub(crate) fn session<'v, T>(
         &self,
         setting: &Setting<'v>,

@@ -1,5 +1,5 @@
-//! One function of a script with plain values, without a kind of call around it: what the language and its libraries
-//! do, for tools and for comparisons with other engines.
+//! Calls of a single script function with plain values, outside of any policy call. Used by tools and by comparisons
+//! of the language and its libraries with other engines.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::machine::{Global, Setting};
 use crate::mentioned::Mentioned;
 use crate::pool::Pool;
 
-/// A question to a script.
+/// Call of a script function.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'a> {
-    /// The text of the script.
+    /// Text of the script.
     pub script: &'a str,
     /// Name of the global function.
     pub function: &'a str,
-    /// What it is given; null is nil.
+    /// Arguments of the function; null is nil.
     pub arguments: &'a [Value],
-    /// How many results are wanted; missing ones are null.
+    /// Number of requested results; missing ones are null.
     pub results: usize,
-    /// What the call may cost.
+    /// Limits of the call.
     pub budget: Budget,
-    /// The time that the script is told.
+    /// Time that the script sees.
     pub now: Time,
 }
 
 impl LuaEngine {
-    /// Runs the script's top level and calls the function. A script that does not compile is a fault too.
+    /// Runs the script's top level and calls the function. A compilation error is a fault too.
     pub fn probe(&self, probe: &Probe<'_>) -> Result<Vec<Value>, Fault> {
         let origin = "script";
         let not_loaded = |message: String| Fault::new(FaultKind::NotLoaded, message);

@@ -1,10 +1,10 @@
-//! What the functions of our own conventions may return. Errors say what was returned instead.
+//! Parsing of the results of functions with Bulkhead's own conventions. Errors describe the actual result.
 
 use bulkhead_core::call::{EvictionVerdict, FilterVerdict, HealthVerdict, Reason, TaintChange, TaintVerdict};
 use bulkhead_core::model::{Health, Taint, TaintEffect};
 use serde_json::Value;
 
-/// Name of the Lua type with its article.
+/// Returns the name of the Lua type with its article.
 pub(crate) fn lua_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -22,7 +22,7 @@ fn unexpected(value: &Value, expected: &str) -> String {
     }
 }
 
-/// The elements of a list; an empty table is an empty list.
+/// Returns the elements of a list; an empty table is an empty list.
 fn elements(value: &Value) -> Result<&[Value], String> {
     match value {
         Value::Array(elements) => Ok(elements),
@@ -32,7 +32,7 @@ fn elements(value: &Value) -> Result<&[Value], String> {
     }
 }
 
-/// The elements of a list of a certain length.
+/// Returns the elements of a list of the given length.
 fn elements_for(value: &Value, count: usize) -> Result<&[Value], String> {
     let elements = elements(value)?;
     if elements.len() == count {
@@ -46,7 +46,7 @@ fn numbered<T>((index, result): (usize, Result<T, String>)) -> Result<T, String>
     result.map_err(|error| format!("as element {}: {error}", index + 1))
 }
 
-/// An optional text of a table.
+/// Returns an optional text of a table.
 fn text<'a>(table: &'a Value, name: &str) -> Result<&'a str, String> {
     match table.get(name) {
         None => Ok(""),
@@ -55,7 +55,7 @@ fn text<'a>(table: &'a Value, name: &str) -> Result<&'a str, String> {
     }
 }
 
-/// The reason in a table, with a code for tables that give none.
+/// Returns the reason in a table; `code` is the default.
 fn reason(table: &Value, code: &str) -> Result<Reason, String> {
     let own = text(table, "reason")?;
     Ok(Reason::new(if own.is_empty() { code } else { own }, text(table, "message")?))
@@ -126,7 +126,7 @@ fn filter_verdict(verdict: &Value) -> Result<FilterVerdict, String> {
     Ok(if fit { FilterVerdict::Fit } else { FilterVerdict::Unfit(reason) })
 }
 
-/// Fractions are cut, as Karmada cuts the replicas that a script returns.
+/// Parses scores. Fractions are truncated, as Karmada does with replicas.
 pub(crate) fn score(result: &Value, clusters: usize) -> Result<Vec<i64>, String> {
     let score = |score: &Value| {
         let number = score.as_i64().or_else(|| score.as_f64().map(|number| number.trunc() as i64));

@@ -1,27 +1,27 @@
-//! Where a script stops being Lua, to the column.
+//! Syntax errors of scripts with line and column.
 
 use mlua::chunk::Compiler;
 
-/// A mistake of syntax.
+/// Syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}")]
 pub struct SyntaxError {
-    /// Line of the script, from 1.
+    /// Line of the script, starting at 1.
     pub line: usize,
-    /// Column of the first character that cannot be there, from 1, in characters.
+    /// Column of the first invalid character, in characters, starting at 1.
     pub column: usize,
-    /// What is wrong.
+    /// Message of the compiler.
     pub message: String,
 }
 
-/// Compiles a script and throws the result away.
+/// Checks the syntax of a script.
 pub fn check_syntax(code: &str) -> Result<(), SyntaxError> {
     let Some((line, message)) = mistake(code) else { return Ok(()) };
     let column = column(code, line, &message);
     Err(SyntaxError { line, column, message })
 }
 
-/// Line and words of the compiler's, which does not tell the column.
+/// Returns the line and text of the compiler's message, which has no column.
 fn mistake(code: &str) -> Option<(usize, String)> {
     let message = match Compiler::new().compile(code) {
         Ok(_) => return None,
@@ -32,8 +32,8 @@ fn mistake(code: &str) -> Option<(usize, String)> {
     Some(told.map_or((1, message.clone()), |(line, words)| (line, words.to_owned())))
 }
 
-/// The column of the word that the message ends with, `got 'end'` for example. Where the line has that word more than
-/// once, it is the first one at which the text has to be cut for the mistake to be in it.
+/// Returns the column of the token that the message ends with, for example `got 'end'`. If the line has that token
+/// more than once, it is the first one at which truncating the text reproduces the message.
 fn column(code: &str, line: usize, message: &str) -> usize {
     let start = code.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let rest = code.get(start..).unwrap_or_default();
@@ -67,7 +67,7 @@ mod tests {
         };
         check("return 1", None);
         check("function f(obj)\n  return obj.\nend", Some((3, 1, "got 'end'")));
-        // The word stands twice on the line, and its second place is the wrong one.
+        // The token occurs twice on the line; the second one is invalid.
         check("function f(a, b)\n  return b b\n", Some((2, 12, "got 'b'")));
     }
 }

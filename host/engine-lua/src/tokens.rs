@@ -1,37 +1,37 @@
-//! The words of a Lua text, as far as it takes to see what kind of statement stands where.
+//! Tokens of a Lua text, with just enough detail to recognize statements.
 
-/// A piece of the text that is neither space nor comment.
+/// Part of the text other than white space and comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
-    /// What it says; a string with its quotes.
+    /// Text of the token; a string includes its quotes.
     pub(crate) text: &'a str,
-    /// Where it begins, in bytes.
+    /// Start offset in bytes.
     pub(crate) start: usize,
-    /// The line that it begins on, from 1.
+    /// Line of the start, starting at 1.
     pub(crate) line: usize,
-    /// Its place on that line, from 1, in characters.
+    /// Column of the start in characters, starting at 1.
     pub(crate) column: usize,
 }
 
 impl Token<'_> {
-    /// Where it ends, in bytes.
+    /// Returns the end offset in bytes.
     pub(crate) fn end(&self) -> usize {
         self.start + self.text.len()
     }
 
-    /// Whether it is a name, or a word of the language.
+    /// Returns true for a name or a keyword.
     pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 }
 
-/// Operators of more than one character, longest first. Some are not Lua's; that is for others to find.
+/// Operators of more than one character, longest first. Some are not valid in Lua; callers check that.
 const OPERATORS: [&str; 20] = [
     "...", "..=", "//=", "..", "==", "~=", "<=", ">=", "::", "//", "+=", "-=", "*=", "/=", "%=", "^=", "->", "<<",
     ">>", "!=",
 ];
 
-/// The tokens of a text. What is no Lua at all comes as single characters.
+/// Returns the tokens of a text. Text that is not Lua yields single characters.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let (mut tokens, mut at, mut line, mut column) = (Vec::new(), 0, 1, 1);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
@@ -50,7 +50,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Length of the first token, comment or run of spaces, in bytes.
+/// Returns the length of the first token, comment or run of white space, in bytes.
 fn token_length(text: &str) -> usize {
     let run = |fits: fn(char) -> bool| text.find(|c: char| !fits(c)).unwrap_or(text.len());
     let first = text.chars().next().unwrap_or(' ');
@@ -80,7 +80,7 @@ fn token_length(text: &str) -> usize {
     operator.map_or(first.len_utf8(), str::len)
 }
 
-/// `1..2` is a number, an operator and a number; `1e-3` is one number.
+/// Returns the length of a number. `1..2` is a number, an operator and a number; `1e-3` is one number.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -115,7 +115,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Length of `[[ … ]]` or `[==[ … ]==]`, if the text begins with one.
+/// Returns the length of `[[ … ]]` or `[==[ … ]==]`, if the text begins with one.
 fn long_bracket(text: &str) -> Option<usize> {
     let level = text[1..].find(|c| c != '=')?;
     let opened = text.get(1 + level..)?.starts_with('[');

@@ -1,5 +1,5 @@
-//! What the calls of a component cost with every limit on, beside the same rule compiled into the host, and what it
-//! costs to load one.
+//! Cost of a component's calls with all limits on, compared with the same rule compiled into the host, and cost of
+//! loading a component.
 //!
 //! `cargo xtask guests`, then `cargo bench -p bulkhead-engine-wasm`; the figures are in BENCHMARKS.md.
 
@@ -18,14 +18,15 @@ use bulkhead_plugins_builtin::NativeHealth;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-/// As a member cluster reports it: 5.7 KB without white space. The scripts are measured with the same one.
+/// A Deployment as a member cluster reports it: 5.7 KB without white space. The benchmark of scripts uses the same
+/// one.
 const DEPLOYMENT: &str = include_str!("../../engine-lua/benches/deployment.json");
-/// How many clusters are scored in one call.
+/// Number of clusters that are scored in one call.
 const CLUSTERS: usize = 1_000;
-/// The largest that a guest may be, in bytes: what is measured here should be of a size that is real.
+/// Maximum size of a guest in bytes, to ensure a realistic size.
 const GUEST_BYTES_MAX: usize = 100 << 10;
 
-/// A guest that `cargo xtask guests` built.
+/// Returns a guest built by `cargo xtask guests`.
 fn source(name: &str, instances: Instances) -> PluginSource {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace").to_path_buf();
     let file = root.join("target/guests").join(format!("{name}.wasm"));
@@ -64,7 +65,7 @@ fn health(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What `examples/plugins/most-free` does, compiled into the host.
+/// The rule of `examples/plugins/most-free`, compiled into the host.
 struct MostFree(PolicyId, [Capability; 1]);
 
 impl Policy for MostFree {

@@ -1,8 +1,8 @@
-//! Whether memory stays flat over a million calls of a component.
+//! Checks that memory stays constant over a million calls of a component.
 //!
-//! `cargo xtask guests`, then `cargo run --release -p bulkhead-engine-wasm --example resident`. Prints what is resident
-//! after more and more calls, first with a fresh instance for every call, then with instances that are reused. Reads
-//! `/proc`, so it is for Linux.
+//! `cargo xtask guests`, then `cargo run --release -p bulkhead-engine-wasm --example resident`. Prints the resident
+//! memory after increasing numbers of calls, first with a new instance for every call, then with reused instances.
+//! Reads `/proc`, so it runs only on Linux.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use serde_json::Value;
 const GUEST: &str = "deployment-health";
 const CALLS: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// What of this process is in memory, in KiB.
+/// Returns the resident memory of this process in KiB.
 fn resident_kib() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;

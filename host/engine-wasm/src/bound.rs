@@ -1,21 +1,21 @@
-//! Bounds on what is compiled.
+//! Bounds on the code to be compiled.
 //!
-//! The time that a compiler takes grows faster than the code: 3,000 nested loops fit into 23 KB and take more than a
-//! minute. A compilation cannot be interrupted, so such code is refused before it begins. Toolchains stay far below:
-//! compiled interpreters nest some hundred blocks for a `switch` and a handful of loops.
+//! Compilation time grows faster than the size of the code: 3,000 nested loops fit into 23 KB and take more than a
+//! minute. A compilation cannot be interrupted, so such code is rejected before it starts. The output of toolchains
+//! is far below the bounds: compiled interpreters nest some hundred blocks for a `switch` and a handful of loops.
 
 use wasmparser::{Operator, Parser, Payload};
 
-/// How deep loops may be nested in a function.
+/// Maximum nesting of loops in a function.
 const LOOPS_MAX: usize = 100;
-/// How deep blocks, loops, conditions and handlers may be nested in a function.
+/// Maximum nesting of blocks, loops, conditions and handlers in a function.
 const BLOCKS_MAX: usize = 5_000;
-/// Largest body of a function, in bytes.
+/// Maximum size of a function's body in bytes.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// Most functions of a component, all its modules together.
+/// Maximum number of functions of a component, over all its modules.
 const FUNCTIONS_MAX: usize = 200_000;
 
-/// Says what would take too long to compile. Code that cannot be read is left to the compiler, which says why.
+/// Returns the exceeded bound, if any. Unreadable code is left to the compiler, which reports the error.
 pub(crate) fn objection(code: &[u8]) -> Option<String> {
     let mut functions = 0;
     for payload in Parser::new(0).parse_all(code) {
@@ -41,7 +41,7 @@ pub(crate) fn objection(code: &[u8]) -> Option<String> {
 
 fn of_nesting(body: &wasmparser::FunctionBody<'_>) -> Option<String> {
     let operators = body.get_operators_reader().ok()?;
-    // For each open block, whether it is a loop.
+    // One entry for each open block; true for a loop.
     let (mut open, mut loops) = (Vec::new(), 0);
     for operator in operators {
         match operator.ok()? {
@@ -69,7 +69,7 @@ fn of_nesting(body: &wasmparser::FunctionBody<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A component with a module whose function nests that many blocks of a kind.
+    /// Returns a component with a function that nests `depth` blocks of a kind.
     fn nested(kind: &str, depth: usize) -> Vec<u8> {
         let body = format!("{}{}", format!("({kind} ").repeat(depth), ")".repeat(depth));
         wat::parse_str(format!("(component (core module (func {body})))")).unwrap()

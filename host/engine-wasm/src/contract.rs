@@ -1,30 +1,30 @@
-//! What a component may import and must export, by name.
+//! Names of the imports and exports that a component may or must have.
 
 use crate::outline::Outline;
 use crate::wasi;
 
-/// The package that plugins are written against.
+/// Package of the plugin contract.
 const PACKAGE: &str = "bulkhead:policy";
-/// The version of it that this engine speaks.
+/// Version of the package that this engine supports.
 const VERSION: &str = "0.1.0";
-/// Interfaces that the host offers.
+/// Interfaces that the host provides.
 const OFFERED: [&str; 8] = ["types", "object", "cluster", "clusters", "observations", "binding", "context", "log"];
-/// Interfaces that hold a kind of policy.
+/// Interfaces that each define a kind of policy.
 const KINDS: [&str; 6] = ["health", "taints", "filter", "score", "eviction", "interpreter"];
-/// Longest name that a message repeats, in characters.
+/// Maximum length of a name in a message, in characters.
 const NAME_CHARS_MAX: usize = 128;
 
-/// The package and version that this engine speaks.
+/// Returns the package and version that this engine supports.
 pub(crate) fn package() -> String {
     format!("{PACKAGE}@{VERSION}")
 }
 
-/// The full name of one of our interfaces.
+/// Returns the full name of one of our interfaces.
 pub(crate) fn interface(name: &str) -> String {
     format!("{PACKAGE}/{name}@{VERSION}")
 }
 
-/// Why a component with these names is no plugin for this engine, if so.
+/// Returns the reason why a component with these names is not a plugin for this engine, if any.
 pub(crate) fn objection(outline: &Outline) -> Option<String> {
     import_objection(outline.imports.iter().map(String::as_str)).or_else(|| {
         let exports = || outline.exports.iter().map(String::as_str);
@@ -41,7 +41,7 @@ pub(crate) fn objection(outline: &Outline) -> Option<String> {
     })
 }
 
-/// Why a component with these imports gets none of them, if so.
+/// Returns the reason why the imports of a component are rejected, if any.
 pub(crate) fn import_objection<'a>(mut imports: impl Iterator<Item = &'a str>) -> Option<String> {
     let offered = |name: &str| OFFERED.into_iter().any(|offered| name == interface(offered)) || wasi::offers(name);
     let refused = imports.find(|name| !offered(name))?;

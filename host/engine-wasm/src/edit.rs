@@ -1,28 +1,28 @@
-//! Changes of a JSON document by pointer, as a guest describes them.
+//! Edits of a JSON document by pointer, as described by a guest.
 
 use bulkhead_plugin::plain;
 use serde_json::{Map, Value};
 
-/// Deepest place that an edit may write to, and deepest nesting of what it leaves there, in levels.
+/// Maximum depth of an edit's target together with its value, in levels.
 const DEPTH_MAX: usize = 100;
-/// Longest pointer in a message, in characters.
+/// Maximum length of a pointer in a message, in characters.
 const POINTER_CHARS_MAX: usize = 100;
 
-/// A change that cannot be made.
+/// Error for an edit that cannot be applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
-    /// The pointer is not one.
+    /// The pointer is invalid.
     #[error("{0:?} is no JSON Pointer: it must be empty or begin with /")]
     NoPointer(String),
-    /// A place or a value that is nested too deeply.
+    /// The target or the value is nested too deeply.
     #[error("{0:?} is deeper than {DEPTH_MAX} levels, or what it leads to is with its value")]
     TooDeep(String),
-    /// There is no such place.
+    /// The target does not exist.
     #[error("{0:?} leads through a value that is neither a list nor a map, or past the end of a list")]
     NoPlace(String),
 }
 
-/// Writes a value; missing maps on the way are made, and `-` or the length of a list appends to it.
+/// Writes a value. Missing maps on the path are created; `-` or the length of a list appends to it.
 pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(), EditError> {
     let segments = segments(pointer)?;
     if segments.len() + depth(&value) > DEPTH_MAX {
@@ -44,7 +44,7 @@ pub(crate) fn set(document: &mut Value, pointer: &str, value: Value) -> Result<(
     Ok(())
 }
 
-/// Removes what is at a pointer, if anything is.
+/// Removes the value at a pointer, if there is one.
 pub(crate) fn remove(document: &mut Value, pointer: &str) -> Result<(), EditError> {
     let mut segments = segments(pointer)?;
     let Some(last) = segments.pop() else {
@@ -94,12 +94,12 @@ fn segments(pointer: &str) -> Result<Vec<String>, EditError> {
     Ok(rest.split('/').map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect())
 }
 
-/// A pointer as a message repeats it.
+/// Truncates a pointer for a message.
 pub(crate) fn shown(pointer: &str) -> String {
     plain(pointer, POINTER_CHARS_MAX)
 }
 
-/// Levels of lists and maps in a value. The parser bounds those of a guest's text.
+/// Returns the levels of lists and maps in a value. The parser bounds those of a guest's text.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -149,7 +149,7 @@ mod tests {
         check(101, 0, false);
         check(50, 51, false);
         check(100_000, 0, false);
-        // Edits that deepen the document step by step meet the same bound.
+        // Successive edits that deepen the document are subject to the same bound.
         let mut document = json!({});
         for _ in 0..3 {
             let _ = set(&mut document, &"/a".repeat(100), json!({}));

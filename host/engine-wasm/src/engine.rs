@@ -1,4 +1,4 @@
-//! From the bytes of a component to a policy, stage by stage.
+//! Conversion of a component's bytes to a policy, stage by stage.
 
 use std::sync::Arc;
 
@@ -22,33 +22,33 @@ use crate::slots::Slots;
 use crate::ticker::Ticker;
 use crate::{contract, metadata, wasi};
 
-/// How the engine runs.
+/// Options of the engine.
 #[derive(Clone)]
 pub struct Options {
-    /// Stack of a guest, in bytes.
+    /// Stack size of a guest, in bytes.
     pub stack_bytes_max: usize,
-    /// Most instances at a time, of all plugins together; at least 1. A call that would be one more waits for another
-    /// to end. Reused instances count while they are idle, and make room for others when there is need.
+    /// Maximum number of concurrent instances of all plugins together; at least 1. Further calls wait for another one
+    /// to end. Reused instances count while they are idle, and are dropped when another plugin needs their slot.
     pub instances_max: u32,
-    /// Where the memory of instances comes from. Without enough address space it is on demand in any case.
+    /// Allocation of instance memory. If the address space is too small, memory is always allocated on demand.
     pub allocation: Allocation,
-    /// Where log lines go; nowhere if absent.
+    /// Receiver of log lines; absent to discard them.
     pub log: Option<LogSink>,
-    /// Where compiled components are kept between runs; nowhere if absent.
+    /// Cache of compiled components; absent to disable it.
     pub cache: Option<CacheOptions>,
 }
 
 impl Default for Options {
-    /// 512 KiB of stack, 32 pooled instances, no log, no cache.
+    /// Returns 512 KiB of stack, 32 pooled instances, no log, no cache.
     fn default() -> Self {
         Self { stack_bytes_max: 512 << 10, instances_max: 32, allocation: Allocation::Pooled, log: None, cache: None }
     }
 }
 
-/// The engine could not be started.
+/// Error for an engine that could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// wasmtime refused its configuration, or could not bind the contract.
+    /// wasmtime rejected its configuration or could not bind the contract.
     #[error("setting up wasmtime")]
     Wasmtime(#[source] wasmtime::Error),
     /// The thread of the wall-clock backstop could not be started.
@@ -56,7 +56,7 @@ pub enum StartError {
     Ticker(#[from] std::io::Error),
 }
 
-/// Loads components.
+/// Loader of components.
 pub struct WasmEngine {
     engine: Wasmtime,
     linker: Linker<Host>,
@@ -69,7 +69,8 @@ pub struct WasmEngine {
 }
 
 impl WasmEngine {
-    /// Sets wasmtime up and starts the ticker, which runs until the engine and every policy it loaded are gone.
+    /// Configures wasmtime and starts the ticker, which runs until the engine and every policy that it loaded are
+    /// dropped.
     pub fn new(options: Options) -> Result<Self, StartError> {
         let mut config = Config::new();
         config
@@ -77,11 +78,11 @@ impl WasmEngine {
             .consume_fuel(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
-            // The same bits everywhere: one NaN, and relaxed instructions in their strict form. Threads are not
-            // compiled into wasmtime at all.
+            // Results are identical on every machine: one NaN, and relaxed instructions in their strict form. Thread
+            // support is not compiled into wasmtime.
             .cranelift_nan_canonicalization(true)
             .relaxed_simd_deterministic(true)
-            // 64-bit memories cost a check at every access and no toolchain of plugins needs them.
+            // 64-bit memories cost a check at every access, and no plugin toolchain needs them.
             .wasm_memory64(false);
         let started = pool::start(&config, options.allocation, options.instances_max);
         let Started { engine, allocation, problem } = started.map_err(StartError::Wasmtime)?;
@@ -94,27 +95,27 @@ impl WasmEngine {
         Ok(Self { engine, linker, ticker, slots, allocation, allocation_problem: problem, cache, options })
     }
 
-    /// Where the memory of instances comes from.
+    /// Returns the effective allocation of instance memory.
     pub fn allocation(&self) -> Allocation {
         self.allocation
     }
 
-    /// Why the memory of instances does not come from where the options say; absent when it does.
+    /// Returns the reason why the allocation differs from the options; `None` if it does not.
     pub fn allocation_problem(&self) -> Option<&str> {
         self.allocation_problem.as_deref()
     }
 
-    /// How many reused instances wait for their next call.
+    /// Returns the number of reused instances that wait for their next call.
     pub fn idle_instances(&self) -> usize {
         self.slots.idle()
     }
 
-    /// What the cache of compiled components did so far; absent if there is none.
+    /// Returns the report of the cache of compiled components; `None` if there is no cache.
     pub fn cache_report(&self) -> Option<CacheReport> {
         self.cache.as_ref().map(Cache::report)
     }
 
-    /// Compiles, and looks at the types of imports and exports.
+    /// Compiles a component and checks the types of its imports and exports.
     fn compile(&self, at: &At<'_>, code: &[u8]) -> Result<(InstancePre<Host>, Exports, Outline), LoadError> {
         at.unless(bound::objection(code), LoadStage::Compiled)?;
         let compiled = match &self.cache {
@@ -123,7 +124,7 @@ impl WasmEngine {
         };
         let component = compiled.map_err(|error| at.error(LoadStage::Compiled, format!("{error:#}")))?;
         let types = component.component_type();
-        // The names were read from the bytes before; these are wasmtime's own, and the ones that count.
+        // The names were read from the bytes before; wasmtime's own names are the authoritative ones.
         let imports = types.imports(&self.engine).map(|(name, _)| name.to_owned()).collect();
         let exports = types.exports(&self.engine).map(|(name, _)| name.to_owned()).collect();
         let outline = Outline { imports, exports };
@@ -192,7 +193,7 @@ impl Engine for WasmEngine {
     }
 }
 
-/// Why these bytes cannot be a plugin, if so; nothing is compiled to find out.
+/// Returns the reason why these bytes cannot be a plugin, if any. Does not compile them.
 fn foreign(code: &[u8]) -> Option<String> {
     match outline::recognise(code) {
         Binary::Component => outline::read(code).and_then(|outline| contract::objection(&outline)),
@@ -214,7 +215,7 @@ fn describe(code: &Code) -> Result<Metadata, Fault> {
     session.returned(described)
 }
 
-/// Configures as before a call, and checks that the functions of every kind are of the right type.
+/// Configures an instance as before a call, and checks the types of the functions of every kind.
 fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
     let instance = session.configured()?;
     let exports = &session.code.exports;
@@ -237,12 +238,13 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
         .try_for_each(|(name, kind)| session.loaded(kind).map_err(|fault| mistyped(name, fault)))
 }
 
-/// A function of the wrong type is found while configuring, and is no fault of the configuration.
+/// Returns the stage of a fault. A function of the wrong type is detected during configuration, but is not a fault of
+/// the configuration.
 fn stage(fault: &Fault) -> LoadStage {
     if fault.kind == FaultKind::MissingExport { LoadStage::Inspected } else { LoadStage::Configured }
 }
 
-/// Which plugin an error is about.
+/// The plugin that an error is about.
 struct At<'a> {
     plugin: &'a str,
     origin: &'a str,
@@ -257,8 +259,7 @@ impl At<'_> {
         objection.map_or(Ok(()), |message| Err(self.error(stage, message)))
     }
 
-    /// Finds the functions of every interface that the component exports; an interface without them is an error, not
-    /// an interface that is not there.
+    /// Finds the functions of every exported interface. An exported interface without its functions is an error.
     fn exports(&self, bound: &InstancePre<Host>, outline: &Outline) -> Result<Exports, LoadError> {
         let incomplete = |error: wasmtime::Error| self.error(LoadStage::Inspected, format!("{error:#}"));
         let exported = |name| outline.exports.contains(&contract::interface(name));

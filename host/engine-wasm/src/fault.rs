@@ -1,4 +1,4 @@
-//! From what wasmtime and the guest say to faults, by type and never by text.
+//! Conversion of errors of wasmtime and of guests to faults, by type and never by text.
 
 use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::{Budget, plain};
@@ -11,11 +11,11 @@ use crate::limits::Limits;
 use crate::session::HANDLES_MAX;
 use crate::wasi::Refusal;
 
-/// Longest text of a guest's own error, in characters.
+/// Maximum length of a guest's own error text, in characters.
 const GUEST_ERROR_CHARS_MAX: usize = 1024;
 
-/// The fault that an error of wasmtime amounts to. `otherwise` is for what is neither a trap nor a limit, which depends
-/// on what was being done: denied while instantiating, a bad reply while a reply crosses.
+/// Converts an error of wasmtime to a fault. `otherwise` is the kind for errors other than traps and limits. It
+/// depends on the operation: denied during instantiation, a bad reply while a reply is read.
 pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, otherwise: FaultKind) -> Fault {
     let kind = match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => FaultKind::OutOfFuel,
@@ -31,7 +31,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         },
         None if error.is::<PoolConcurrencyLimitError>() => FaultKind::HostBusy,
         None if is_full(error) => FaultKind::Denied,
-        // wasmtime checks every handle of a guest, so one that is not in the table is our own mistake.
+        // wasmtime validates every handle of a guest, so a handle missing from the table is a bug of the host.
         None if error.downcast_ref::<ResourceTableError>().is_some() => FaultKind::HostBug,
         None => otherwise,
     };
@@ -47,7 +47,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
     Fault::new(kind, message)
 }
 
-/// True if the guest asked for a handle and there was no room in the table.
+/// Returns true if the guest asked for a handle while the table was full.
 fn is_full(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(ResourceTableError::Full))
 }
@@ -61,17 +61,17 @@ fn of_exceeded(exceeded: Exceeded) -> FaultKind {
     }
 }
 
-/// The fault of a call that used up its steps.
+/// Returns the fault of a call that used up its steps.
 pub(crate) fn out_of_fuel(budget: &Budget) -> Fault {
     Fault::new(FaultKind::OutOfFuel, format!("used up its {} steps", budget.steps))
 }
 
-/// The fault of a call that did not answer in time.
+/// Returns the fault of a call that exceeded its deadline.
 pub(crate) fn deadline(budget: &Budget) -> Fault {
     Fault::new(FaultKind::Deadline, format!("did not answer within {} ms", budget.wall_clock_ms))
 }
 
-/// The fault that a guest's own error amounts to.
+/// Converts a guest's own error to a fault.
 pub(crate) fn of_guest(error: PolicyError) -> Fault {
     let (kind, message) = match error {
         PolicyError::Unsupported => (FaultKind::Unsupported, "the plugin does not handle this".to_owned()),

@@ -1,13 +1,14 @@
-//! Runs policy plugins that are WebAssembly components, with wasmtime.
+//! Execution of WebAssembly components as policy plugins, with wasmtime.
 //!
-//! A component is compiled once and gets a fresh instance for every call, so nothing survives a call; because of that
-//! every instance is handed its configuration before it is asked. A plugin that declares it and whose operator allows it
-//! answers several calls with one instance. It may import the interfaces of `bulkhead:policy` and
-//! nothing else: no clock, no randomness, no files, no sockets. Fuel is the budget; the epoch is a backstop for what
-//! fuel does not count; memory, stack and replies have limits.
+//! A component is compiled once and gets a new instance for every call, so no state survives a call; every instance
+//! is therefore configured before its first question. If a plugin declares it and its operator allows it, one
+//! instance answers several calls. A component may import only the interfaces of `bulkhead:policy`: no clock, no
+//! randomness, no files, no sockets. Fuel is the budget; the epoch is a backstop for work that fuel does not count.
+//! Memory, stack and replies have limits.
 //!
-//! Instances have slots whose memory is reserved beforehand, and calls wait for one. Compiled code is kept on disk if
-//! the operator names a folder. Guests whose toolchain insists on WASI get one that leads nowhere.
+//! Instances use slots whose memory is reserved in advance, and calls wait for a free slot. Compiled code is cached
+//! on disk if the operator configures a directory. Guests whose toolchain requires WASI get a closed implementation
+//! without access to the system.
 //!
 //! Start reading at [`WasmEngine`] (loading), then `session` (one call), then `kinds` (one adapter per kind).
 

@@ -1,29 +1,31 @@
-//! What an instance may hold.
+//! Limits on the resources of an instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::{ResourceLimiter, Result};
 
-/// Most table elements of one plugin, over all its tables; far more than any has functions.
+/// Maximum number of table elements of one plugin, over all its tables; far more than the number of functions of any
+/// plugin.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
-/// Most core instances of one plugin. A component from wit-bindgen has four: the plugin, and what ties it to its imports.
+/// Maximum number of core instances of one plugin. A component from wit-bindgen has four: the plugin, and adapters
+/// for its imports.
 pub(crate) const INSTANCES_MAX: usize = 16;
-/// Most memories of one plugin: its own, and one of another that was composed with it.
+/// Maximum number of memories of one plugin: its own, and that of another one composed with it.
 pub(crate) const MEMORIES_MAX: usize = 2;
-/// Most tables of one plugin.
+/// Maximum number of tables of one plugin.
 pub(crate) const TABLES_MAX: usize = 16;
 
-/// Limits memory and tables over all of them, and remembers that a limit was hit: the guest itself sees no more than
-/// an allocation that failed.
+/// Limits of memory and tables, each over all of them. Records that a limit was hit: the guest itself sees only a
+/// failed allocation.
 #[derive(Debug)]
 pub(crate) struct Limits {
     memory_bytes_max: usize,
     memory_bytes: usize,
-    /// Bytes that the host holds for the guest. They count against the same limit.
+    /// Bytes that the host holds for the guest. They count towards the same limit.
     held_bytes: Arc<AtomicUsize>,
     table_elements: usize,
-    /// Whether the plugin was refused something.
+    /// True if an allocation of the plugin was refused.
     pub(crate) hit: bool,
 }
 
@@ -32,13 +34,13 @@ impl Limits {
         Self { memory_bytes_max, memory_bytes: 0, held_bytes, table_elements: 0, hit: false }
     }
 
-    /// What all its memories are now, in bytes. Memories do not shrink.
+    /// Returns the current size of all its memories in bytes. Memories do not shrink.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 }
 
-/// Grows a sum by what one part of it grows; absent when the sum would be too large.
+/// Returns the sum after the growth of one part; `None` if the sum would exceed the limit.
 fn grown(sum: usize, (current, desired): (usize, usize), max: usize) -> Option<usize> {
     sum.checked_add(desired.saturating_sub(current)).filter(|grown| *grown <= max)
 }

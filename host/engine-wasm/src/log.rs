@@ -1,30 +1,30 @@
-//! Log lines of plugins, in bounds.
+//! Bounded log lines of plugins.
 
 use std::sync::Arc;
 
 use bulkhead_core::policy::PolicyId;
 use bulkhead_plugin::plain;
 
-/// Most lines of one call; the rest is counted.
+/// Maximum number of lines of one call; further ones are only counted.
 const LINES_MAX: usize = 64;
-/// Longest line, in characters; longer ones are cut.
+/// Maximum length of a line, in characters; longer ones are truncated.
 const LINE_CHARS_MAX: usize = 512;
 
-/// How important a line is.
+/// Severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For the author of the plugin.
+    /// Details for the author of the plugin.
     Debug,
-    /// For the operator.
+    /// Information for the operator.
     Info,
-    /// Something the operator should look at.
+    /// A problem that the operator should investigate.
     Warn,
 }
 
-/// Takes the lines of a call when the call is over: who, how important, and the line without control characters.
+/// Receiver of the lines at the end of a call: plugin, severity, and the line without control characters.
 pub type LogSink = Arc<dyn Fn(&PolicyId, Level, &str) + Send + Sync>;
 
-/// The lines of one call.
+/// Lines of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     kept: Vec<(Level, String)>,
@@ -40,7 +40,7 @@ impl Lines {
         }
     }
 
-    /// Hands the lines over, and says how many there would have been.
+    /// Sends the lines to the sink, and reports the number of dropped ones.
     pub(crate) fn flush(&mut self, sink: Option<&LogSink>, id: &PolicyId) {
         let Self { kept, dropped } = std::mem::take(self);
         let Some(sink) = sink else { return };

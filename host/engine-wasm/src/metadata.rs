@@ -1,4 +1,4 @@
-//! Who a plugin says it is, and what follows from that.
+//! Metadata of a plugin and its conversion to a description and capabilities.
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, EngineKind, PolicyId};
@@ -9,16 +9,16 @@ use crate::contract;
 use crate::outline::Outline;
 use crate::session::Exports;
 
-/// Longest version that a plugin may declare, in characters.
+/// Maximum length of a plugin's declared version, in characters.
 const VERSION_CHARS_MAX: usize = 64;
-/// Longest name or description that is kept, in characters.
+/// Maximum length of a stored name or description, in characters.
 const TEXT_CHARS_MAX: usize = 256;
-/// Most taints that one plugin may name.
+/// Maximum number of taint keys that a plugin may declare.
 const TAINT_KEYS_MAX: usize = 64;
-/// Most kinds of object that one plugin may name.
+/// Maximum number of kinds of object that a plugin may declare.
 const OBJECT_KINDS_MAX: usize = 256;
 
-/// The metadata as the host keeps it; an error says why nobody can work with it.
+/// Converts the metadata to a description. Returns an error if it exceeds a limit or is invalid.
 pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Outline) -> Result<Description, String> {
     let Metadata { name, version, description, object_kinds, taint_keys, config_schema, reusable, annotations: _ } =
         metadata;
@@ -52,13 +52,13 @@ pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Ou
     })
 }
 
-/// The name that the operator gave it, and a version that tells apart what declares the same one.
+/// Returns the id of a plugin: the operator's name for it, and its version extended by the digest of its code.
 pub(crate) fn id(source: &PluginSource, description: &Description) -> PolicyId {
     let version = format!("{}+{}", description.version, description.digest.short());
     PolicyId { name: source.name.clone(), version, engine: EngineKind::Wasm }
 }
 
-/// What the exports answer. Health and interpretation are registered per kind of object.
+/// Returns the capabilities of the exports. Health and interpretation are registered per kind of object.
 pub(crate) fn capabilities(exports: &Exports, object_kinds: &[ObjectKind]) -> Vec<Capability> {
     let mut capabilities = Vec::new();
     let of_objects =

@@ -1,24 +1,24 @@
-//! The names that a component imports and exports, read from its bytes.
+//! Names of the imports and exports of a component, read from its bytes.
 //!
-//! This is how the contract version is known before anything is compiled. It reads names only and gives up on what it
-//! does not expect: wasmtime validates the component afterwards, and its list of imports is checked as well.
+//! They determine the contract version before anything is compiled. The parser reads only names and gives up on
+//! unexpected input: wasmtime validates the component afterwards, and its list of imports is checked as well.
 
 /// Names at the outer level of a component, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outline {
-    /// What it wants from the host.
+    /// Names of the imports.
     pub(crate) imports: Vec<String>,
-    /// What it offers.
+    /// Names of the exports.
     pub(crate) exports: Vec<String>,
 }
 
 const IMPORT_SECTION: u8 = 10;
 const EXPORT_SECTION: u8 = 11;
 
-/// What the bytes are.
+/// Type of a binary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
-    /// Neither of the two below.
+    /// Neither a core module nor a component.
     Foreign,
     /// A core module, which has no typed interface.
     CoreModule,
@@ -26,7 +26,7 @@ pub(crate) enum Binary {
     Component,
 }
 
-/// Tells from the preamble: `\0asm`, two bytes of version, two bytes of layer.
+/// Detects the type from the preamble: `\0asm`, two bytes of version, two bytes of layer.
 pub(crate) fn recognise(code: &[u8]) -> Binary {
     match code {
         [0, b'a', b's', b'm', _, _, 0, 0, ..] => Binary::CoreModule,
@@ -35,7 +35,7 @@ pub(crate) fn recognise(code: &[u8]) -> Binary {
     }
 }
 
-/// Reads the names of a component; absent when the bytes are not what they should be.
+/// Reads the names of a component; `None` if the bytes are malformed.
 pub(crate) fn read(component: &[u8]) -> Option<Outline> {
     let mut bytes = Bytes(component.get(8..)?);
     let mut outline = Outline::default();
@@ -66,7 +66,7 @@ impl<'a> Bytes<'a> {
         Some(taken)
     }
 
-    /// An unsigned LEB128 number of at most 32 bits.
+    /// Reads an unsigned LEB128 number of at most 32 bits.
     fn number(&mut self) -> Option<u32> {
         let mut number = 0_u64;
         for shift in [0, 7, 14, 21, 28] {
@@ -80,7 +80,7 @@ impl<'a> Bytes<'a> {
     }
 
     fn name(&mut self) -> Option<String> {
-        // 1 is how old encoders mark the name of an interface; 2 brings options, which wasmtime 48 refuses.
+        // Old encoders mark the name of an interface with 1; 2 is followed by options, which wasmtime 48 rejects.
         if self.byte()? > 1 {
             return None;
         }
@@ -88,13 +88,13 @@ impl<'a> Bytes<'a> {
         String::from_utf8(self.take(size)?.to_vec()).ok()
     }
 
-    /// The sort of an item; a core sort has a second byte.
+    /// Reads the sort of an item; a core sort has a second byte.
     fn sort(&mut self) -> Option<u8> {
         let sort = self.byte()?;
         if sort == 0 { self.byte() } else { Some(sort) }
     }
 
-    /// A description of an item, which is skipped.
+    /// Skips the description of an item.
     fn description(&mut self) -> Option<()> {
         const VALUE: u8 = 2;
         const TYPE: u8 = 3;

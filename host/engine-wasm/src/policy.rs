@@ -1,4 +1,4 @@
-//! A plugin in force.
+//! Policy of a loaded component.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ pub(crate) struct WasmPolicy {
     pub(crate) build: Build,
 }
 
-/// What the calls have cost so far.
+/// Resources used by all calls so far.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     steps: AtomicU64,
@@ -84,7 +84,7 @@ fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
     }
 }
 
-/// A number that depends on what is asked about and nothing else: FNV-1a over the kind of call and the subject's name.
+/// Returns a seed that depends only on the question: FNV-1a over the kind of call and the subject's name.
 fn seed(call: &Call<'_>) -> u64 {
     let binding = |binding: &Binding| (binding.namespace.clone().unwrap_or_default(), binding.name.clone());
     let of =

@@ -1,38 +1,39 @@
-//! Where the memory of instances comes from.
+//! Allocation of instance memory.
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::limits::{INSTANCES_MAX, MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX};
 
-/// Bytes of an instance's memory that stay with its slot when the instance is gone: they are set to zero instead of
-/// being given back to the system and asked for again. This is what the slots of an idle engine cost.
+/// Bytes of an instance's memory that stay resident in its slot: they are zeroed instead of being returned to the
+/// system and requested again. This is the memory cost of an idle engine's slots.
 const MEMORY_RESIDENT_BYTES: usize = 48 << 10;
-/// The same for its tables.
+/// Bytes of an instance's tables that stay resident in its slot.
 const TABLE_RESIDENT_BYTES: usize = 4 << 10;
-/// Most bytes of wasmtime's own records about one instance, without memories and tables: a limit, not a reservation.
+/// Maximum size of wasmtime's own records about one instance, without memories and tables: a limit, not a
+/// reservation.
 const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Where the memory of instances comes from.
+/// Allocation of instance memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// From slots that are reserved when the engine starts: an instance costs microseconds. Takes address space, about
-    /// 8 GiB for each instance that may exist at a time, and next to no memory.
+    /// From slots that are reserved when the engine starts: an instance costs microseconds. Requires address space,
+    /// about 8 GiB for each concurrent instance, but almost no memory.
     Pooled,
     /// From the system, for each instance.
     OnDemand,
 }
 
-/// wasmtime, with what became of the wish for slots.
+/// A started wasmtime and its effective allocation.
 pub(crate) struct Started {
     pub(crate) engine: Engine,
-    /// What is in force.
+    /// Effective allocation.
     pub(crate) allocation: Allocation,
-    /// Why it is not what was asked for, if so.
+    /// Reason why it differs from the requested one, if it does.
     pub(crate) problem: Option<String>,
 }
 
-/// Starts wasmtime. Slots that cannot be reserved, because the address space of the process is limited, are done
-/// without.
+/// Starts wasmtime. Falls back to allocation on demand if the slots cannot be reserved because the address space of
+/// the process is limited.
 pub(crate) fn start(config: &Config, wanted: Allocation, instances_max: u32) -> wasmtime::Result<Started> {
     let on_demand = |problem| {
         let engine = Engine::new(config)?;
@@ -49,8 +50,8 @@ pub(crate) fn start(config: &Config, wanted: Allocation, instances_max: u32) -> 
     }
 }
 
-/// Slots for that many components with as much as each may have. What one component may have is limited elsewhere, with
-/// and without slots, so no limit here is ever the one that is met, and no slot is ever missing.
+/// Returns a configuration with slots for `instances_max` components of maximum size. The limits of one component are
+/// enforced elsewhere, with and without slots, so the limits here are never reached, and there is always a slot.
 fn slots(instances_max: u32) -> PoolingAllocationConfig {
     let of_all = |each: usize| instances_max.saturating_mul(u32::try_from(each).unwrap_or(u32::MAX));
     let mut pool = PoolingAllocationConfig::new();
@@ -66,9 +67,9 @@ fn slots(instances_max: u32) -> PoolingAllocationConfig {
         .max_unused_warm_slots(instances_max)
         .linear_memory_keep_resident(MEMORY_RESIDENT_BYTES)
         .table_keep_resident(TABLE_RESIDENT_BYTES)
-        // The scan overlooks pages that were written and then swapped out: the next instance in the slot, perhaps of
-        // another plugin, would read them (wasmtime pull request 14357). Without it the bytes above are reset and the
-        // rest is given back, on every kernel.
+        // The scan misses pages that were written and then swapped out: the next instance in the slot, perhaps of
+        // another plugin, could read them (wasmtime pull request 14357). Without the scan, the resident bytes are
+        // zeroed and the rest is returned to the system, on every kernel.
         .pagemap_scan(Enabled::No);
     pool
 }

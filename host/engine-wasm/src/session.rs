@@ -15,14 +15,14 @@ use crate::host::{About, Host};
 use crate::slots::{Crowded, Idle, PluginKey, Slot, Slots};
 use crate::ticker::{Ticker, ticks_in_ms};
 
-/// Most calls that one instance answers, so that what a plugin leaks is bounded.
+/// Maximum number of calls per instance, to bound memory leaks of plugins.
 const REUSED_CALLS_MAX: u32 = 1_000;
-/// Most bytes that an instance may have grown by and still be reused.
+/// Maximum growth of an instance's memory in bytes if it is to be reused.
 const REUSED_GROWTH_BYTES_MAX: usize = 1 << 20;
-/// Most handles that a guest holds at a time. What is behind a handle is memory of the host, which no other limit counts.
+/// Maximum number of handles of a guest. The objects behind them use memory of the host, which no other limit counts.
 pub(crate) const HANDLES_MAX: usize = 1_024;
 
-/// Where the functions of a component are.
+/// Indexes of a component's functions.
 pub(crate) struct Exports {
     pub(crate) plugin: exports::plugin::GuestIndices,
     pub(crate) health: Option<exports::health::GuestIndices>,
@@ -33,20 +33,20 @@ pub(crate) struct Exports {
     pub(crate) interpreter: Option<exports::interpreter::GuestIndices>,
 }
 
-/// What a call runs on.
+/// Compiled code and settings of a plugin.
 pub(crate) struct Code {
     pub(crate) engine: Engine,
     pub(crate) component: InstancePre<Host>,
     pub(crate) exports: Exports,
     pub(crate) budget: Budget,
-    /// JSON text that an instance is configured with before its first question.
+    /// Configuration as JSON text, passed to an instance before its first question.
     pub(crate) config: String,
-    /// How long an instance lives.
+    /// Lifetime of an instance.
     pub(crate) instances: Instances,
-    /// Where instances have their place, and which of them are this plugin's.
+    /// Slots for instances, and the key of this plugin in them.
     pub(crate) slots: Arc<Slots>,
     pub(crate) plugin: PluginKey,
-    /// Keeps the epoch moving for as long as there is code that relies on it.
+    /// Ticker that advances the epoch as long as this code exists.
     pub(crate) ticker: Arc<Ticker>,
 }
 
@@ -56,16 +56,16 @@ impl Drop for Code {
     }
 }
 
-/// One call and what it may still spend. Nothing of it survives but, if that is allowed, its instance.
+/// One call and its remaining budget. Only its instance may be reused, if that is allowed.
 pub(crate) struct Session<'a> {
     pub(crate) code: &'a Code,
     pub(crate) store: Store<Host>,
-    /// A configured instance, with the calls that it answered and the memory that it started with.
+    /// A configured instance, the number of its calls, and its initial memory.
     instance: Option<Configured>,
-    /// How many inputs are in the table.
+    /// Number of inputs in the table.
     lent: usize,
     deadline: Deadline,
-    /// Given back last, when the store is gone.
+    /// Released last, after the store was dropped.
     slot: Slot,
 }
 
@@ -77,7 +77,7 @@ struct Configured {
 }
 
 impl<'a> Session<'a> {
-    /// A session with the budget of one call. Waiting for a place counts as time of the call.
+    /// Creates a session with the budget of one call. Waiting for a slot counts towards the time of the call.
     pub(crate) fn new(code: &'a Code, about: About) -> Result<Self, Fault> {
         let ticks_max = ticks_in_ms(code.budget.wall_clock_ms);
         let taken = code.slots.take(code.plugin, ticks_max).map_err(|Crowded| crowded(&code.budget))?;
@@ -94,32 +94,32 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Grants what one call may spend.
+    /// Grants the budget of one call.
     fn grant(&mut self, ticks: u64) -> Result<(), Fault> {
         let (store, budget) = (&mut self.store, &self.code.budget);
         store.limiter(|host| &mut host.limits);
         let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
         store.set_fuel(budget.steps).map_err(unmetered)?;
-        // The epoch is about to move at any moment, so one tick more is the least that grants the whole time. The
-        // deadline is relative, and the epoch wraps around to before it if it is all but unlimited.
+        // The epoch may advance at any moment, so one more tick is needed to grant the whole time. The deadline is
+        // relative; an almost unlimited one would wrap around to a past epoch.
         let ticks = ticks.min(u64::MAX / 4) + 1;
         store.set_epoch_deadline(ticks);
         self.deadline = Deadline::after(&self.code.ticker, ticks);
         let (steps, deadline) = (budget.steps, self.deadline.clone());
         store.data_mut().allowance.grant(steps, budget.memory_bytes, deadline);
-        // Bounds what crosses from the guest at once: a reply, a log line, a pointer.
+        // Limits the size of each transfer from the guest: a reply, a log line, a pointer.
         store.set_hostcall_fuel(budget.reply_bytes);
         store.data_mut().table.set_max_capacity(HANDLES_MAX);
         Ok(())
     }
 
-    /// A fresh instance that was not configured yet.
+    /// Returns a new instance that is not configured yet.
     pub(crate) fn instantiate(&mut self) -> Result<Instance, Fault> {
         let instance = self.code.component.instantiate(&mut self.store);
         self.or(FaultKind::Denied, instance)
     }
 
-    /// A configured instance: one that answered before, or a fresh one.
+    /// Returns a configured instance: a reused or a new one.
     pub(crate) fn configured(&mut self) -> Result<Instance, Fault> {
         if let Some(configured) = self.instance {
             return Ok(configured.instance);
@@ -134,19 +134,19 @@ impl<'a> Session<'a> {
         Ok(instance)
     }
 
-    /// A kind's functions, which must be of the types that the contract says.
+    /// Returns the functions of a kind, whose types must match the contract.
     pub(crate) fn loaded<G>(&self, guest: Outcome<G>) -> Result<G, Fault> {
         self.or(FaultKind::MissingExport, guest)
     }
 
-    /// What the guest replied, if it is in time and within its steps.
+    /// Returns the guest's reply if it is within its deadline and steps.
     pub(crate) fn returned<T>(&mut self, reply: Outcome<T>) -> Result<T, Fault> {
         let settled = self.settle();
         let reply = self.or(FaultKind::BadReply, reply)?;
         settled.and_then(|()| self.in_time()).map(|()| reply)
     }
 
-    /// Deducts from the fuel what functions of the host spent while the guest ran.
+    /// Deducts the steps spent by host functions while the guest ran from the fuel.
     fn settle(&mut self) -> Result<(), Fault> {
         let fuel = self.store.get_fuel().unwrap_or(0);
         let left = self.store.data_mut().allowance.settle(fuel);
@@ -155,31 +155,31 @@ impl<'a> Session<'a> {
         left.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
     }
 
-    /// Fails once the deadline is over: a reply that comes later does not count, whatever was late.
+    /// Returns an error if the deadline is over. A later reply does not count, regardless of the cause of the delay.
     pub(crate) fn in_time(&self) -> Result<(), Fault> {
         if self.deadline.is_over() { Err(fault::deadline(&self.code.budget)) } else { Ok(()) }
     }
 
-    /// What the guest replied, unless that is an error of its own.
+    /// Returns the guest's reply, or a fault for the guest's own error.
     pub(crate) fn answered<T>(&mut self, reply: Outcome<Result<T, PolicyError>>) -> Result<T, Fault> {
         self.returned(reply)?.map_err(fault::of_guest)
     }
 
-    /// Puts an input in the table for the guest to borrow.
+    /// Adds an input to the table for the guest to borrow.
     pub(crate) fn lend<T: Send + 'static>(&mut self, input: T) -> Result<Resource<T>, Fault> {
         let lent = self.store.data_mut().table.push(input);
         self.lent += 1;
         lent.map_err(|error| Fault::new(FaultKind::HostBug, error.to_string()))
     }
 
-    /// The steps that were used so far.
+    /// Returns the number of steps used so far.
     pub(crate) fn steps(&self) -> u64 {
         self.code.budget.steps.saturating_sub(self.store.get_fuel().unwrap_or(0))
     }
 
-    /// Ends the session without a fault. The instance stays for the next call if the plugin may be reused and nothing
-    /// speaks against it: it answered enough calls, has grown, or still holds handles, which would be of use in the next
-    /// call only to somebody who should not have them.
+    /// Ends the session without a fault. If the plugin may be reused, its instance is kept for the next call, unless
+    /// it has reached the maximum number of calls, has grown too much, or still holds handles, which would give the
+    /// next call access to another call's data.
     pub(crate) fn end_well(mut self) {
         let Some(Configured { instance, calls, bytes }) = self.instance else { return };
         let calls = calls + 1;
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         let keeps_handles = host.table.iter_mut().count() != self.lent;
         let fit = calls < REUSED_CALLS_MAX && grown <= REUSED_GROWTH_BYTES_MAX && !keeps_handles;
         if self.code.instances == Instances::Reused && fit {
-            // The inputs go now, not when the instance is next asked.
+            // The inputs are dropped now, not at the next call of the instance.
             host.clear();
             let idle = Idle { store: self.store, instance, calls, configured_bytes: bytes };
             self.slot.keep(self.code.plugin, idle);
@@ -201,14 +201,14 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Every place for an instance was taken for as long as the call may take.
+/// Returns the fault of a call that found no slot within its time.
 fn crowded(budget: &Budget) -> Fault {
     let message =
         format!("found no place for an instance within {} ms; other calls had them all", budget.wall_clock_ms);
     Fault::new(FaultKind::HostBusy, message)
 }
 
-/// Where a kind's functions are, if the component has them.
+/// Returns the indexes of a kind's functions, or a fault if the component does not export them.
 pub(crate) fn exported<I>(indices: Option<&I>) -> Result<&I, Fault> {
     indices.ok_or_else(|| Fault::new(FaultKind::MissingExport, "the component does not export this kind"))
 }

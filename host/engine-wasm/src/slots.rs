@@ -1,8 +1,8 @@
-//! How many instances there are at a time, and which of them wait for their next call.
+//! Slots for concurrent instances, and the idle instances that wait for their next call.
 //!
-//! Every instance has a slot while it lives, and there are as many slots as the allocator was set up for, so a call
-//! waits here, first come first served, instead of failing there. An idle instance keeps its slot until somebody needs
-//! it more: its own plugin goes on with it, any other throws it away.
+//! Every instance has a slot while it exists. The number of slots equals the capacity of the allocator, so a call
+//! waits here, in FIFO order, instead of failing there. An idle instance keeps its slot until it is needed: its own
+//! plugin reuses the instance, another one drops it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,30 +13,31 @@ use wasmtime::component::Instance;
 use crate::host::Host;
 use crate::ticker::{TICK, Ticker};
 
-/// Most idle instances of one plugin: more would answer at the same time only, and a fresh one does that as well.
+/// Maximum number of idle instances of one plugin. More would only serve concurrent calls, for which new instances
+/// suffice.
 const IDLE_PER_PLUGIN_MAX: usize = 8;
 
-/// A plugin of an engine; never used twice.
+/// Key of a plugin of an engine; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PluginKey(u64);
 
 /// An instance between two calls.
 pub(crate) struct Idle {
-    /// What it lives in.
+    /// Store of the instance.
     pub(crate) store: Store<Host>,
-    /// It was configured and has answered before.
+    /// Instance that is configured and has answered before.
     pub(crate) instance: Instance,
-    /// How many calls it answered.
+    /// Number of calls that it answered.
     pub(crate) calls: u32,
-    /// The memory that it had once it was configured, in bytes.
+    /// Memory in bytes after it was configured.
     pub(crate) configured_bytes: usize,
 }
 
-/// Every slot was taken for as long as the call may take.
+/// Error for a call that found no free slot within its time.
 #[derive(Debug)]
 pub(crate) struct Crowded;
 
-/// The slots of one engine.
+/// Slots of one engine.
 pub(crate) struct Slots {
     state: Mutex<State>,
     changed: Condvar,
@@ -45,46 +46,46 @@ pub(crate) struct Slots {
 
 struct State {
     free: u32,
-    /// The least recently used first.
+    /// Idle instances, least recently used first.
     idle: VecDeque<(PluginKey, Idle)>,
-    /// Tickets of those who wait, in the order in which they came.
+    /// Tickets of the waiting calls, in FIFO order.
     waiting: VecDeque<u64>,
     tickets: u64,
     plugins: u64,
 }
 
-/// The right to one instance.
+/// Permit for one instance.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
-    /// Given on to an idle instance otherwise.
+    /// False if the slot was passed on to an idle instance.
     held: bool,
 }
 
-/// A slot, and what the caller finds in it.
+/// A slot and its contents.
 pub(crate) struct Taken {
     pub(crate) slot: Slot,
-    /// An idle instance of the same plugin; otherwise the caller makes one.
+    /// An idle instance of the same plugin; if absent, the caller creates one.
     pub(crate) idle: Option<Idle>,
-    /// How long the call waited.
+    /// Time that the call waited, in ticks.
     pub(crate) waited_ticks: u64,
 }
 
 impl Slots {
-    /// That many slots, all free.
+    /// Creates `count` free slots; at least one.
     pub(crate) fn new(count: u32, ticker: Arc<Ticker>) -> Self {
         let state =
             State { free: count.max(1), idle: VecDeque::new(), waiting: VecDeque::new(), tickets: 0, plugins: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), ticker }
     }
 
-    /// A key for a plugin.
+    /// Returns a key for a plugin.
     pub(crate) fn plugin(&self) -> PluginKey {
         let mut state = self.lock();
         state.plugins += 1;
         PluginKey(state.plugins)
     }
 
-    /// Takes a slot, waiting for at most that many ticks.
+    /// Takes a slot; waits for at most `ticks_max` ticks.
     pub(crate) fn take(self: &Arc<Self>, plugin: PluginKey, ticks_max: u64) -> Result<Taken, Crowded> {
         let since = self.ticker.ticks();
         let mut state = self.lock();
@@ -108,7 +109,7 @@ impl Slots {
         }
     }
 
-    /// Drops the idle instances of a plugin that is gone.
+    /// Drops the idle instances of a plugin that is no longer used.
     pub(crate) fn forget(&self, plugin: PluginKey) {
         let mut state = self.lock();
         let (gone, rest): (VecDeque<_>, _) = state.idle.drain(..).partition(|(of, _)| *of == plugin);
@@ -119,7 +120,7 @@ impl Slots {
         self.give_back(count);
     }
 
-    /// How many instances are idle.
+    /// Returns the number of idle instances.
     pub(crate) fn idle(&self) -> usize {
         self.lock().idle.len()
     }
@@ -130,7 +131,7 @@ impl Slots {
         self.changed(state);
     }
 
-    /// Wakes those who wait, if there are any: to wake nobody costs a system call too.
+    /// Wakes the waiting calls, if there are any: a wake-up without waiters also costs a system call.
     fn changed(&self, state: MutexGuard<'_, State>) {
         let is_awaited = !state.waiting.is_empty();
         drop(state);
@@ -144,7 +145,7 @@ impl Slots {
     }
 }
 
-/// Where a slot came from.
+/// Origin of a slot.
 enum Found {
     Own(Idle),
     Free,
@@ -165,12 +166,12 @@ impl State {
 }
 
 impl Slot {
-    /// Leaves an instance behind for the next call of its plugin, unless that has enough of them.
+    /// Keeps an instance for the next call of its plugin, unless the plugin has enough idle ones.
     pub(crate) fn keep(mut self, plugin: PluginKey, idle: Idle) {
         let mut state = self.slots.lock();
         if state.idle.iter().filter(|(of, _)| *of == plugin).count() >= IDLE_PER_PLUGIN_MAX {
             drop(state);
-            // The slot is free once the instance is gone, not before.
+            // The slot is released only after the instance was dropped.
             drop(idle);
             return;
         }

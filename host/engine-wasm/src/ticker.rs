@@ -1,4 +1,4 @@
-//! The clock behind the wall-clock backstop.
+//! Clock of the wall-clock backstop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use wasmtime::Engine;
 
-/// How often the epoch moves. Coarse, because it only has to stop what fuel does not.
+/// Interval between two epochs. It is coarse, because it only has to stop work that fuel does not count.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Moves an engine's epoch for as long as it lives.
+/// Thread that advances an engine's epoch until it is dropped.
 pub(crate) struct Ticker {
     ticks: Arc<AtomicU64>,
     stop: Option<Sender<()>>,
@@ -33,13 +33,13 @@ impl Ticker {
         Ok(Self { ticks, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// How often the epoch moved so far.
+    /// Returns the number of epochs so far.
     pub(crate) fn ticks(&self) -> u64 {
         self.ticks.load(Ordering::Relaxed)
     }
 }
 
-/// The number of ticks that make up that many milliseconds, rounded up.
+/// Converts milliseconds to ticks, rounded up.
 pub(crate) fn ticks_in_ms(ms: u64) -> u64 {
     u64::try_from(u128::from(ms).div_ceil(TICK.as_millis())).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! That a table of the host's does what a table does which the script has built itself.
+//! The host's tables behave like tables that the script has built itself.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::tests::interpret;
 
-/// Members that scripts name, members that they compute the names of, short and long lists, empty things, nulls.
+/// An object with members that scripts name, members whose names they compute, short and long lists, empty values and
+/// nulls.
 fn object() -> Value {
     let long: Vec<_> = (1..=40).map(|index| json!({"index": index, "unsaid": {"deeper": index * 2}})).collect();
     json!({
@@ -31,7 +32,7 @@ fn object() -> Value {
     })
 }
 
-/// A value as a Lua expression, with the host's conventions.
+/// Formats a value as a Lua expression, with the host's conventions.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
@@ -47,7 +48,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// What `body` returns about `object`, once as the host hands it over and once as built by the script.
+/// Returns the results of `body` for `object`, once as passed by the host and once as built by the script.
 fn both(body: &str) -> [Result<Value, Fault>; 2] {
     let (from_host, object) = (Arc::new(object()), object());
     let before = "local kube = require('kube')
@@ -69,14 +70,14 @@ fn check(body: &str) {
     assert_eq!(handed_over, built, "{body}");
 }
 
-/// Each of these expressions is looked at in a call of its own, so that nothing is completed before.
+/// Checks each expression in a separate call, so that no table is completed beforehand.
 fn check_each(expressions: &[&str]) {
     for expression in expressions {
         check(&format!("return {{ {expression} }}"));
     }
 }
 
-/// What fails fails with the same words.
+/// Checks that failing expressions have the same message.
 fn check_failures(expressions: &[&str]) {
     for expression in expressions {
         check(&format!(

@@ -1,4 +1,4 @@
-//! That a state which served before is as good as a new one, and one that is not is thrown away.
+//! A reused state is equivalent to a new one; a state that is not is dropped.
 
 use bulkhead_core::policy::FaultKind;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::encode::Empties;
 use crate::machine::Global;
 use crate::mentioned::Mentioned;
 
-/// Says everything that a script can see before it has done anything: what is reachable from the globals and from
-/// `kube`, in which order, what is the same as what, and how the functions behave.
+/// Reports everything that a script can observe at its start: values reachable from the globals and from `kube`,
+/// their order and identity, and the behaviour of the functions.
 const INSPECTOR: &str = include_str!("inspector.lua");
 
 fn budget() -> Budget {
@@ -29,7 +29,7 @@ fn pool(scripts: &[&str]) -> Pool {
     )
 }
 
-/// What the script's function `f` returns.
+/// Returns the result of the script's function `f`.
 fn call(pool: &Pool, script: usize) -> Result<Value, Fault> {
     let (config, object) = (json!({"list": [1, 2]}), json!({"a": {"b": [1]}}));
     let setting = Setting { script, config: &config, now: None };
@@ -114,7 +114,7 @@ fn nothing_that_a_call_does_can_be_seen_by_the_next_one() {
     ];
     let new = call(&pool(&[INSPECTOR]), 0).unwrap();
     for trick in tricks {
-        // The state's first call may be any of them.
+        // Any of the scripts may be the state's first call.
         for first in [0, 1, 2] {
             let pool = pool(&[INSPECTOR, &format!("function f(object) {trick} return result end"), trick]);
             // In a function, twice in a row, and in a top level.
@@ -180,7 +180,7 @@ fn a_used_state_gives_a_call_the_memory_that_a_new_one_gives() {
     let most = |littered: bool| (20..32).map(|step| step * 128).take_while(|kib| fits(*kib, littered)).last().unwrap();
     let (new, used) = (most(false), most(true));
     assert!(new > 2560 && new < 4096, "{new}");
-    // Memory is had in pages, so that it is not the same to the byte.
+    // Memory is allocated in pages, so the results are not equal to the byte.
     assert!(new.abs_diff(used) <= 128, "{new} KiB in a new state, {used} KiB in a used one");
 }
 
@@ -219,7 +219,7 @@ fn calls_at_the_same_time_have_a_state_each_and_few_are_kept() {
         let nested = pool.session(&Setting { script: 0, config: &config, now: None }, |session| {
             session.run()?;
             let deeper = if depth > 0 { nest(pool, depth - 1) } else { 0 };
-            // Still there, whatever the others did.
+            // The session is intact after the nested ones.
             let Global::Function(function) = session.global("f") else { panic!("no f") };
             session.call(&function, [&object])?;
             Ok(deeper + 1)

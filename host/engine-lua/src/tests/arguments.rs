@@ -1,4 +1,4 @@
-//! Functions of the library with arguments that no script of ours would pass.
+//! Library functions with arbitrary arguments.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{load, now, value_of};
 
-/// Calls a function by its name with a list of arguments, which may have holes, and keeps no more than its type.
+/// Calls a function by name with a list of arguments, which may have holes, and returns only the type of the result.
 const CALLER: &str = "
     function ReflectStatus(obj)
         local library = { kube = require('kube'), string = string, table = table, os = os, math = math, _G = _G }
@@ -21,7 +21,7 @@ const CALLER: &str = "
         return { fine = fine, type = type(result) }
     end";
 
-/// Functions of the library that do work of the host's or of the machine's in one step.
+/// Library functions that do work of the host or of the Lua machine in one step.
 const FUNCTIONS: [(&str, &str); 26] = [
     ("kube", "resourceAdd"),
     ("kube", "accuratePodRequirements"),
@@ -71,7 +71,7 @@ fn argument() -> impl Strategy<Value = Value> {
     })
 }
 
-/// One plugin for all cases: what one of them does must not matter to the next.
+/// Returns one plugin for all cases: a case must not affect the next one.
 fn policy() -> &'static dyn Policy {
     static POLICY: OnceLock<Arc<dyn Policy>> = OnceLock::new();
     POLICY.get_or_init(|| load(CALLER, EntryPoint::ReflectStatus)).as_ref()

@@ -103,7 +103,7 @@ fn time_is_the_backstop() {
 
 #[test]
 fn an_answer_after_the_deadline_is_a_fault() {
-    // A few steps, among which the clock is not looked at: only the end of the call can tell.
+    // So few steps that the clock is not checked in between; only the check at the end can detect the deadline.
     let mut source = source("function InterpretHealth(obj) return true end", &[EntryPoint::Health]);
     source.budget = Budget { wall_clock_ms: 0, ..small_budget() };
     source.inspection = Inspection::AtCalls;

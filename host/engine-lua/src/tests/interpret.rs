@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{interpret, load, now, value_of};
 
-/// `expected` has the replicas and the requirements, or the text of a bad reply.
+/// Checks the result of `GetReplicas`. `expected` has the replicas and the requirements, or the text of a bad reply.
 fn check_replicas(result: &str, expected: Result<(i32, Value), &str>) {
     let script = format!("function GetReplicas(obj) return {result} end");
     let told = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &Arc::new(json!({})) });

@@ -1,4 +1,4 @@
-//! Scripts in, verdicts and faults out; one file per topic.
+//! Tests from scripts to verdicts and faults, one file per topic.
 
 mod arguments;
 mod health;
@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 use crate::LuaEngine;
 
-/// The time of calls about objects.
+/// Returns the time of calls about objects.
 pub(crate) fn now() -> Time {
     Time::from_millis(1_700_000_000_000)
 }
 
-/// A budget that hostile scripts use up quickly.
+/// Returns a budget that hostile scripts exhaust quickly.
 fn small_budget() -> Budget {
     Budget { steps: 100_000, wall_clock_ms: 10_000, memory_bytes: 4 << 20, reply_bytes: 64 << 10 }
 }
@@ -60,7 +60,7 @@ fn health_of(script: &str, object: &Value) -> Result<HealthVerdict, Fault> {
     }
 }
 
-/// The fault that an `InterpretHealth` with this body ends in.
+/// Returns the fault of an `InterpretHealth` with this body.
 fn fault_of(body: &str) -> Fault {
     let script = format!("function InterpretHealth(obj)\n{body}\nend");
     health_of(&script, &json!({})).expect_err(body)
@@ -70,7 +70,7 @@ fn kind_of_fault(body: &str) -> FaultKind {
     fault_of(body).kind
 }
 
-/// What an expression is worth to a script, as `ReflectStatus` reports it.
+/// Returns the value of an expression in a script, as reported by `ReflectStatus`.
 fn value_of(expression: &str, object: &Value) -> Result<Value, Fault> {
     let script =
         format!("local kube = require('kube')\nfunction ReflectStatus(obj)\n  return {{v = {expression}}}\nend");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::interpret;
 
-/// What a script's function gives for a result, or the text of its bad reply.
+/// Returns the result of a script's function, or the text of its bad reply.
 fn told(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<Interpretation, String> {
     let function = point.function();
     interpret(&format!("function {function}(desired, observed) {body} end"), point, operation).map_err(|fault| {
@@ -57,7 +57,7 @@ fn components_are_a_list_or_nil() {
     check("{{name = 'a'}, {name = 'a'}}", Ok(json!([{"name": "a", "replicas": 0}, {"name": "a", "replicas": 0}])));
     let needed = "{resourceRequest = {cpu = 0.5}, priorityClassName = 'high', nodeClaim = {nodeSelector = {a = 'b'}}}";
     let expected = json!({"resourceRequest": {"cpu": "500m"}, "priorityClassName": "high", "nodeClaim": {"nodeSelector": {"a": "b"}}});
-    // The same table twice is no cycle.
+    // Using the same table twice is not a cycle.
     check(
         &format!(
             "(function() local n = {needed} return {{{{name = 'a', replicaRequirements = n}}, {{name = 'b', replicaRequirements = n}}}} end)()"

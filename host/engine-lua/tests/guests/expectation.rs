@@ -1,34 +1,34 @@
-//! The head of a hostile script: what must become of it. The keys are described in `tests/guests/README.md`.
+//! Header of a hostile script: its expected outcome. The keys are described in `tests/guests/README.md`.
 
 use bulkhead_core::policy::FaultKind;
 use bulkhead_plugin::EntryPoint;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How a call ends.
+/// Outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// In a fault of this kind.
+    /// The call ends in a fault of this kind.
     Fault(FaultKind),
-    /// In the verdict by which the script says that its trick had no effect.
+    /// The script returns the healthy verdict because its attack had no effect.
     Healthy,
 }
 
-/// What must become of a script.
+/// Expected outcome of a script.
 #[derive(Debug)]
 pub(crate) struct Expectation {
     pub(crate) point: EntryPoint,
     pub(crate) outcome: Outcome,
-    /// Whether it must not even load.
+    /// True if loading must fail.
     pub(crate) at_load: bool,
-    /// What the message of the fault contains.
+    /// Text that the message of the fault contains.
     pub(crate) says: Option<String>,
-    /// How much time it gets, with any number of steps.
+    /// Time limit; implies an unlimited number of steps.
     pub(crate) wall_clock_ms: Option<u64>,
 }
 
 impl Expectation {
-    /// Reads the leading comment lines. Lines without a known key say what the script tries.
+    /// Reads the leading comment lines. Lines without a known key describe the attack.
     pub(crate) fn read(script: &str) -> Result<Self, String> {
         let head: Vec<_> = script.lines().map_while(|line| line.strip_prefix("-- ")).collect();
         let field = |key: &str| head.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));

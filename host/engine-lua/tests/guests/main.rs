@@ -1,6 +1,6 @@
-//! Runs every hostile script of `tests/guests/hostile/lua` and looks at what became of it and of its neighbours.
+//! Runs every hostile script of `tests/guests/hostile/lua` and checks its outcome and its effect on other plugins.
 //!
-//! A test binary of its own with one test in it, because the memory that it measures is that of the whole process.
+//! This test binary has a single test, because it measures the memory of the whole process.
 
 mod expectation;
 mod question;
@@ -23,14 +23,14 @@ use question::ask;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Fewer would be no test.
+/// Minimum number of scripts, to detect a wrong directory.
 const SCRIPTS_MIN: usize = 140;
-/// Calls of each script: what it does to its state must not help it later.
+/// Calls of each script: changes to its state must not help a later call.
 const CALLS: usize = 3;
-/// Longest message of a fault, in bytes.
+/// Maximum length of a fault's message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
-/// Small enough to be used up quickly; the wall clock only stops what steps do not.
+/// Returns a budget that is exhausted quickly. The wall clock stops only scripts with unlimited steps.
 fn budget(expectation: &Expectation) -> Budget {
     let budget = Budget { steps: 200_000, wall_clock_ms: 60_000, memory_bytes: 8 << 20, reply_bytes: 64 << 10 };
     match expectation.wall_clock_ms {
@@ -39,7 +39,7 @@ fn budget(expectation: &Expectation) -> Budget {
     }
 }
 
-/// Answers from all that a script could want to spoil: strings, `kube`, libraries, globals, its arguments.
+/// Returns values that a hostile script could corrupt: strings, `kube`, libraries, globals, its arguments.
 const NEIGHBOUR: &str = "
     local kube = require('kube')
     calls = (calls or 0) + 1
@@ -55,7 +55,7 @@ const NEIGHBOUR: &str = "
     end";
 
 fn module(origin: &str, code: &[u8], point: EntryPoint, kind: &str) -> Module {
-    // The others are not asked about an object.
+    // The other calls are not about an object.
     let about_object = matches!(point.call_kind(), CallKind::Health | CallKind::Interpret);
     let object_kind = about_object.then(|| ("example.io/v1".to_owned(), kind.to_owned()));
     let entries = vec![Entry { point, object_kind }];
@@ -72,13 +72,13 @@ fn source(modules: Vec<Module>, budget: Budget) -> PluginSource {
     }
 }
 
-/// What the neighbour answers, asked through `policy`.
+/// Returns the answer of the neighbour, called through `policy`.
 fn neighbour(policy: &dyn Policy) -> Result<Reply, Fault> {
     ask(policy, EntryPoint::ReflectStatus, "Neighbour")
 }
 
-/// The neighbour with just the steps that it needs while it is alone: if a call beside it cost it one more, it would not
-/// answer.
+/// Returns the neighbour with exactly the steps that it needs alone. It would fail if a concurrent plugin cost it one
+/// more step.
 fn neighbour_without_a_step_to_spare(engine: &LuaEngine, module: &Module) -> Arc<dyn Policy> {
     let with_steps = |steps: u64| {
         let budget = Budget { steps, ..Budget::default() };
@@ -94,10 +94,10 @@ fn neighbour_without_a_step_to_spare(engine: &LuaEngine, module: &Module) -> Arc
     with_steps(enough).expect("it loaded before")
 }
 
-/// Everything that is wrong with what became of one script.
+/// Collected problems of one script.
 struct Trial<'a> {
     engine: &'a LuaEngine,
-    /// Another plugin in the same engine, and what it has answered before.
+    /// Another plugin in the same engine, and its earlier answer.
     other: (&'a dyn Policy, &'a Result<Reply, Fault>),
     problems: Vec<String>,
 }
@@ -162,7 +162,7 @@ impl Trial<'_> {
     }
 }
 
-/// The scripts, in order of name.
+/// Returns the scripts in order of name.
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests/hostile/lua");
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,4 +1,4 @@
-//! A call of each kind, the same each time.
+//! A fixed call of each kind.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use bulkhead_core::time::Time;
 use bulkhead_plugin::EntryPoint;
 use serde_json::json;
 
-/// What the function answers, about an object of that kind where it is asked about one.
+/// Calls the function and returns its answer; `kind` is the kind of the object for calls about an object.
 pub(crate) fn ask(policy: &dyn Policy, point: EntryPoint, kind: &str) -> Result<Reply, Fault> {
     let object = &Arc::new(json!({
         "apiVersion": "example.io/v1",

@@ -1,4 +1,4 @@
-//! One file of compiled code: how it is named, and how it becomes a component again.
+//! A file of compiled code: its name, and its conversion to a component.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -11,20 +11,20 @@ use wasmtime::component::Component;
 
 use super::folder::Folder;
 
-/// Version of the naming and of what a file holds; another one never meets these files.
+/// Version of the naming scheme and of the content. Files of other versions have other names.
 const FORMAT: u32 = 1;
-/// What the names of files end with.
+/// Suffix of file names.
 const ENDING: &str = ".cwasm";
-/// Hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// What a file was made from, as 64 hexadecimal digits.
+/// Hash of a file's inputs, as 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(String);
 
 impl Key {
-    /// Depends on the component, on our format and on all that wasmtime says compiled code depends on: its version, the
-    /// processor's features and the settings.
+    /// Returns the key of a component. It depends on the component, on our format and on everything that wasmtime's
+    /// compiled code depends on: its version, the processor's features and the settings.
     pub(super) fn of(engine: &Engine, code: &[u8]) -> Self {
         let mut settings = Settings(Sha256::new_with_prefix("bulkhead compiled component"));
         FORMAT.hash(&mut settings);
@@ -34,7 +34,7 @@ impl Key {
     }
 }
 
-/// Collects what is hashed, so that the hash does not depend on which hasher a Rust release comes with.
+/// Hasher that does not depend on the default hasher of a Rust release.
 struct Settings(Sha256);
 
 impl Hasher for Settings {
@@ -50,13 +50,13 @@ impl Hasher for Settings {
 fn hexadecimal(hash: Sha256) -> String {
     let mut digits = String::with_capacity(DIGITS);
     for byte in hash.finalize() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(digits, "{byte:02x}");
     }
     digits
 }
 
-/// The name of a file: its key and the SHA-256 of its content.
+/// Name of a file: its key and the SHA-256 of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     key: Key,
@@ -64,17 +64,17 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// The name of a file with that content.
+    /// Returns the name of a file with this content.
     pub(super) fn of(key: Key, content: &[u8]) -> Self {
         Self { key, content: hexadecimal(Sha256::new_with_prefix(content)) }
     }
 
-    /// What it was made from.
+    /// Returns the hash of the inputs.
     pub(super) fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Reads a file's name; absent for a file that is not ours.
+    /// Parses a file's name; `None` for a file that is not ours.
     pub(super) fn parse(file: &str) -> Option<Self> {
         let (key, content) = file.strip_suffix(ENDING)?.split_once('-')?;
         let digest = |text: &str| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -89,31 +89,31 @@ impl fmt::Display for Name {
     }
 }
 
-/// A file that cannot be used.
+/// Error for a file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unusable {
-    /// It could not be read; it may be gone.
+    /// The file could not be read; it may have been removed.
     #[error("reading compiled code")]
     Read(#[from] io::Error),
-    /// Somebody else may have written it.
+    /// Another user may have written the file.
     #[error("{0}")]
     Foreign(String),
-    /// Its content is not what its name says.
+    /// The content does not match the digest in the name.
     #[error("the content does not match the name")]
     Damaged,
-    /// wasmtime does not take it.
+    /// wasmtime rejected the file.
     #[error("loading compiled code")]
     Refused(#[source] wasmtime::Error),
 }
 
 impl Unusable {
-    /// Whether the file was there and not what it should be, as opposed to gone.
+    /// Returns true if the file exists but is invalid.
     pub(super) fn is_bad(&self) -> bool {
         !matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// Maps a file into memory as a component, after checking that it is one of ours.
+/// Maps a file into memory as a component, after verifying that it is one of ours.
 #[expect(unsafe_code, reason = "wasmtime has no safe way to load compiled code")]
 pub(super) fn load(folder: &Folder, name: &Name, engine: &Engine) -> Result<Component, Unusable> {
     let path = folder.path(name);
@@ -122,18 +122,19 @@ pub(super) fn load(folder: &Folder, name: &Name, engine: &Engine) -> Result<Comp
     if digest(file)? != name.content {
         return Err(Unusable::Damaged);
     }
-    // SAFETY: the bytes have to be the unchanged output of `Component::serialize`, and to stay unchanged while mapped.
-    // `Cache::keep` is the only writer of such names, and the content matches the digest in the name, so a file that
-    // was torn or damaged does not get here. A file that somebody made up to match can only come from those who can
-    // write in the folder, or to the file; `Folder::open` and `accept` admit none but this user and root, who need no
-    // such detour. Files are never written in place: they are renamed into existence, and removing one leaves mappings
-    // of it intact. That the file was compiled by this very wasmtime, for this processor and these settings, is checked
-    // by wasmtime itself.
+    // SAFETY: the bytes must be the unchanged output of `Component::serialize` and stay unchanged while they are
+    // mapped. `Cache::keep` is the only writer of such names, and the content matches the digest in the name, so a
+    // truncated or corrupted file does not get here. A forged file with a matching digest can only come from a user
+    // with write access to the folder or the file. `Folder::open` and `accept` ensure that only this user and root
+    // have it; neither needs a forged file. Files are never written in place: they are renamed into existence, and
+    // removing one leaves its mappings intact. wasmtime itself checks that the file was compiled by the same
+    // wasmtime, for this processor and these settings.
     let component = unsafe { Component::deserialize_file(engine, &path) };
     component.map_err(Unusable::Refused)
 }
 
-/// The SHA-256 of a file, read in pieces: the code itself is mapped afterwards and need not fit in memory twice.
+/// Returns the SHA-256 of a file. It is read in pieces: the code is mapped afterwards and need not fit in memory
+/// twice.
 fn digest(mut file: File) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut piece = vec![0; 64 << 10];

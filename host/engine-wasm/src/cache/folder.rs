@@ -1,4 +1,4 @@
-//! The folder that compiled code is kept in: who may write there, and how much is kept.
+//! Directory of compiled code: its permissions and its size.
 
 use std::fs::{self, File, Metadata};
 use std::io::Write;
@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use super::artefact::Name;
 
-/// What the names of unfinished files begin with.
+/// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".unfinished-";
-/// An unfinished file of that age was left behind by a process that died.
+/// Age at which an unfinished file counts as left behind by a process that died.
 const UNFINISHED_AGE_MAX: Duration = Duration::from_hours(1);
 
-/// A folder that only its owner can write in.
+/// A directory that only its owner can write to.
 pub(super) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder if need be and looks at who may write there. The error says what would be right.
+    /// Creates the directory if needed and checks its permissions. The error contains a remedy.
     pub(super) fn open(path: PathBuf) -> Result<Self, String> {
         let shown = path.display().to_string();
         let made = if path.is_dir() { Ok(()) } else { create(&path) };
@@ -30,12 +30,12 @@ impl Folder {
         Ok(Self { path })
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     pub(super) fn path(&self, name: &Name) -> PathBuf {
         self.path.join(name.to_string())
     }
 
-    /// Whether a file may be used, going by who may write to it.
+    /// Returns an error if other users can write to a file.
     #[expect(clippy::unused_self, reason = "the folder sets the rule that its files follow")]
     pub(super) fn accept(&self, file: &Metadata) -> Result<(), String> {
         if !file.is_file() {
@@ -44,29 +44,29 @@ impl Folder {
         objection(file).map_or(Ok(()), |objection| Err(format!("it {objection}")))
     }
 
-    /// The names of our files.
+    /// Returns the names of our files.
     pub(super) fn names(&self) -> Vec<Name> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         entries.filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect()
     }
 
-    /// Notes that a file was used. That it cannot be noted in a folder that is read-only does no harm.
+    /// Records the use of a file. An error in a read-only directory is harmless.
     pub(super) fn touch(&self, name: &Name) {
         let _ = File::open(self.path(name)).and_then(|file| file.set_modified(now()));
     }
 
-    /// Removes a file, unless somebody else did.
+    /// Removes a file, unless another process has removed it.
     pub(super) fn remove(&self, name: &Name) {
         let _ = fs::remove_file(self.path(name));
     }
 
-    /// Writes a file that is complete from the moment it has its name.
+    /// Writes a file atomically: it is complete as soon as it has its name.
     pub(super) fn write(&self, name: &Name, content: &[u8]) -> Result<(), String> {
         let written = || {
             let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.path)?;
             file.write_all(content)?;
-            // Without this a crash of the machine can leave a file with its name and without its content. The name
-            // itself may get lost: that is a miss and nothing worse.
+            // Without this, a crash of the machine can leave a file with its name but without its content. The name
+            // itself may get lost, which only causes a miss.
             file.as_file().sync_all()?;
             file.persist(self.path(name))?;
             Ok(())
@@ -75,8 +75,8 @@ impl Folder {
         written().map_err(|error: std::io::Error| format!("cannot keep compiled components in {folder}: {error}"))
     }
 
-    /// Removes what was not used for longest until no more than that many bytes are left, and what processes that died
-    /// left behind. Returns how many complete files went.
+    /// Removes the least recently used files until at most `bytes_max` bytes are left, and files left behind by
+    /// processes that died. Returns the number of complete files that were removed.
     pub(super) fn shrink(&self, bytes_max: u64) -> u64 {
         let mut files: Vec<_> = self.used().into_iter().collect();
         files.sort_by(|(one, ..), (other, ..)| other.cmp(one));
@@ -93,7 +93,7 @@ impl Folder {
         removed
     }
 
-    /// Our files with the time of their last use and their size.
+    /// Returns our files with the time of their last use and their size.
     fn used(&self) -> Vec<(SystemTime, u64, Name)> {
         let used = |name: Name| {
             let metadata = fs::metadata(self.path(&name)).ok()?;
@@ -113,13 +113,13 @@ impl Folder {
     }
 }
 
-/// The time, which decides nothing here but what is removed first.
+/// Returns the current time. It affects only the order of removal.
 #[expect(clippy::disallowed_methods, reason = "the age of a file is compared with the file system's clock")]
 fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Makes a folder that is for this user alone; folders above it are made too.
+/// Creates a directory that is accessible only to this user, with its parents.
 fn create(path: &std::path::Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -128,7 +128,8 @@ fn create(path: &std::path::Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Why a folder or file cannot be trusted, if so. Elsewhere than on Unix permissions are those that the operator set.
+/// Returns the reason why a directory or file is not trusted, if any. On systems other than Unix, permissions are up
+/// to the operator.
 #[cfg(unix)]
 fn objection(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;

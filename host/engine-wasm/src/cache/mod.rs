@@ -1,12 +1,12 @@
-//! Compiled components on disk, so that a restart does not compile again.
+//! Cache of compiled components on disk, to avoid compilation after a restart.
 //!
-//! A file is named after what it was made from (the component, wasmtime's settings and version, our own format) and
-//! after its own SHA-256, and it appears under that name by an atomic rename. A torn, damaged or foreign file therefore
-//! is one whose content does not match its name: it is removed and the component compiled again. Whatever goes wrong
-//! here costs time and never a plugin; [`CacheReport`] says what went wrong.
+//! The name of a file contains the hash of its inputs (the component, wasmtime's settings and version, our own
+//! format) and the SHA-256 of its content. A file gets its name by an atomic rename. The content of a truncated,
+//! corrupted or foreign file therefore does not match its name: the file is removed and the component compiled again.
+//! An error of the cache costs time but never prevents a plugin from loading; [`CacheReport`] has the cause.
 //!
-//! Checksums are no defence against somebody who can write into the folder and would compute them too. The defence
-//! against those is [`folder`], which uses a folder only if nobody but its owner can write there.
+//! Checksums do not protect against a user with write access to the directory, who could compute them too. [`folder`]
+//! protects against that: it uses a directory only if no other user can write to it.
 
 mod artefact;
 mod folder;
@@ -22,39 +22,39 @@ use wasmtime::{Engine, Result};
 use self::artefact::{Key, Name};
 use self::folder::Folder;
 
-/// Where compiled components are kept.
+/// Location and size of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// The folder; made if it is not there. On Unix it must belong to this user or to root, and nobody else may write
-    /// there, because what is in it is executed.
+    /// Directory of the cache; created if it does not exist. On Unix it must belong to this user or to root, and no
+    /// other user may have write access, because its contents are executed.
     pub folder: PathBuf,
-    /// Most bytes of compiled code that are kept; what was not used for longest goes first.
+    /// Maximum size of the compiled code in bytes; the least recently used components are removed first.
     pub bytes_max: u64,
 }
 
 impl CacheOptions {
-    /// At most 256 MiB in a folder. A plugin in Rust takes about half a MiB.
+    /// Returns options for at most 256 MiB in a directory. A plugin in Rust takes about half a MiB.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), bytes_max: 256 << 20 }
     }
 }
 
-/// What the cache did so far.
+/// Counters and problems of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheReport {
-    /// Components that were loaded from the folder.
+    /// Components loaded from the directory.
     pub hits: u64,
     /// Components that had to be compiled.
     pub misses: u64,
-    /// Files that were not what their name says, or not ours, and were removed.
+    /// Files removed because their content did not match their name or they were not ours.
     pub discarded: u64,
-    /// Files that were removed to stay within the size.
+    /// Files removed to stay within the size limit.
     pub evicted: u64,
-    /// The first reason why components could not be read or kept, and what would be right; absent while all is well.
+    /// First problem with reading or writing components, and its remedy; absent if there was none.
     pub problem: Option<String>,
 }
 
-/// The cache of one engine. Other processes may use the same folder at the same time.
+/// Cache of one engine. Other processes may use the same directory concurrently.
 pub(crate) struct Cache {
     folder: Option<Folder>,
     bytes_max: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens the folder. Without a usable one everything is compiled, and the report says why.
+    /// Opens the directory. If it is not usable, all components are compiled, and the report has the cause.
     pub(crate) fn open(options: CacheOptions) -> Self {
         let opened = Folder::open(options.folder);
         let (folder, problem) = match opened {
@@ -73,13 +73,13 @@ impl Cache {
         Self { folder, bytes_max: options.bytes_max, report }
     }
 
-    /// What was done so far.
+    /// Returns the current report.
     pub(crate) fn report(&self) -> CacheReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The compiled component: from the folder if it is there, otherwise compiled and kept. The error is that of
-    /// compiling.
+    /// Returns the compiled component, from the directory if possible. Otherwise it is compiled and stored. The error
+    /// is that of the compilation.
     pub(crate) fn component(&self, engine: &Engine, code: &[u8]) -> Result<Component> {
         let Some(folder) = &self.folder else {
             self.note(|report| report.misses += 1);
@@ -97,7 +97,7 @@ impl Cache {
     }
 
     fn find(&self, folder: &Folder, engine: &Engine, key: &Key) -> Option<Component> {
-        // More than one only if two processes compiled to different bytes.
+        // There is more than one file only if two processes compiled to different bytes.
         let names = folder.names().into_iter().filter(|name| name.key() == key);
         names.into_iter().find_map(|name| match artefact::load(folder, &name, engine) {
             Ok(component) => {
@@ -112,7 +112,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a component if there is room for it, and makes room by removing others.
+    /// Stores a component if it fits, and removes others to make room.
     fn keep(&self, folder: &Folder, key: &Key, component: &Component) {
         let kept = component.serialize().map_err(|error| format!("{error:#}")).and_then(|artefact| {
             if u64::try_from(artefact.len()).is_ok_and(|bytes| bytes <= self.bytes_max) {

@@ -1,4 +1,4 @@
-//! Whatever happens to the files, the component is there, and the report says what happened.
+//! The component is returned regardless of the state of the files, and the report has the details.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine};
 use super::artefact::{Key, Name};
 use super::{Cache, CacheOptions, CacheReport};
 
-/// A component that differs from others by a number.
+/// Returns a component that differs from others by a number.
 fn component(number: u32) -> Vec<u8> {
     let text = format!("(component (core module (func (export \"f\") (result i32) (i32.const {number}))))");
     wat::parse_str(text).unwrap()
@@ -20,7 +20,7 @@ fn open(folder: &Path) -> Cache {
     Cache::open(CacheOptions::in_folder(folder))
 }
 
-/// Asks a new cache for a component, and returns what it reports afterwards.
+/// Requests a component from a new cache, and returns the report.
 fn load(folder: &Path, engine: &Engine, code: &[u8]) -> CacheReport {
     let cache = open(folder);
     cache.component(engine, code).expect("it compiles whatever the cache holds");
@@ -39,7 +39,7 @@ fn miss() -> CacheReport {
     CacheReport { misses: 1, ..CacheReport::default() }
 }
 
-/// Keeps a component, does something to its file, and checks that it is compiled and kept again.
+/// Stores a component, damages its file, and checks that it is compiled and stored again.
 fn check_bad_file(harm: impl FnOnce(&Path)) {
     let (folder, engine, code) = (TempDir::new().unwrap(), Engine::default(), component(1));
     assert_eq!(load(folder.path(), &engine, &code), miss());
@@ -143,7 +143,7 @@ fn without_a_folder_everything_is_compiled_and_the_first_reason_is_told() {
     let report = load(&file.join("folder"), &Engine::default(), &component(1));
     assert!(report.problem.as_deref().is_some_and(|problem| problem.contains("cannot make the folder")), "{report:?}");
     assert_eq!(report.misses, 1);
-    // A folder that goes away while it is in use.
+    // The directory is removed while it is in use.
     let folder = parent.path().join("folder");
     let cache = open(&folder);
     fs::remove_dir(&folder).unwrap();
@@ -166,7 +166,7 @@ fn what_was_not_used_for_longest_goes_first() {
             Name::parse(file.file_name().unwrap().to_str().unwrap()).is_some_and(|name| *name.key() == key)
         })
     };
-    // Long ago, in the order 0, 1, 2; then 0 is used again.
+    // Set old times in the order 0, 1, 2; then use 0 again.
     #[expect(clippy::disallowed_methods, reason = "files have times of their own")]
     let now = SystemTime::now();
     for number in 0..3_u32 {

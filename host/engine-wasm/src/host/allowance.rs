@@ -1,7 +1,7 @@
 //! Budget of the host functions of one call.
 //!
-//! wasmtime meters the guest and the bytes that cross from it. Bytes that cross to it are metered here, before they are
-//! copied: one step of the call's fuel for each byte, and a share of the memory limit for as long as the host holds
+//! wasmtime meters the guest and the bytes copied from it. Bytes copied to the guest are metered here before the
+//! copy: one step of the call's fuel for each byte, and a share of the memory limit for as long as the host holds
 //! them. The deadline is checked with each charge, since epochs do not interrupt host code.
 
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::bindings::bulkhead::policy::types::HealthState;
 use crate::ticker::Ticker;
 
-/// Bytes charged for a value besides its text: the size of the largest one that crosses.
+/// Bytes charged for a value in addition to its text: the size of the largest value passed to a guest.
 pub(crate) const VALUE_BYTES: usize = 32;
-/// Most pointers, keys and names in the arguments of one host function.
+/// Maximum number of pointers, keys and names in the arguments of one host function.
 pub(crate) const POINTERS_MAX: usize = 4_096;
-/// Most bytes of pointers, keys and names in the arguments of one host function.
+/// Maximum total size of pointers, keys and names in the arguments of one host function, in bytes.
 pub(crate) const POINTER_BYTES_MAX: usize = 64 << 10;
 
-/// A limit that a host function exceeded.
+/// Limit exceeded by a host function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exceeded {
-    /// The steps of the call.
+    /// Steps of the call.
     #[error("used up its steps in functions of the host")]
     Steps,
-    /// The memory of the call.
+    /// Memory of the call.
     #[error("asked the host for more than its memory")]
     Memory,
-    /// The deadline of the call.
+    /// Deadline of the call.
     #[error("a function of the host ran past the deadline")]
     Deadline,
     /// [`POINTERS_MAX`].
@@ -45,18 +45,18 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// A deadline that many ticks from now.
+    /// Returns a deadline `ticks` ticks from now.
     pub(crate) fn after(ticker: &Arc<Ticker>, ticks: u64) -> Self {
         Self { ticker: Arc::clone(ticker), tick: ticker.ticks().saturating_add(ticks) }
     }
 
-    /// True once the deadline is over.
+    /// Returns true if the deadline is over.
     pub(crate) fn is_over(&self) -> bool {
         self.ticker.ticks() >= self.tick
     }
 }
 
-/// Bytes that the host holds for the guest until this is dropped.
+/// Bytes that the host holds for the guest until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: usize,
@@ -69,52 +69,52 @@ impl Drop for Held {
     }
 }
 
-/// Steps, memory and time that host functions may still spend.
+/// Remaining steps, memory and time of host functions.
 #[derive(Default)]
 pub(crate) struct Allowance {
     steps_left: u64,
-    /// Spent, and not yet deducted from the fuel.
+    /// Steps spent but not yet deducted from the fuel.
     steps_spent: u64,
     memory_bytes_max: usize,
-    /// Memory of the guest when the current host function started.
+    /// Memory of the guest at the start of the current host function.
     guest_bytes: usize,
     held_bytes: Arc<AtomicUsize>,
-    /// Copied by the current host function.
+    /// Bytes copied by the current host function.
     copied_bytes: usize,
-    /// The largest sum of the three so far.
+    /// Maximum sum of guest, held and copied bytes so far.
     bytes_max: usize,
     deadline: Option<Deadline>,
 }
 
 impl Allowance {
-    /// Grants what one call may spend. Bytes that are held stay counted.
+    /// Grants the budget of one call. Held bytes stay counted.
     pub(crate) fn grant(&mut self, steps: u64, memory_bytes_max: usize, deadline: Deadline) {
         let (held_bytes, deadline) = (Arc::clone(&self.held_bytes), Some(deadline));
         *self = Self { steps_left: steps, memory_bytes_max, held_bytes, deadline, ..Self::default() };
     }
 
-    /// Counter of the bytes that the host holds for the guest.
+    /// Returns the counter of the bytes that the host holds for the guest.
     pub(crate) fn held_counter(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.held_bytes)
     }
 
-    /// Starts a host function, while the guest uses that much memory.
+    /// Starts a host function. `guest_bytes` is the current memory of the guest.
     pub(crate) fn start(&mut self, guest_bytes: usize) {
         self.guest_bytes = guest_bytes;
         self.copied_bytes = 0;
     }
 
-    /// Bytes that the host holds for the guest.
+    /// Returns the bytes that the host holds for the guest.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most memory of guest and host together that a host function has seen, in bytes.
+    /// Returns the maximum memory of guest and host together seen by a host function, in bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// Spends steps, if there are enough and there is time.
+    /// Spends steps. Returns an error if there are too few or the deadline is over.
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Exceeded> {
         self.in_time()?;
         let steps = u64::try_from(steps).unwrap_or(u64::MAX);
@@ -137,7 +137,7 @@ impl Allowance {
         Ok(Held { bytes, total: Arc::clone(&self.held_bytes) })
     }
 
-    /// The sum of two parts, if it fits beside another one and the memory of the guest.
+    /// Adds two parts. Returns an error if the sum, another part and the guest's memory exceed the limit.
     fn fitting(&mut self, part: usize, more: usize, other: usize) -> Result<usize, Exceeded> {
         let sum = part.checked_add(more).ok_or(Exceeded::Memory)?;
         let all = sum.saturating_add(other).saturating_add(self.guest_bytes);
@@ -148,7 +148,7 @@ impl Allowance {
         Ok(sum)
     }
 
-    /// Checks and charges the pointers, keys and names that a host function is given.
+    /// Checks and charges the pointers, keys and names in a host function's arguments.
     pub(crate) fn asked(&mut self, pointers: &[&str]) -> Result<(), Exceeded> {
         if pointers.len() > POINTERS_MAX {
             return Err(Exceeded::Pointers(pointers.len()));
@@ -158,12 +158,13 @@ impl Allowance {
         if bytes > POINTER_BYTES_MAX { Err(Exceeded::PointerBytes(bytes)) } else { Ok(()) }
     }
 
-    /// Fails once the deadline is over.
+    /// Returns an error if the deadline is over.
     pub(crate) fn in_time(&self) -> Result<(), Exceeded> {
         if self.deadline.as_ref().is_some_and(Deadline::is_over) { Err(Exceeded::Deadline) } else { Ok(()) }
     }
 
-    /// Deducts from the fuel that is left what host functions spent since the last time; absent if that is more.
+    /// Deducts the steps spent by host functions since the last time from the remaining fuel; `None` if they exceed
+    /// it.
     pub(crate) fn settle(&mut self, fuel: u64) -> Option<u64> {
         let left = fuel.checked_sub(std::mem::take(&mut self.steps_spent));
         self.steps_left = left.unwrap_or(0);
@@ -171,12 +172,12 @@ impl Allowance {
     }
 }
 
-/// A borrowed value that a guest gets a copy of.
+/// A borrowed value of which a guest gets a copy.
 pub(crate) trait Copied {
-    /// The copy.
+    /// Type of the copy.
     type Copy;
 
-    /// The size of the copy.
+    /// Returns the size of the copy in bytes.
     fn bytes(&self) -> usize;
 
     /// Makes the copy.
@@ -190,12 +191,12 @@ impl Allowance {
         Ok(value.copy())
     }
 
-    /// Charges each value before it is copied.
+    /// Copies values, each charged before its copy.
     pub(crate) fn copy_each<T: Copied>(&mut self, values: impl Iterator<Item = T>) -> Result<Vec<T::Copy>, Exceeded> {
         values.map(|value| self.copy(value)).collect()
     }
 
-    /// Charges each value before it is copied, and each lookup that leads to one.
+    /// Copies values, each charged before its copy together with its lookup.
     pub(crate) fn look_up_each<T: Copied>(
         &mut self,
         lookup_steps: usize,
@@ -229,7 +230,7 @@ impl<T: Copied> Copied for Option<T> {
     }
 }
 
-/// Values of a fixed size.
+/// Implements `Copied` for types of a fixed size.
 macro_rules! plain {
     ($($plain:ty),*) => {
         $(impl Copied for $plain {

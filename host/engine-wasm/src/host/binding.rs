@@ -1,4 +1,4 @@
-//! A workload, and what is on its way out.
+//! Bindings and their graceful eviction tasks.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use super::{Document, Host, Reports};
 use crate::bindings::bulkhead::policy::binding;
 use crate::bindings::bulkhead::policy::types::ObjectKind;
 
-/// A binding that a guest holds a handle of.
+/// Binding behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct LentBinding {
     binding: Arc<Binding>,
-    /// What was observed, when the call knows better than the binding's own status.
+    /// Reports of the call, if they differ from the binding's own status.
     observed: Option<Arc<[AggregatedStatusItem]>>,
 }
 
 impl LentBinding {
-    /// A binding that tells what is in its status.
+    /// Returns a binding with the reports in its status.
     pub(crate) fn new(binding: Arc<Binding>) -> Self {
         Self { binding, observed: None }
     }
 
-    /// A binding with what the call says was observed.
+    /// Returns a binding with the reports of the call.
     pub(crate) fn observed(binding: Arc<Binding>, observed: &[AggregatedStatusItem]) -> Self {
         let differs = binding.status.aggregated_status != observed;
         Self { binding, observed: differs.then(|| observed.into()) }
@@ -50,13 +50,13 @@ impl LentBinding {
         document
     }
 
-    /// The most that the text of the document can be long.
+    /// Returns the maximum length of the document's text in bytes.
     fn text_bytes(&self) -> usize {
         text_bytes(&*self.binding) + self.observed.as_ref().map_or(0, |observed| text_bytes(&observed.as_ref()))
     }
 }
 
-/// A graceful eviction task that a guest holds a handle of.
+/// Graceful eviction task behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct LentTask(pub(crate) GracefulEvictionTask);
 

@@ -13,7 +13,7 @@ use super::trees::text_bytes;
 use super::{Document, Host};
 use crate::bindings::bulkhead::policy::{cluster, types};
 
-/// A member cluster that a guest holds a handle of.
+/// Member cluster behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct LentCluster(pub(super) Arc<Cluster>);
 
@@ -23,7 +23,7 @@ impl From<Arc<Cluster>> for LentCluster {
     }
 }
 
-/// Whole seconds since the Unix epoch, which is how a guest gets a time in a record.
+/// Converts a time to whole seconds since the Unix epoch, the format in records.
 pub(super) fn seconds(time: Time) -> i64 {
     time.as_millis().div_euclid(1000)
 }
@@ -64,7 +64,8 @@ impl Copied for (&Taint, types::TaintEffect) {
     }
 }
 
-/// None for an effect that the contract has no word for; such a taint is in the cluster's document only.
+/// Converts an effect. Returns `None` for an effect that the contract does not define; such a taint is only in the
+/// cluster's document.
 fn effect(effect: &TaintEffect) -> Option<types::TaintEffect> {
     match effect {
         TaintEffect::NoSchedule => Some(types::TaintEffect::NoSchedule),

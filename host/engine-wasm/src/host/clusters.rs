@@ -16,19 +16,19 @@ use super::trees::text_bytes;
 use super::{Host, LentCluster};
 use crate::bindings::bulkhead::policy::clusters;
 
-/// Candidate clusters that a guest holds a handle of.
+/// Candidate clusters behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Candidates {
-    /// Every cluster of the snapshot.
+    /// All clusters of the snapshot.
     all: Arc<[Arc<Cluster>]>,
     capacity: Arc<Capacity>,
-    /// Where the candidates are in both, ascending.
+    /// Indexes of the candidates in both, ascending.
     rows: Vec<u32>,
     binding: Arc<Binding>,
 }
 
 impl Candidates {
-    /// The candidates of a call about a binding.
+    /// Returns the candidates of a call about a binding.
     pub(crate) fn new(binding: Arc<Binding>, clusters: snapshot::Candidates<'_>) -> Self {
         let snapshot = clusters.snapshot();
         let (all, capacity) = (snapshot.shared_clusters(), Arc::clone(snapshot.capacity()));
@@ -43,21 +43,21 @@ impl Candidates {
         self.rows.iter().filter_map(|row| self.all.get(*row as usize)).map(|cluster| &**cluster)
     }
 
-    /// The replicas that the binding has on each of its clusters.
+    /// Returns the replicas of the binding on each of its clusters.
     fn replicas(&self) -> BTreeMap<&str, u32> {
         let targets = self.binding.spec.clusters.iter();
         targets.map(|target| (target.name.as_str(), u32::try_from(target.replicas).unwrap_or(0))).collect()
     }
 
-    /// Amounts of a resource; NaN for a cluster that does not report it.
+    /// Returns the amounts of a resource; NaN for a cluster that does not report it.
     fn amounts(&self, name: &str, amounts: impl Fn(&ResourceColumn) -> &[f64]) -> impl Iterator<Item = f64> {
         let amounts = self.capacity.resource(name).map(amounts).unwrap_or_default();
         self.rows.iter().map(|row| amounts.get(*row as usize).copied().unwrap_or(f64::NAN))
     }
 }
 
-/// Finds a value in a cluster's document. Only the part that the pointer leads into becomes JSON, after `spend` was
-/// called with the length of its text: a status lists every API that a cluster serves.
+/// Finds a value in a cluster's document. Only the part selected by the pointer is converted to JSON, after `spend`
+/// was called with the length of its text: a status lists every API that a cluster serves.
 fn looked_up(cluster: &Cluster, pointer: &str, spend: &mut Spend<'_>) -> Result<Option<Value>, Exceeded> {
     let mut segments = pointer.splitn(4, '/').skip(1);
     let (first, second) = (segments.next(), segments.next());
@@ -78,7 +78,7 @@ fn looked_up(cluster: &Cluster, pointer: &str, spend: &mut Spend<'_>) -> Result<
     Ok(part.pointer(rest).cloned())
 }
 
-/// Spends steps.
+/// Function that spends steps.
 type Spend<'a> = dyn FnMut(usize) -> Result<(), Exceeded> + 'a;
 
 fn made(part: &impl Serialize, spend: &mut Spend<'_>) -> Result<Value, Exceeded> {
@@ -97,7 +97,7 @@ impl Host {
         Ok(self.allowance.copy_each(self.table.get(this)?.iter().map(value))?)
     }
 
-    /// Finds a value in each candidate by pointer, and reads it.
+    /// Finds a value in each candidate by pointer, and converts it.
     fn looked_up<T>(
         &mut self,
         this: &Resource<Candidates>,

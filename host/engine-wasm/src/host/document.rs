@@ -13,25 +13,25 @@ use super::trees::{Tree, text_bytes};
 use super::{Host, Reports, pointer};
 use crate::bindings::bulkhead::policy::object;
 
-/// Longest quantity that is read, in bytes; Kubernetes writes at most some twenty.
+/// Maximum length of a quantity in bytes; Kubernetes writes at most about twenty.
 pub(crate) const QUANTITY_BYTES_MAX: usize = 63;
 
-/// A JSON document that a guest holds a handle of.
+/// JSON document behind a guest's handle.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Document(Source);
 
-/// The owner of a document.
+/// Owner of a document.
 enum Source {
-    /// The input of the call.
+    /// Input of the call.
     Input(Arc<Value>),
-    /// The call, which made it from a value of the model.
+    /// Document made from a value of the model during the call.
     Made(Arc<Tree>),
-    /// A report with that index, which has a status.
+    /// Status of the report with this index, which has one.
     Report(Reports, usize),
 }
 
 impl Document {
-    /// Returns the status in the report with that index, if there is one.
+    /// Returns the status of the report with this index, if there is one.
     pub(super) fn of_report(reports: &Reports, index: usize) -> Option<Self> {
         reports.items().get(index)?.status.as_ref()?;
         Some(Self(Source::Report(reports.clone(), index)))
@@ -60,12 +60,12 @@ impl From<Arc<Tree>> for Document {
     }
 }
 
-/// Model types have string keys only, so they always become JSON.
+/// Converts a value to JSON. Cannot fail, because model types have only string keys.
 pub(crate) fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// A value as the contract shows it.
+/// Conversion of a value to the contract's type.
 impl Copied for &Value {
     type Copy = object::Value;
 
@@ -89,12 +89,12 @@ impl Copied for &Value {
     }
 }
 
-/// Thousandths of a quantity, rounded up, as far as 64 bits go.
+/// Returns a quantity in thousandths, rounded up and clamped to 64 bits.
 fn thousandths(quantity: Quantity) -> i64 {
     quantity.millis().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
-/// What a pointer leads to in a document.
+/// Returns the value at a pointer of a document.
 fn at<'t>(table: &'t ResourceTable, this: &Resource<Document>, pointer: &str) -> Result<Option<&'t Value>> {
     Ok(pointer::pointer(table.get(this)?.value(), pointer))
 }

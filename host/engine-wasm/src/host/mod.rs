@@ -1,7 +1,8 @@
-//! What a guest sees of the host: the interfaces that it may import, one file each.
+//! Host side of the interfaces that a guest may import, one file each.
 //!
-//! Inputs stay here and are lent as handles. A getter copies what it returns and nothing else; a whole document is made
-//! only when a guest asks for it, once for all handles of it. Each copy is charged to the call before it is made.
+//! Inputs stay with the host and are lent as handles. A getter copies only the requested values. A whole document is
+//! made only when a guest asks for it, once for all handles of it. Each copy is charged to the call before it is
+//! made.
 
 pub(crate) mod allowance;
 mod binding;
@@ -33,14 +34,14 @@ use crate::limits::Limits;
 use crate::log::{Level, Lines, LogSink};
 use crate::wasi::{Chance, Console};
 
-/// What a guest may know about its call.
+/// Context of a call that a guest can read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
-    /// The time of the call, in milliseconds since the Unix epoch.
+    /// Time of the call, in milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
-    /// The same for the same question.
+    /// Seed; the same for the same question.
     pub(crate) seed: u64,
-    /// The name that the operator gave the plugin.
+    /// Name that the operator gave the plugin.
     pub(crate) plugin_name: String,
 }
 
@@ -48,20 +49,20 @@ pub(crate) struct About {
 pub(crate) struct Host {
     pub(crate) table: ResourceTable,
     pub(crate) limits: Limits,
-    /// Budget of the functions here.
+    /// Budget of the host functions.
     pub(crate) allowance: Allowance,
-    /// Documents that were made in this call.
+    /// Documents made during this call.
     trees: Trees,
     pub(crate) lines: Lines,
     pub(crate) about: About,
-    /// What a guest of WASI wrote and did not end with a new line.
+    /// Unfinished lines written by a guest of WASI.
     pub(crate) console: Console,
     /// Random numbers for guests of WASI.
     pub(crate) chance: Chance,
 }
 
 impl Host {
-    /// A host for one call.
+    /// Creates the host state for one call.
     pub(crate) fn new(memory_bytes_max: usize, about: About) -> Self {
         let chance = Chance::new(about.seed);
         let allowance = Allowance::default();
@@ -70,19 +71,19 @@ impl Host {
         Self { table, limits, allowance, trees, lines: Lines::default(), about, console: Console::default(), chance }
     }
 
-    /// Starts a function of the host that is given these pointers, keys and names.
+    /// Starts a host function with these pointers, keys and names as arguments.
     fn asked(&mut self, pointers: &[&str]) -> Result<(), Exceeded> {
         self.allowance.start(self.limits.memory_bytes());
         self.allowance.asked(pointers)
     }
 
-    /// Starts a function of the host, and charges what it is given or gives.
+    /// Starts a host function and charges its arguments or results.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Exceeded> {
         self.allowance.start(self.limits.memory_bytes());
         self.allowance.charge(bytes)
     }
 
-    /// Hands over what was logged and written so far.
+    /// Sends all log lines and console output to the sink.
     pub(crate) fn flush(&mut self, sink: Option<&LogSink>, id: &PolicyId) {
         self.console.finish(&mut self.lines);
         self.lines.flush(sink, id);
@@ -90,13 +91,13 @@ impl Host {
 }
 
 impl Host {
-    /// Drops the inputs of a call, and what was made of them.
+    /// Drops the inputs of a call and the documents made from them.
     pub(crate) fn clear(&mut self) {
         self.table = ResourceTable::new();
         self.trees = Trees::default();
     }
 
-    /// What is left of earlier calls goes; what the instance holds in memory stays counted.
+    /// Resets the state of earlier calls. The memory of the instance stays counted.
     pub(crate) fn renew(&mut self, about: About) {
         self.clear();
         self.limits.hit = false;

@@ -1,4 +1,4 @@
-//! What member clusters report about a workload.
+//! Reports of member clusters about a workload.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::allowance::VALUE_BYTES;
 use super::{Document, Host, pointer};
 use crate::bindings::bulkhead::policy::{observations, types};
 
-/// Reports that a guest holds a handle of.
+/// Reports behind a guest's handle.
 #[derive(Clone)]
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Reports(Source);
 
-/// The owner of reports.
+/// Owner of reports.
 #[derive(Clone)]
 enum Source {
     Call(Arc<[AggregatedStatusItem]>),
@@ -24,12 +24,12 @@ enum Source {
 }
 
 impl Reports {
-    /// Reports of one call.
+    /// Returns the reports of one call.
     pub(crate) fn new(items: Arc<[AggregatedStatusItem]>) -> Self {
         Self(Source::Call(items))
     }
 
-    /// The reports in the status of a binding.
+    /// Returns the reports in the status of a binding.
     pub(super) fn of(binding: Arc<Binding>) -> Self {
         Self(Source::Binding(binding))
     }

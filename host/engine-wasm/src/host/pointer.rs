@@ -1,8 +1,8 @@
-//! JSON pointers (RFC 6901), without a copy of each token: guests ask by pointer, several times in a call.
+//! JSON pointers (RFC 6901) without copies of tokens: guests use pointers several times per call.
 
 use serde_json::Value;
 
-/// What a pointer leads to; the same as [`Value::pointer`], which copies every token twice.
+/// Returns the value at a pointer. Same result as [`Value::pointer`], which copies every token twice.
 pub(crate) fn pointer<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     if pointer.contains('~') {
         return value.pointer(pointer);
@@ -17,7 +17,7 @@ pub(crate) fn pointer<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> 
     })
 }
 
-/// A place in a list: digits, without a sign and without zeros in front.
+/// Parses an index of a list: digits, without a sign and without leading zeros.
 fn index(token: &str) -> Option<usize> {
     if token.starts_with('+') || (token.starts_with('0') && token.len() > 1) {
         return None;

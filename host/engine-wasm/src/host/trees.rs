@@ -1,4 +1,4 @@
-//! Documents that are made from values of the model, once for all handles of a call.
+//! Documents made from values of the model, shared by all handles of a call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,19 +9,20 @@ use serde_json::Value;
 
 use super::allowance::{Allowance, Exceeded, Held, VALUE_BYTES};
 
-/// A document and the memory that it takes.
+/// A document with its share of the memory limit.
 pub(super) struct Tree {
     pub(super) value: Value,
     _held: Held,
 }
 
-/// The documents of one call that a guest holds handles of, by the address of what they were made from, which lives for
-/// as long as the call.
+/// Documents of one call that a guest has handles of, by the address of their source, which lives as long as the
+/// call.
 #[derive(Default)]
 pub(super) struct Trees(BTreeMap<usize, Weak<Tree>>);
 
 impl Trees {
-    /// The document of a value: the one that a guest has a handle of, or a new one, which is charged before it is made.
+    /// Returns the document of a value: an existing one that a guest has a handle of, or a new one, which is charged
+    /// before it is made.
     pub(super) fn of<T>(
         &mut self,
         source: &T,
@@ -43,7 +44,7 @@ impl Trees {
     }
 }
 
-/// A sink that counts.
+/// Writer that only counts bytes.
 #[derive(Default)]
 struct Counter(usize);
 
@@ -58,15 +59,15 @@ impl io::Write for Counter {
     }
 }
 
-/// The length of a value's JSON text, which is not made.
+/// Returns the length of a value's JSON text without building it.
 pub(super) fn text_bytes(value: &impl Serialize) -> usize {
     let mut counter = Counter::default();
-    // Model types have string keys only, so they always become JSON.
+    // Cannot fail, because model types have only string keys.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
 
-/// The memory that a document takes, in bytes.
+/// Returns the memory use of a document in bytes.
 fn weight(value: &Value) -> usize {
     let inner = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

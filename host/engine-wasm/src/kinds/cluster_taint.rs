@@ -1,4 +1,4 @@
-//! Which taints should a cluster carry?
+//! Calls about cluster taints.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! May an old copy go?
+//! Calls of eviction checks.
 
 use std::sync::Arc;
 

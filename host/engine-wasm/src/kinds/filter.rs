@@ -1,4 +1,4 @@
-//! Where can a binding run?
+//! Calls of scheduler filters.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How is an object in a member cluster?
+//! Calls about the health of an object.
 
 use std::sync::Arc;
 

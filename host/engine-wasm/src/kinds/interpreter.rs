@@ -17,7 +17,7 @@ use crate::edit;
 use crate::host::{Document, QUANTITY_BYTES_MAX, Reports};
 use crate::session::{Session, exported};
 
-/// The interpretation; none if the plugin has no rule for the operation.
+/// Returns the interpretation, or `None` if the plugin has no rule for the operation.
 pub(crate) fn ask(
     session: &mut Session<'_>,
     of: &Instance,
@@ -78,7 +78,7 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
     }
 }
 
-/// Names and pointers of the guest are a part of messages, which are cut therefore.
+/// Returns a fault for an invalid reply. The message contains names and pointers of the guest, so it is truncated.
 fn bad(message: impl AsRef<str>) -> Fault {
     Fault::new(FaultKind::BadReply, plain(message.as_ref(), MESSAGE_CHARS_MAX))
 }

@@ -1,4 +1,4 @@
-//! One adapter per kind: the call's input as handles, the guest's verdict as a reply.
+//! One adapter per kind: passes the call's input as handles and converts the guest's verdict to a reply.
 
 pub(crate) mod cluster_taint;
 pub(crate) mod eviction_check;
@@ -9,9 +9,9 @@ pub(crate) mod score;
 
 use bulkhead_core::call::Reason;
 
-/// Most edits of one reply.
+/// Maximum number of edits in one reply.
 const EDITS_MAX: usize = 1_024;
-/// Longest message about a reply, in characters.
+/// Maximum length of a message about a reply, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_024;
 
 use crate::bindings::bulkhead::policy::types;

@@ -1,4 +1,4 @@
-//! How good is each feasible cluster for a binding?
+//! Calls of scheduler scores.
 
 use std::sync::Arc;
 

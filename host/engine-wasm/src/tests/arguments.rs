@@ -1,4 +1,4 @@
-//! Functions of the host with arguments that no guest of ours would pass, called directly.
+//! Host functions called directly with arbitrary arguments.
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ fn host(steps: u64, ticks: u64) -> Host {
     host
 }
 
-/// A handle that does not own what is behind it, as a guest borrows it.
+/// Returns a handle that does not own its object, as a guest borrows it.
 fn lend<T: Send + 'static>(host: &mut Host, input: T) -> impl Fn() -> Resource<T> + use<T> {
     let rep = host.table.push(input).unwrap().rep();
     move || Resource::new_borrow(rep)
 }
 
-/// The steps that the functions spent, of those that were granted.
+/// Returns the steps that the functions spent, of those that were granted.
 fn spent(host: &mut Host, granted: u64) -> u64 {
     granted - host.allowance.settle(granted).expect("no more than was granted")
 }
 
-/// A failure is one of the limits, or a table without room.
+/// Checks that an error is an exceeded limit or a full table.
 fn bounded<T>(result: Result<T>) -> Option<T> {
     result.map_err(|error| assert!(error.is::<Exceeded>(), "{error:?}")).ok()
 }

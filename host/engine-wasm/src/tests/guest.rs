@@ -1,4 +1,4 @@
-//! Loading and asking the component of `guest.wat`, changed in one place.
+//! Loading and calling the component of `guest.wat` with a modification.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use bulkhead_plugin::{Budget, Engine, Instances, LoadError, Module, PluginSource
 
 use crate::{Options, WasmEngine};
 
-/// The text of the well-behaved component.
+/// Text of the well-behaved component.
 pub(super) const GUEST: &str = include_str!("guest.wat");
 
-/// The component with one part of its text replaced, which must be there once.
+/// Returns the component with one part of its text replaced, which must occur exactly once.
 pub(super) fn with(old: &str, new: &str) -> String {
     assert_eq!(GUEST.matches(old).count(), 1, "{old}");
     GUEST.replace(old, new)
 }
 
-/// Loads the text of a component with an engine of its own.
+/// Loads the text of a component with a new engine.
 pub(super) fn load(options: Options, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
     load_with(&WasmEngine::new(options).unwrap(), text, budget)
 }
@@ -29,7 +29,7 @@ pub(super) fn load_with(engine: &WasmEngine, text: &str, budget: Budget) -> Resu
     engine.load(&PluginSource { budget, ..source(text) }).map(|loaded| loaded.policy)
 }
 
-/// Loads the text of a component whose instances are to be reused.
+/// Loads the text of a component whose instances are reused.
 pub(super) fn load_reused(engine: &WasmEngine, text: &str, budget: Budget) -> Result<Arc<dyn Policy>, LoadError> {
     let source = PluginSource { budget, instances: Instances::Reused, ..source(text) };
     engine.load(&source).map(|loaded| loaded.policy)
@@ -41,7 +41,7 @@ fn source(text: &str) -> PluginSource {
     PluginSource::new("guest", EngineKind::Wasm, vec![module])
 }
 
-/// What it says about a task.
+/// Returns its verdict on a task.
 pub(super) fn ask(policy: &dyn Policy) -> Result<EvictionVerdict, Fault> {
     let (binding, task) = (Binding::default(), GracefulEvictionTask::default());
     let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now: Time::from_millis(0) };

@@ -1,4 +1,4 @@
-//! Guests that misbehave in ways that only hand-written code can.
+//! Misbehaviour of guests that is only possible in hand-written code.
 
 use bulkhead_core::call::EvictionVerdict;
 use bulkhead_core::policy::FaultKind;
@@ -7,7 +7,7 @@ use bulkhead_plugin::Budget;
 use super::guest::{GUEST, ask, load, with};
 use crate::Options;
 
-/// What becomes of a call when the check does this first.
+/// Returns the result of a check that runs this code first.
 fn check(code: &str, budget: Budget) -> Result<EvictionVerdict, FaultKind> {
     let policy = load(Options::default(), &with(";; <check>", code), budget).unwrap();
     ask(&*policy).map_err(|fault| fault.kind)
@@ -27,17 +27,17 @@ fn every_way_to_misbehave_is_a_fault_of_its_own_kind() {
     faults("(drop (call $recurse (i32.const 0)))", FaultKind::Trap);
     faults("(drop (i32.div_s (i32.const 1) (i32.const 0)))", FaultKind::Trap);
     faults("(drop (i32.load (i32.const -4)))", FaultKind::Trap);
-    // Refused memory: it gives up, as allocators do.
+    // Memory is refused: the guest gives up, as allocators do.
     faults("(if (i32.lt_s (memory.grow (i32.const 2000)) (i32.const 0)) (then unreachable))", FaultKind::Memory);
-    // ok(release) with a code that lies outside of its memory.
+    // ok(release) with a code outside of its memory.
     let outside = "(i32.store8 (i32.const 516) (i32.const 0)) (i32.store (i32.const 520) (i32.const -4))
                    (i32.store (i32.const 524) (i32.const 4))";
     faults(outside, FaultKind::BadReply);
-    // The same with a code that is no UTF-8.
+    // The same with a code that is not UTF-8.
     let garbled = "(i32.store8 (i32.const 516) (i32.const 0)) (i32.store (i32.const 520) (i32.const 600))
                    (i32.store (i32.const 524) (i32.const 1)) (i32.store8 (i32.const 600) (i32.const 0xff))";
     faults(garbled, FaultKind::BadReply);
-    // A case that no verdict has.
+    // A case that the verdict type does not have.
     faults("(i32.store8 (i32.const 516) (i32.const 9))", FaultKind::BadReply);
     // err(internal("")).
     faults(
@@ -85,7 +85,7 @@ fn memory_is_counted_over_all_memories() {
 
 #[test]
 fn the_same_call_costs_the_same_fuel() {
-    // With exactly the fuel that it needs it answers, with one step less it does not, however often it is asked.
+    // It answers with exactly the fuel that it needs, and never with one step less.
     let answers = |steps| {
         let budget = Budget { steps, ..Budget::default() };
         load(Options::default(), GUEST, budget).is_ok_and(|policy| ask(&*policy).is_ok())

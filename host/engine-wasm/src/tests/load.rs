@@ -1,4 +1,4 @@
-//! Components that are no plugins, and what is said about them.
+//! Components that are not plugins, and the error messages for them.
 
 use bulkhead_core::call::{CallKind, EvictionVerdict};
 use bulkhead_core::policy::Capability;

@@ -1,4 +1,4 @@
-//! Log lines reach the host in bounds.
+//! Log lines reach the host within their bounds.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use crate::{Level, Options};
 
 type Lines = Vec<(String, Level, String)>;
 
-/// What a call logs, after what was logged while loading.
+/// Returns the lines that a call logs, without those logged during loading.
 fn logged(text: &str) -> Lines {
     let lines = Arc::new(Mutex::new(Lines::new()));
     let sink = Arc::clone(&lines);
@@ -25,7 +25,7 @@ fn logged(text: &str) -> Lines {
 
 #[test]
 fn lines_are_stripped_and_carry_name_and_level() {
-    // "test" with an escape character in front.
+    // "test" preceded by an escape character.
     let code = "(i32.store8 (i32.const 127) (i32.const 27)) (call $write (i32.const 2) (i32.const 127) (i32.const 5))";
     let expected = ("guest".to_owned(), Level::Warn, "test".to_owned());
     assert_eq!(logged(&with(";; <check>", code)), [expected]);

@@ -1,5 +1,4 @@
-//! Hand-written components: what no toolchain would emit, and what must be said about it. What a Rust guest can do is
-//! in `tests/engine.rs`.
+//! Hand-written components that no toolchain would emit. The tests of Rust guests are in `tests/engine`.
 
 mod arguments;
 mod guest;

@@ -1,4 +1,4 @@
-//! More calls than there is room for, and less address space than the slots take.
+//! More calls than slots, and less address space than the slots require.
 
 use bulkhead_core::call::EvictionVerdict;
 use bulkhead_core::policy::FaultKind;
@@ -46,7 +46,7 @@ fn idle_instances_make_room_for_other_plugins() {
 
 #[test]
 fn without_address_space_instances_are_made_on_demand() {
-    // 47 bits of address space have no room for as many slots as that.
+    // The slots do not fit into 47 bits of address space.
     let crowd = engine(200_000);
     assert_eq!(crowd.allocation(), Allocation::OnDemand);
     assert!(crowd.allocation_problem().is_some_and(|problem| problem.contains("200000 instances")));

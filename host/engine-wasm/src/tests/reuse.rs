@@ -1,4 +1,4 @@
-//! Instances that answer more than one call, and what makes an end of them.
+//! Instances that answer several calls, and the conditions under which they are dropped.
 
 use bulkhead_core::call::{EvictionVerdict, Reason};
 use bulkhead_core::policy::{FaultKind, Policy};
@@ -7,7 +7,8 @@ use bulkhead_plugin::{Budget, LoadStage};
 use super::guest::{GUEST, ask, load_reused, load_with};
 use crate::{Options, WasmEngine};
 
-/// Counts its calls in memory: abstains from the first and releases on every other, when it did what the test wants.
+/// Returns a guest that counts its calls in memory: it abstains from the first and releases on every other one.
+/// `then` runs in each call.
 fn counting(then: &str) -> String {
     let counts = "(i32.store (i32.const 700) (i32.add (i32.load (i32.const 700)) (i32.const 1)))
                   (if (i32.gt_u (i32.load (i32.const 700)) (i32.const 1))
@@ -15,7 +16,7 @@ fn counting(then: &str) -> String {
     reusable(&GUEST.replace(";; <check>", &format!("{counts} {then}")))
 }
 
-/// The same component, saying in its metadata that it may be reused.
+/// Returns the component with metadata that declares it reusable.
 fn reusable(text: &str) -> String {
     let metadata = "(data (i32.const 128) \"test1.2.3\")";
     assert_eq!(text.matches(metadata).count(), 1);
@@ -32,7 +33,7 @@ fn verdict(policy: &dyn Policy) -> Result<EvictionVerdict, FaultKind> {
     ask(policy).map_err(|fault| fault.kind)
 }
 
-/// What a reused plugin answers to so many calls.
+/// Returns the answers of a reused plugin to a number of calls.
 fn answers(text: &str, budget: Budget, calls: usize) -> Vec<Result<EvictionVerdict, FaultKind>> {
     let engine = WasmEngine::new(Options::default()).unwrap();
     let policy = load_reused(&engine, text, budget).unwrap();
@@ -80,7 +81,7 @@ fn an_instance_answers_a_bounded_number_of_calls() {
 
 #[test]
 fn an_instance_that_grew_is_not_used_again() {
-    // A page in each call: one MiB is 16 of them.
+    // Each call grows the memory by a page; one MiB is 16 pages.
     let answers = answers(&counting("(drop (memory.grow (i32.const 1)))"), Budget::default(), 20);
     let first: Vec<_> = (0..).zip(&answers).filter(|(_, answer)| **answer == FIRST).map(|(call, _)| call).collect();
     assert_eq!(first, [0, 17]);
@@ -97,7 +98,7 @@ fn every_call_has_the_whole_budget() {
 
 #[test]
 fn an_instance_that_keeps_a_handle_is_not_used_again() {
-    // A document that it got and never gives back.
+    // The guest gets a document and never drops it.
     let text = counting("(drop (call $document (local.get $binding)))");
     let changes = [
         (
@@ -129,7 +130,7 @@ fn an_instance_that_keeps_a_handle_is_not_used_again() {
         text.replace(old, new)
     });
     assert_eq!(answers(&text, Budget::default(), 3), [FIRST, FIRST, FIRST]);
-    // Handles are of the host's memory, so one plugin gets only so many.
+    // Handles use memory of the host, so their number is limited.
     let hoards = text
         .replace("(drop (call $document", "(loop (drop (call $document")
         .replace("(call $drop (local.get $binding))", "(br 0)) (call $drop (local.get $binding))");

@@ -1,4 +1,4 @@
-//! Random numbers that follow from the seed of the call.
+//! Random numbers derived from the seed of the call.
 
 use wasmtime::Result;
 use wasmtime::component::Linker;
@@ -6,22 +6,22 @@ use wasmtime::component::Linker;
 use super::{denied, interface};
 use crate::host::Host;
 
-/// Most random bytes that a guest gets at once.
+/// Maximum number of random bytes per request.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The random numbers of one call.
+/// Random number generator of one call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chance {
     state: u64,
 }
 
 impl Chance {
-    /// The sequence that belongs to a seed.
+    /// Returns the generator for a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The next number, by SplitMix64.
+    /// Returns the next number of SplitMix64.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,13 +43,13 @@ impl Chance {
     }
 }
 
-/// Charges random bytes, then makes them.
+/// Charges random bytes, then generates them.
 fn random_bytes(host: &mut Host, length: u64) -> Result<Vec<u8>> {
     host.charge(usize::try_from(length.min(BYTES_MAX))?)?;
     host.chance.bytes(length)
 }
 
-/// `random`, `insecure` and `insecure-seed`, which are all the same here.
+/// Adds `random`, `insecure` and `insecure-seed`, which all use the same generator.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut random = interface(linker, "random/random")?;
     random

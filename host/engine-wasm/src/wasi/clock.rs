@@ -1,4 +1,4 @@
-//! Clocks that stand still, and waiting that is over at once.
+//! Clocks that stand still, and waits that end immediately.
 
 use wasmtime::Result;
 use wasmtime::component::{ComponentType, Lift, Linker, Lower, Resource, ResourceType};
@@ -6,7 +6,7 @@ use wasmtime::component::{ComponentType, Lift, Linker, Lower, Resource, Resource
 use super::interface;
 use crate::host::Host;
 
-/// Something to wait for. There is nothing to wait for, so all of them are the same.
+/// Event to wait for. All events are ready, so there is only one.
 pub(super) enum Pollable {}
 
 /// A point in time since the Unix epoch.
@@ -17,7 +17,7 @@ struct Datetime {
     nanoseconds: u32,
 }
 
-/// How a time zone is shown.
+/// Display of a time zone.
 #[derive(Clone, Debug, ComponentType, Lower)]
 #[component(record)]
 struct TimezoneDisplay {
@@ -28,11 +28,11 @@ struct TimezoneDisplay {
     in_daylight_saving_time: bool,
 }
 
-/// What the clocks could tell apart if they moved: times of calls are in milliseconds.
+/// Nominal resolution of the clocks: times of calls are in milliseconds.
 const RESOLUTION: Datetime = Datetime { seconds: 0, nanoseconds: 1_000_000 };
 
 impl Datetime {
-    /// A time of a call; WASI has no times before 1970.
+    /// Converts the time of a call; times before 1970, which WASI does not have, become 0.
     fn of(now_ms: i64) -> Self {
         let now_ms = u64::try_from(now_ms).unwrap_or(0);
         Self { seconds: now_ms / 1000, nanoseconds: (now_ms % 1000) as u32 * 1_000_000 }
@@ -43,12 +43,12 @@ impl Datetime {
     }
 }
 
-/// Something that is ready.
+/// Returns an event that is ready.
 pub(super) fn ready() -> Resource<Pollable> {
     Resource::new_own(0)
 }
 
-/// `poll`, `monotonic-clock`, `wall-clock` and `timezone`.
+/// Adds `poll`, `monotonic-clock`, `wall-clock` and `timezone`.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut poll = interface(linker, "io/poll")?;
     poll.resource("pollable", ResourceType::host::<Pollable>(), |_, _| Ok(()))?;

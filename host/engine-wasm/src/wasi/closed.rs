@@ -1,4 +1,4 @@
-//! What is empty, denied, or cannot be reached: the environment, exits, files and sockets.
+//! Interfaces that are empty or denied: the environment, exits, files and sockets.
 
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType, Val};
 use wasmtime::{Result, StoreContextMut};
@@ -6,7 +6,7 @@ use wasmtime::{Result, StoreContextMut};
 use super::{Refusal, denied, interface};
 use crate::host::Host;
 
-/// Things that no guest ever gets a handle of.
+/// Resources that no guest ever gets a handle of.
 enum Descriptor {}
 enum DirectoryEntryStream {}
 enum ResolveAddressStream {}
@@ -14,10 +14,10 @@ enum TcpSocket {}
 enum UdpSocket {}
 enum IncomingDatagramStream {}
 enum OutgoingDatagramStream {}
-/// The network, which is there and reaches nobody.
+/// The network, which exists but reaches no host.
 enum Network {}
 
-/// Methods of files and folders.
+/// Methods of files and directories.
 const OF_DESCRIPTORS: [&str; 27] = [
     "read-via-stream",
     "write-via-stream",
@@ -97,7 +97,7 @@ const OF_UDP_SOCKETS: [&str; 13] = [
     "subscribe",
 ];
 
-/// `environment`, `exit`, and everything about files and sockets.
+/// Adds `environment`, `exit`, and the interfaces for files and sockets.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut environment = interface(linker, "cli/environment")?;
     environment.func_wrap("get-environment", |_, (): ()| Ok((Vec::<(String, String)>::new(),)))?;
@@ -153,7 +153,7 @@ fn add_sockets(linker: &mut Linker<Host>) -> Result<()> {
     access_denied(&mut interface(linker, "sockets/udp-create-socket")?, "create-udp-socket")
 }
 
-/// Methods of what no guest has a handle of.
+/// Adds methods of a resource that no guest has a handle of.
 fn unreachable(instance: &mut LinkerInstance<'_, Host>, resource: &str, methods: &[&'static str]) -> Result<()> {
     methods.iter().try_for_each(|method| {
         let method = *method;
@@ -161,12 +161,12 @@ fn unreachable(instance: &mut LinkerInstance<'_, Host>, resource: &str, methods:
     })
 }
 
-/// A function that never has anything to tell.
+/// Adds a function that always returns none.
 fn nothing(instance: &mut LinkerInstance<'_, Host>, name: &str) -> Result<()> {
     instance.func_new(name, |call, _, params, results| answer(call, params, results, Val::Option(None)))
 }
 
-/// A function that fails with the error code that WASI has for what is not permitted.
+/// Adds a function that fails with WASI's error code for denied access.
 fn access_denied(instance: &mut LinkerInstance<'_, Host>, name: &str) -> Result<()> {
     instance.func_new(name, |call, _, params, results| {
         let code = Val::Enum("access-denied".to_owned());
@@ -174,8 +174,8 @@ fn access_denied(instance: &mut LinkerInstance<'_, Host>, name: &str) -> Result<
     })
 }
 
-/// Answers with a value, which wasmtime checks against the type that the guest declared, and gives back the handles that
-/// the guest lent: without types nobody else does.
+/// Returns a value, whose type wasmtime compares with the guest's declaration, and releases the handles that the
+/// guest lent: untyped functions have to do so themselves.
 fn answer(mut call: StoreContextMut<'_, Host>, params: &[Val], results: &mut [Val], value: Val) -> Result<()> {
     for param in params {
         if let Val::Resource(lent) = param {

@@ -1,4 +1,4 @@
-//! Standard input that is at its end, and standard output and error as lines of the log.
+//! Empty standard input, and standard output and error as log lines.
 
 use wasmtime::Result;
 use wasmtime::component::{ComponentType, Linker, Lower, Resource, ResourceType};
@@ -8,16 +8,16 @@ use super::{denied, interface};
 use crate::host::Host;
 use crate::log::{Level, Lines};
 
-/// Bytes that a guest may write at once; WASI's own bound for one blocking write.
+/// Maximum number of bytes per write; WASI's own limit for one blocking write.
 const WRITE_BYTES_MAX: u64 = 4096;
-/// Bytes of a line that are kept until it ends; the log cuts lines much earlier.
+/// Maximum number of bytes of a line that are kept until it ends; the log truncates lines much earlier.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Standard input.
 pub(super) enum InputStream {}
-/// Standard output or error; the handle says which.
+/// Standard output or error, distinguished by the handle.
 pub(super) enum OutputStream {}
-/// An error of a stream. There are none.
+/// Error of a stream. None ever exists.
 pub(super) enum StreamFailure {}
 
 const OUT: u32 = 0;
@@ -33,7 +33,7 @@ enum StreamError {
     Closed,
 }
 
-/// What was written and is not a whole line yet.
+/// Written text without a line end.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     out: Vec<u8>,
@@ -53,7 +53,7 @@ impl Console {
         }
     }
 
-    /// Hands over what never got an end of line, as a panic in a guest leaves it.
+    /// Logs the text without a line end, for example after a panic in a guest.
     pub(crate) fn finish(&mut self, lines: &mut Lines) {
         for stream in [OUT, ERR] {
             let pending = if stream == ERR { &self.err } else { &self.out };
@@ -71,7 +71,7 @@ fn write(host: &mut Host, stream: Resource<OutputStream>, bytes: &[u8]) -> Write
     (Ok(()),)
 }
 
-/// `stdin`, `stdout`, `stderr`, the terminals that they are not, and the streams behind them.
+/// Adds `stdin`, `stdout`, `stderr`, their missing terminals, and their streams.
 pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut error = interface(linker, "io/error")?;
     error.resource("error", ResourceType::host::<StreamFailure>(), |_, _| Ok(()))?;
@@ -124,7 +124,7 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
         let name = format!("[method]output-stream.{name}");
         streams.func_wrap(&name, |_, (_,): (Resource<OutputStream>,)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
     }
-    // Zeroes are control characters, of which the log keeps none.
+    // Zeros are control characters, which the log drops.
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
         let name = format!("[method]output-stream.{name}");
         streams.func_wrap(&name, |_, (_, _): (Resource<OutputStream>, u64)| -> Result<Write<()>> { Ok((Ok(()),)) })?;
@@ -142,7 +142,7 @@ fn add_output(linker: &mut Linker<Host>) -> Result<()> {
     streams.func_wrap("[method]output-stream.subscribe", |_, (_,): (Resource<OutputStream>,)| Ok((ready(),)))
 }
 
-/// The input or the output of a terminal. There are none.
+/// Input or output of a terminal. None ever exists.
 enum TerminalInput {}
 enum TerminalOutput {}
 

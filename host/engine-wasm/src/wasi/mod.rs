@@ -1,12 +1,12 @@
-//! WASI 0.2 for guests whose toolchain imports it whatever they do: everything is there, and nothing leads anywhere.
+//! WASI 0.2 for guests whose toolchain always imports it: all interfaces exist, but none gives access to the system.
 //!
-//! The clocks stand at the time of the call, random numbers follow from its seed, the environment and the folders are
-//! empty, standard output and error become lines of the log, sockets are denied, and to exit is to trap. So a guest
-//! learns nothing here that it could not learn from `context`, and the same call still has the same answer.
+//! The clocks show the time of the call, random numbers follow from its seed, the environment and the file system are
+//! empty, standard output and error become log lines, sockets are denied, and an exit is a trap. So a guest gets no
+//! information beyond `context`, and the same call still has the same answer.
 //!
-//! What no handle can be had of (files, sockets) is denied by a trap: its functions cannot be reached. Interfaces of
-//! WASI that are not here, such as HTTP, are refused like any other import. The types are those of WASI 0.2.12, and
-//! wasmtime links them to guests that were built for any 0.2.
+//! Functions of resources without handles (files, sockets) cannot be reached; they trap. Other interfaces of WASI,
+//! such as HTTP, are rejected like any other import. The types are those of WASI 0.2.12, and wasmtime links them to
+//! guests built for any 0.2.
 
 mod chance;
 mod clock;
@@ -20,7 +20,7 @@ pub(crate) use self::chance::Chance;
 pub(crate) use self::console::Console;
 use crate::host::Host;
 
-/// The interfaces that are here, by package.
+/// Available interfaces by package.
 const INTERFACES: [(&str, &[&str]); 6] = [
     (
         "cli",
@@ -47,7 +47,7 @@ const INTERFACES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Whether an import is one of the closed interfaces, in any version 0.2.
+/// Returns true if an import is one of the closed interfaces, in any version 0.2.
 pub(crate) fn offers(import: &str) -> bool {
     let parts = || {
         let (path, version) = import.strip_prefix("wasi:")?.split_once('@')?;
@@ -70,18 +70,18 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     chance::add(linker)
 }
 
-/// One of the interfaces, to be filled.
+/// Returns one of the interfaces, to add functions to.
 fn interface<'a>(linker: &'a mut Linker<Host>, path: &str) -> Result<LinkerInstance<'a, Host>> {
     linker.instance(&format!("wasi:{path}@0.2.12"))
 }
 
-/// What a guest cannot do with the closed interfaces.
+/// Error for an operation that a guest must not perform.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// It ended itself.
+    /// The guest exited.
     #[error("exited with status {0}")]
     Exit(u8),
-    /// It asked for what no plugin gets.
+    /// The guest called a function that is denied to all plugins.
     #[error("called {0} of WASI, which no plugin may")]
     Denied(&'static str),
 }

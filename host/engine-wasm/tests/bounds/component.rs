@@ -1,4 +1,4 @@
-//! A component that calls one function of the host with arguments of any size, and answers its question afterwards.
+//! Generates a component that calls one host function with arguments of any size and then answers its question.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::functions::{Function, Param};
 
 /// Address of the arguments in the guest's memory.
 const ARGUMENTS_AT: usize = 64 << 10;
-/// Address of results that the host hands over.
+/// Address of the results of host functions.
 const RESULTS_AT: usize = 8 << 20;
 /// Pages of the guest's memory.
 const PAGES: usize = 512;
@@ -20,14 +20,14 @@ pub(crate) enum Argument {
     Number(u32),
 }
 
-/// How often the guest calls the function.
+/// Number of times that the guest calls the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
     Once,
     Forever,
 }
 
-/// The text of the component.
+/// Returns the text of the component.
 pub(crate) fn component(function: &Function, arguments: &[Argument], times: Times) -> String {
     let (data, operands) = laid_out(function, arguments);
     let question = Question::about(function.interface);
@@ -107,7 +107,7 @@ fn import_name(function: &Function) -> String {
     }
 }
 
-/// Data segments with the arguments, and what is pushed for each call.
+/// Returns data segments with the arguments, and the operands of each call.
 fn laid_out(function: &Function, arguments: &[Argument]) -> (String, String) {
     assert_eq!(function.params.len(), arguments.len(), "{function}");
     let (mut at, mut data, mut operands) = (ARGUMENTS_AT, String::new(), String::new());
@@ -174,7 +174,7 @@ impl Question {
         }
     }
 
-    /// The resources that it lends.
+    /// Returns the resources that it lends.
     fn inputs(self) -> impl Iterator<Item = &'static str> {
         let inputs: &[_] = match self {
             Self::Health => &["object"],
@@ -241,7 +241,7 @@ impl Question {
     }
 }
 
-/// One interface with its resources, and the function if it is there.
+/// Returns the import of one interface with its resources, and of the function if it belongs to it.
 fn import(interface: &str, function: &Function) -> String {
     let resources: &[&str] = match interface {
         "binding" => &["binding", "eviction-task"],

@@ -1,21 +1,21 @@
-//! The functions that a guest may import, with their types.
+//! Functions that a guest may import, with their types.
 
 /// An import of the contract.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function {
     pub(crate) interface: &'static str,
-    /// The resource that it is a method of; empty for a function.
+    /// Resource of a method; empty for a function.
     pub(crate) resource: &'static str,
     pub(crate) name: &'static str,
     pub(crate) params: &'static [Param],
     /// Types that the result needs, exported by the interface.
     pub(crate) types: &'static str,
     pub(crate) result: &'static str,
-    /// The core type of a result that needs no memory.
+    /// Core type of a result that needs no memory.
     pub(crate) flat: Option<&'static str>,
 }
 
-/// The type of a parameter.
+/// Type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
     Text,
@@ -46,7 +46,7 @@ const STATE: &str = r#"(type $state' (enum "healthy" "unhealthy" "unknown"))
     (export "health-state" (type $state (eq $state')))"#;
 const LEVEL: &str = r#"(type $level' (enum "debug" "info" "warn")) (export "level" (type $level (eq $level')))"#;
 
-/// A method whose result needs memory.
+/// Returns a method whose result needs memory.
 const fn method(
     resource: &'static str,
     name: &'static str,
@@ -60,7 +60,7 @@ const fn method(
     Function { interface, resource, name, params, types: "", result, flat: None }
 }
 
-/// A function whose result needs memory.
+/// Returns a function whose result needs memory.
 const fn function(
     interface: &'static str,
     name: &'static str,
@@ -80,7 +80,7 @@ impl Function {
     }
 }
 
-/// Every function of every interface.
+/// All functions of all interfaces.
 pub(crate) const ALL: [Function; 61] = [
     method("object", "get", &[Text], "(option $value)").types(VALUE),
     method("object", "get-many", &[Texts], "(list (option $value))").types(VALUE),
@@ -145,7 +145,7 @@ pub(crate) const ALL: [Function; 61] = [
     function("context", "plugin-name", &[], "string"),
 ];
 
-/// The function of that name, such as `object.get` or `log.write`.
+/// Returns the function with this name, such as `object.get` or `log.write`.
 pub(crate) fn named(name: &str) -> Function {
     let found = ALL.into_iter().find(|function| function.to_string() == name);
     found.unwrap_or_else(|| panic!("there is no function {name}"))

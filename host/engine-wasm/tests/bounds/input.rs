@@ -1,4 +1,4 @@
-//! What the guests are asked about: large enough that a copy of it is felt.
+//! Inputs of the guests, large enough that a copy is measurable.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::component::Question;
 
-/// Bytes of the texts in the inputs.
+/// Size of the texts in the inputs, in bytes.
 const TEXT_BYTES: usize = 120 << 10;
-/// Clusters, elements of lists and members of maps.
+/// Number of clusters, elements of lists and members of maps.
 const COUNT: usize = 500;
 
 /// An object, a binding and clusters with long texts and lists.
@@ -79,7 +79,7 @@ impl Inputs {
         }
     }
 
-    /// Asks the question that the component of a function answers.
+    /// Makes the call that the component of a function answers.
     pub(crate) fn ask(&self, policy: &dyn Policy, question: Question) -> Result<Reply, Fault> {
         let (binding, now) = (&self.binding, Time::from_millis(0));
         policy.call(&match question {

@@ -1,7 +1,7 @@
-//! Every function of the host, called with long, many and deep arguments, within the steps and the memory of the call.
+//! Calls every host function with long, many and deep arguments, and checks the steps and the memory of the call.
 //!
-//! A test binary of its own, because the memory that it measures is that of the whole process: its tests run one after
-//! the other.
+//! This is a separate test binary whose tests run one after the other, because it measures the memory of the whole
+//! process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod component;
@@ -24,7 +24,7 @@ use input::Inputs;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Memory of the host that is no copy for the guest: instances, the call's own copy of its input, messages.
+/// Memory of the host other than copies for the guest: instances, the call's own copy of its input, messages.
 const OVERHEAD_BYTES: usize = 8 << 20;
 
 fn one_at_a_time() -> MutexGuard<'static, ()> {
@@ -39,13 +39,13 @@ fn load(engine: &WasmEngine, text: &str, budget: Budget) -> Arc<dyn Policy> {
     engine.load(&source).unwrap_or_else(|error| panic!("{error}")).policy
 }
 
-/// An engine, and what its plugins are asked about.
+/// An engine and the inputs of its plugins.
 struct Lab {
     engine: WasmEngine,
     inputs: Inputs,
 }
 
-/// How a call ended, and the most memory of the host that it took.
+/// Result of a call, and its maximum memory use in the host.
 struct Ended {
     outcome: Result<Reply, Fault>,
     host_bytes: usize,
@@ -67,7 +67,7 @@ impl Lab {
     }
 }
 
-/// The kind of fault that a call ended in, if in any.
+/// Returns the kind of fault of a call, if it ended in one.
 fn kind(outcome: &Result<Reply, Fault>) -> Option<FaultKind> {
     outcome.as_ref().err().map(|fault| fault.kind)
 }
@@ -84,7 +84,7 @@ fn many_copies_of_one_text_are_charged_before_they_are_made() {
     let ended = bomb(4_000, Budget::default());
     assert_eq!(kind(&ended.outcome), Some(FaultKind::OutOfFuel), "{:?}", ended.outcome);
     assert!(ended.host_bytes < (10 << 20) + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
-    // With steps enough the memory is what ends it.
+    // With unlimited steps, the memory limit ends it.
     let ended = bomb(4_000, Budget { steps: u64::MAX, ..Budget::default() });
     assert_eq!(kind(&ended.outcome), Some(FaultKind::Memory), "{:?}", ended.outcome);
     assert!(ended.host_bytes < Budget::default().memory_bytes + OVERHEAD_BYTES, "{} bytes", ended.host_bytes);
@@ -106,7 +106,7 @@ fn a_copy_costs_a_step_for_each_of_its_bytes() {
     }
 }
 
-/// Argument that a guest hands over in place of a text.
+/// Returns arguments of different shapes for text parameters.
 fn shapes() -> Vec<String> {
     let long = |bytes: usize| format!("/{}", "x".repeat(bytes));
     vec![

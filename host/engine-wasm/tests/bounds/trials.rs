@@ -1,8 +1,8 @@
-//! Every line of `tests/guests/hostile/wasm-calls.txt` comes to the end that it says.
+//! Every line of `tests/guests/hostile/wasm-calls.txt` has its expected outcome.
 //!
-//! A line is `function | arguments | times | budget | end`: the arguments are separated by spaces, each a number,
-//! `"text"`, `"text"*N` for the text N times in a row, or `["text"*N]` for a list of N of them; the budget is JSON in place
-//! of parts of the default one, or `-`; the end is a kind of fault, or `answers`.
+//! A line is `function | arguments | times | budget | end`. The arguments are separated by spaces, each a number,
+//! `"text"`, `"text"*N` for the text N times in a row, or `["text"*N]` for a list of N of them. The budget is JSON
+//! that overrides parts of the default one, or `-`. The end is a kind of fault, or `answers`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::component::{Argument, Times};
 use crate::{Lab, OVERHEAD_BYTES, functions, kind, one_at_a_time};
 
-/// Fewer would be no test.
+/// Minimum number of trials, to detect an incomplete file.
 const TRIALS_MIN: usize = 60;
 
 /// One line.
@@ -53,7 +53,7 @@ fn trial(line: &str) -> Trial {
         other => panic!("{line}: {other} is neither once nor forever"),
     };
     let mut changes: Map<_, _> = if *budget == "-" { Map::new() } else { serde_json::from_str(budget).unwrap() };
-    // A busy machine ends no trial but those about time.
+    // The time limit is generous, so that a busy machine affects only trials about time.
     changes.entry("wallClockMs").or_insert(json!(120_000));
     let budget = serde_json::from_value(Value::Object(changes)).unwrap();
     let end = (*end != "answers").then(|| serde_json::from_value(json!(end)).unwrap());

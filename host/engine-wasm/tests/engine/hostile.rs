@@ -1,9 +1,9 @@
-//! Every guest in `tests/guests/hostile/wasm` comes to the end that its header says, and its neighbours do not notice.
+//! Every guest in `tests/guests/hostile/wasm` has the outcome in its header and does not affect its neighbours.
 //!
-//! The header of a guest is comments: first what it does, then `key: value` lines. One of them is what becomes of it:
-//! `expect:` with the kind of fault that its call is, `refused:` with the stage at which loading ends, or `answers`.
-//! `says:` is a part of the message, `budget:` is JSON in place of parts of the default one, `cut:` is how much of the
-//! binary is left, and `kind:` is what it is asked.
+//! The header of a guest consists of comments: a description, then `key: value` lines. One of them is the outcome:
+//! `expect:` with the kind of fault of its call, `refused:` with the stage at which loading fails, or `answers`.
+//! `says:` is a part of the message, `budget:` is JSON that overrides parts of the default one, `cut:` is the part of
+//! the binary to keep, and `kind:` is its kind of policy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use bulkhead_engine_wasm::{Options, WasmEngine};
 use bulkhead_plugin::{Budget, Engine, Instances, LoadError, LoadStage, PluginSource};
 use serde_json::{Value, json};
 
-/// What becomes of a guest.
+/// Outcome of a guest.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Answers,
@@ -39,14 +39,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("tests/guests/hostile/wasm")
 }
 
-/// The parts of `prelude.txt`, by name.
+/// Returns the parts of `prelude.txt` by name.
 fn parts() -> BTreeMap<String, String> {
     let text = fs::read_to_string(folder().join("prelude.txt")).unwrap();
     let sections = text.split("\n== ").skip(1);
     sections.map(|section| section.split_once('\n').unwrap()).map(|(name, part)| (name.into(), part.into())).collect()
 }
 
-/// Puts parts in place of their names, those in parts as well.
+/// Replaces the names of parts by their text, recursively.
 fn filled(text: &str, parts: &BTreeMap<String, String>) -> Result<String, String> {
     let mut text = text.to_owned();
     while let Some((before, rest)) = text.split_once("{{") {
@@ -62,7 +62,7 @@ fn stage(name: &str) -> Result<LoadStage, String> {
     stages.into_iter().find(|stage| stage.to_string() == name).ok_or_else(|| format!("no stage {name}"))
 }
 
-/// The default budget with other values in place of some of its own.
+/// Returns the default budget with some values overridden.
 fn budget(changes: &str) -> Result<Budget, String> {
     serde_json::from_str(changes).map_err(|error| format!("budget: {error}"))
 }
@@ -105,7 +105,7 @@ fn read(text: &str, parts: &BTreeMap<String, String>) -> Result<Guest, String> {
     Ok(guest)
 }
 
-/// Every guest, by name.
+/// Returns all guests by name.
 fn guests() -> BTreeMap<String, Guest> {
     let parts = parts();
     let files = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
@@ -131,8 +131,7 @@ fn ask(policy: &dyn Policy) -> Result<HealthVerdict, Fault> {
     })
 }
 
-/// What this thread has cost so far. A machine that is busy with something else makes it no larger, as it would the
-/// time on the wall.
+/// Returns the CPU time of this thread. Unlike wall-clock time, it does not depend on the load of the machine.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -144,11 +143,11 @@ fn processor_time() -> Duration {
     Duration::ZERO
 }
 
-/// What became of a guest, with the message, and which bounds it broke.
+/// Returns the outcome of a guest, its message, and the exceeded bounds.
 fn run(engine: &WasmEngine, guest: &Guest) -> (End, String, Vec<String>) {
     let budget = &guest.budget;
     let mut broken = Vec::new();
-    // What is promised is no more than twice of what the budget says, for each time that the guest runs.
+    // The limit is twice the budget for each run of the guest.
     let mut within = |what: &str, since: Duration, runs: u32| {
         let (took, limit) = (processor_time().checked_sub(since).unwrap(), Duration::from_millis(budget.wall_clock_ms));
         if took > limit.saturating_mul(2 * runs) {
@@ -157,7 +156,7 @@ fn run(engine: &WasmEngine, guest: &Guest) -> (End, String, Vec<String>) {
     };
     let since = processor_time();
     let loaded = load(engine, guest);
-    // It is asked to describe itself, and to configure itself.
+    // Loading runs the guest twice: to describe and to configure itself.
     within("loading", since, 2);
     let policy = match loaded {
         Ok(policy) => policy,
@@ -176,7 +175,7 @@ fn run(engine: &WasmEngine, guest: &Guest) -> (End, String, Vec<String>) {
     }
 }
 
-/// What is wrong with what became of a guest, if anything.
+/// Returns the deviation of a guest from its expected outcome, if any.
 fn objection(engine: &WasmEngine, guest: &Guest) -> Option<String> {
     let (end, message, broken) = run(engine, guest);
     if end != guest.end {
@@ -188,7 +187,7 @@ fn objection(engine: &WasmEngine, guest: &Guest) -> Option<String> {
     (!broken.is_empty()).then(|| broken.join("; "))
 }
 
-/// Plugins of the same engine that do no harm: one with a fresh instance for every call, one that keeps its instance.
+/// Returns harmless plugins of the same engine: one with a new instance for every call, one that reuses its instance.
 fn neighbours(engine: &WasmEngine, guests: &BTreeMap<String, Guest>) -> [Arc<dyn Policy>; 2] {
     let fresh = load(engine, &guests["well-behaved"]).unwrap();
     let source = super::source(super::guest("deployment-health"), Value::Null, Budget::default());
@@ -196,8 +195,8 @@ fn neighbours(engine: &WasmEngine, guests: &BTreeMap<String, Guest>) -> [Arc<dyn
     [fresh, engine.load(&source).unwrap().policy]
 }
 
-/// What a neighbour answers, with the steps of the call and the most memory of all its calls: nobody beside it makes it
-/// say something else, or pay more.
+/// Returns a neighbour's answer with the steps of the call and the maximum memory of all its calls. Hostile guests
+/// must not change any of them.
 fn answer_and_cost(neighbour: &dyn Policy) -> (Result<HealthVerdict, Fault>, u64, u64) {
     let before = neighbour.usage().steps;
     let answer = ask(neighbour);
@@ -212,7 +211,7 @@ fn every_hostile_guest_comes_to_its_end_and_its_neighbours_do_not_notice() {
     let engine = WasmEngine::new(Options::default()).unwrap();
     let neighbours = neighbours(&engine, &guests);
     let verdicts = || neighbours.each_ref().map(|neighbour| answer_and_cost(&**neighbour));
-    // The first call of an instance that is kept configures it.
+    // The first call of a reused instance configures it.
     let first = verdicts();
     assert!(first.iter().all(|(answer, ..)| answer.is_ok()), "{first:?}");
     let before = verdicts();

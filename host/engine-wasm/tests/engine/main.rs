@@ -1,4 +1,4 @@
-//! Components that misbehave are contained, and those that do not load say why.
+//! Misbehaving components are contained, and components that do not load report the cause.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile;
@@ -59,7 +59,7 @@ fn binding() -> Binding {
     .unwrap()
 }
 
-/// The guest that misbehaves as its configuration says.
+/// Calls the guest that misbehaves in the configured way.
 fn misbehaving(how: &str, budget: Budget) -> Result<EvictionVerdict, FaultKind> {
     let policy = load(guest("misbehaving"), json!({ "how": how }), budget).unwrap();
     ask(&*policy, &binding())

@@ -1,4 +1,4 @@
-//! A guest of the standard library for WASI learns nothing but the time and the seed of its call.
+//! A guest of the standard library for WASI gets only the time and the seed of its call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 type Lines = Arc<Mutex<Vec<(Level, String)>>>;
 
-/// The guest that does what its configuration says, and what it logs.
+/// Returns the guest with the configured behaviour, and its log lines.
 fn load(does: &str) -> (Arc<dyn Policy>, Lines) {
     let lines = Lines::default();
     let sink = Arc::clone(&lines);
@@ -33,7 +33,7 @@ fn ask(policy: &dyn Policy, binding: &str, now_ms: i64) -> Result<String, Fault>
     })
 }
 
-/// What the guest was told, by name.
+/// Returns the results that the guest reported, by name.
 fn told(message: &str) -> BTreeMap<&str, &str> {
     message.split_whitespace().map(|pair| pair.split_once('=').unwrap()).collect()
 }
@@ -46,7 +46,7 @@ fn the_standard_library_finds_a_world_that_is_empty() {
     assert!(told.remove("random").is_some());
     let expected = [
         ("wall-ms", "1700000000123"),
-        // An hour of sleep is over at once, and no time has passed.
+        // An hour of sleep ends immediately, and no time has passed.
         ("slept-ms", "0"),
         ("variables", "0"),
         ("arguments", "0"),
