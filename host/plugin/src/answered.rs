@@ -1,10 +1,10 @@
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 
-/// What somebody who cannot be asked at once, a webhook for example, said to one call before the decision was made.
+/// Policy with a precomputed answer to one call, for example the response of a webhook.
 ///
-/// It is one more policy of the set, so that what decides stays synchronous. To any other operation, and on any other
-/// kind of object, it has no answer.
+/// It is one more policy of the set, so that decisions stay synchronous. It has no answer to any other operation or
+/// kind of object.
 pub struct Answered {
     id: PolicyId,
     capabilities: [Capability; 1],
@@ -13,7 +13,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// The policy that always says this to calls like that one.
+    /// Creates a policy that gives this answer to calls like the given one.
     pub fn new(id: PolicyId, call: &Call<'_>, answer: Result<Reply, Fault>) -> Self {
         Self { id, capabilities: [Capability::like(call)], operation: call.operation_name(), answer }
     }

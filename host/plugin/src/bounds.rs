@@ -11,38 +11,38 @@ mod interpretation;
 
 pub use interpretation::JSON_DEPTH_MAX;
 
-/// Longest message of a fault, in characters; longer ones are cut.
+/// Maximum length of a fault's message, in characters; longer ones are truncated.
 pub const FAULT_MESSAGE_CHARS_MAX: usize = 4096;
-/// Longest reason code, in characters.
+/// Maximum length of a reason code, in characters.
 pub const REASON_CODE_CHARS_MAX: usize = 64;
-/// Longest reason message, in characters; longer ones are cut.
+/// Maximum length of a reason message, in characters; longer ones are truncated.
 pub const REASON_MESSAGE_CHARS_MAX: usize = 1024;
-/// Most taint changes in one reply.
+/// Maximum number of taint changes in one reply.
 pub const TAINT_CHANGES_MAX: usize = 64;
 
-/// A policy whose replies are in bounds, whoever wrote it.
+/// Policy whose replies are checked against bounds. Used for all policies, built-in ones included.
 ///
-/// A reply of another kind than its call, of another length than the call's list, with a score outside
-/// 0..=100 or with too many changes is a [`FaultKind::BadReply`]. A panic is a [`FaultKind::HostBug`].
-/// So is an interpretation that is deeper or has more parts than any object of an API.
-/// Reasons and messages of faults are cut to size and stripped of characters that cannot be seen.
+/// A reply of another kind than its call, of another length than the call's list, with a score outside 0..=100 or
+/// with too many changes is a [`FaultKind::BadReply`]. So is an interpretation that is nested deeper or has more
+/// parts than any object of an API. A panic is a [`FaultKind::HostBug`]. Reasons and messages of faults are truncated
+/// and stripped of invisible characters.
 pub struct Bounded {
     inner: Arc<dyn Policy>,
-    /// The keys of the taints that it may change; absent for policies that may change any.
+    /// Keys of the taints that it may change; absent for policies that may change any.
     taint_keys: Option<Vec<String>>,
     calls: AtomicU64,
     faults: AtomicU64,
     divergences: AtomicU64,
 }
 
-/// How often a policy was called, and how often in vain.
+/// Call counters of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// All calls.
+    /// Total number of calls.
     pub calls: u64,
     /// Calls that ended in a fault.
     pub faults: u64,
-    /// Calls in shadow whose answer differed from what was decided.
+    /// Calls in shadow mode whose answer differed from the decision.
     pub divergences: u64,
 }
 
@@ -58,19 +58,19 @@ impl Bounded {
         }
     }
 
-    /// Wraps a policy that may change taints of these keys only.
+    /// Wraps a policy that may change only taints with these keys.
     pub fn with_taint_keys(inner: Arc<dyn Policy>, keys: Vec<String>) -> Self {
         Self { taint_keys: Some(keys), ..Self::new(inner) }
     }
 
-    /// What happened so far.
+    /// Returns the current counters.
     pub fn counts(&self) -> CallCounts {
         let [calls, faults, divergences] =
             [&self.calls, &self.faults, &self.divergences].map(|count| count.load(Ordering::Relaxed));
         CallCounts { calls, faults, divergences }
     }
 
-    /// A plugin that declares its taints cannot touch those of others, whatever it says.
+    /// Rejects changes of taints that the plugin does not declare.
     fn with_own_taints(&self, reply: Reply) -> Result<Reply, Fault> {
         let (Some(keys), Reply::ClusterTaint(verdict)) = (&self.taint_keys, &reply) else { return Ok(reply) };
         let touched = verdict.changes.iter().map(|change| match change {
@@ -87,7 +87,7 @@ impl Bounded {
         }
     }
 
-    /// Counts that its answer in shadow differed from what was decided.
+    /// Counts an answer in shadow mode that differed from the decision.
     pub(crate) fn count_divergence(&self) {
         self.divergences.fetch_add(1, Ordering::Relaxed);
     }
@@ -179,7 +179,7 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
     Ok(reply)
 }
 
-/// Whether the API takes it for the key of a taint: one that it refuses would hold up the taints of everybody else.
+/// Returns true if the API accepts the key for a taint. An invalid key would block the taints of all other policies.
 fn is_label_key(key: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_alphanumeric();
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));

@@ -1,4 +1,4 @@
-//! Where the list of plugins and their code come from.
+//! Sources of the list of plugins and of their code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -17,16 +17,17 @@ use crate::{FoundPlugin, LoadError, LoadStage, PluginList, PluginManifest};
 /// Name of the list in a directory or in the data of a ConfigMap.
 pub const LIST: &str = "plugins.yaml";
 
-/// A place that plugins come from.
+/// Source of plugins.
 pub trait Catalog: Send + Sync {
-    /// Something that changes whenever what [`Catalog::read`] gives may have changed; cheap.
+    /// Returns a value that changes whenever the result of [`Catalog::read`] may have changed. Cheap.
     fn fingerprint(&self) -> Fingerprint;
 
-    /// Reads the list and the code. A mistake in one plugin is that plugin's; an error is about the whole list.
+    /// Reads the list and the code. A problem with one plugin is reported in its entry; an error concerns the whole
+    /// list.
     fn read(&self) -> Result<Listing, CatalogError>;
 }
 
-/// What a catalog looked like at some time; only good for comparing.
+/// State of a catalog at some time; useful only for comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     files: Vec<FileMark>,
@@ -34,12 +35,12 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// What was numbered by its owner.
+    /// Returns the fingerprint of a catalog with a revision number.
     pub(crate) fn of_revision(revision: u64) -> Self {
         Self { files: Vec::new(), revisions: vec![revision] }
     }
 
-    /// Of two catalogs as one.
+    /// Combines the fingerprints of two catalogs.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.files.extend(other.files);
         self.revisions.extend(other.revisions);
@@ -47,11 +48,11 @@ impl Fingerprint {
     }
 }
 
-/// A file as a listing of its directory shows it.
+/// Metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileMark {
     path: PathBuf,
-    /// Where links lead.
+    /// Path with symbolic links resolved.
     real: Option<PathBuf>,
     length: u64,
     modified: Option<SystemTime>,
@@ -67,49 +68,50 @@ impl FileMark {
     }
 }
 
-/// What a catalog holds.
+/// Contents of a catalog.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The rules by which answers become one.
+    /// Rules for combining the answers of several policies.
     pub composition: Composition,
-    /// The plugins, in order.
+    /// Plugins in order.
     pub plugins: Vec<Listed>,
-    /// Why part of it is as it was the time before; none if all of it was read.
+    /// Error for the part that could not be read and keeps its previous contents; none if everything was read.
     pub stale: Option<CatalogError>,
 }
 
-/// One plugin of a catalog.
+/// Plugin of a catalog.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Its name, unique in the listing.
+    /// Name, unique in the listing.
     pub name: String,
     /// Generation of the object that it comes from; none for a file.
     pub generation: Option<i64>,
-    /// What the operator says about it, if that could be read.
+    /// Manifest, if it could be read.
     pub manifest: Option<Box<PluginManifest>>,
-    /// The same with its code; an error if it cannot be had.
+    /// Manifest and code, or the reason why they are not available.
     pub found: Result<FoundPlugin, LoadError>,
 }
 
-/// The list as a whole cannot be read.
+/// Error that concerns the whole list.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct CatalogError {
-    /// The file or the object.
+    /// File or object.
     pub origin: String,
-    /// What is wrong, with line and field where there are, and what would be right.
+    /// Cause and remedy, with line and field if known.
     pub message: String,
 }
 
-/// A directory: with a `plugins.yaml` it holds what that names, without one every component and script in it is a
-/// plugin of the file's name. Links are followed, so a directory may be swapped as Kubernetes swaps mounted ConfigMaps.
+/// Directory of plugins. A `plugins.yaml` names its plugins; without one, every component and script in the directory
+/// is a plugin with the file's name. Symbolic links are followed, so a directory may be swapped as Kubernetes swaps
+/// mounted ConfigMaps.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    /// The catalog in a directory; it need not be there yet.
+    /// Returns the catalog of a directory, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
@@ -123,7 +125,7 @@ impl Directory {
         Ok(files)
     }
 
-    /// Every component and script, each with nothing said about it.
+    /// Lists every component and script with a default manifest.
     fn bare(&self) -> Result<Listing, CatalogError> {
         let files = self.files().map_err(|error| self.error(&error.to_string()))?;
         let manifests = files.iter().filter_map(|file| {
@@ -163,7 +165,7 @@ impl Catalog for Directory {
     }
 }
 
-/// Files by name in memory, as the data of a ConfigMap: a `plugins.yaml` and the files that it names.
+/// Files by name in memory, such as the data of a ConfigMap: a `plugins.yaml` and the files that it names.
 #[derive(Debug)]
 pub struct Data {
     origin: String,
@@ -177,19 +179,20 @@ struct DataState {
 }
 
 impl Data {
-    /// The data of an object; `origin` names it in messages, such as `ConfigMap bulkhead-system/plugins`.
+    /// Returns the catalog of an object's data; `origin` names the object in messages, such as `ConfigMap
+    /// bulkhead-system/plugins`.
     pub fn new(origin: impl Into<String>, files: BTreeMap<String, Vec<u8>>) -> Self {
         Self { origin: origin.into(), state: RwLock::new(DataState { files, revision: 0 }) }
     }
 
-    /// Puts other data in the place of what was there.
+    /// Replaces the data.
     pub fn set(&self, files: BTreeMap<String, Vec<u8>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = DataState { files, revision: state.revision + 1 };
     }
 }
 
-/// A catalog that its owner keeps a hand on.
+/// A catalog shared with its owner.
 impl<C: Catalog + ?Sized> Catalog for Arc<C> {
     fn fingerprint(&self) -> Fingerprint {
         (**self).fingerprint()
@@ -255,7 +258,7 @@ fn listing(
     Listing { composition, plugins: manifests.map(listed).collect(), stale: None }
 }
 
-/// A plugin with its code. Messages begin with `at`; a manifest that names no code is of `origin`.
+/// Returns a plugin with its code. Messages begin with `at`; `origin` is used for a manifest without code.
 pub(crate) fn found(
     at: &str,
     origin: &str,

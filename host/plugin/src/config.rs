@@ -1,15 +1,15 @@
-//! Configuration of plugins against their JSON Schema.
+//! Validation of configurations against the JSON Schema of the plugin.
 
 mod bound;
 
 use serde_json::Value;
 
-/// Most problems that one message names.
+/// Maximum number of problems in one message.
 const PROBLEMS_MAX: usize = 5;
 
-/// Checks a configuration when the plugin is loaded, not when a cluster is down. The error names each field and what
-/// would be right. A plugin without schema takes no configuration. References out of the schema are not followed, and a
-/// schema that takes too long to check is refused.
+/// Validates a configuration when the plugin is loaded, so that mistakes are found before a cluster fails. The error
+/// names each field and a valid value. A plugin without a schema takes no configuration. References to other
+/// documents are not followed; a schema whose validation takes too long is rejected.
 pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String> {
     let Some(schema) = schema else {
         return if config.is_null() { Ok(()) } else { Err("it takes no configuration; leave `config` out".to_owned()) };

@@ -1,9 +1,9 @@
-//! Scripts that interpret one kind of object each: how several sets of them become policies.
-//! (Karmada: `pkg/resourceinterpreter/customized/declarative/configmanager`.)
+//! Scripts that interpret one kind of object, and the combination of several sets of them into policies. (Karmada:
+//! `pkg/resourceinterpreter/customized/declarative/configmanager`.)
 //!
-//! The set that sorts first by name answers an operation on a kind; an empty script is none. Scripts for dependencies
-//! are all asked and their answers united. A script that does not load answers too: with a fault, so that nothing
-//! below it answers in its place and an object it was written for never counts as healthy by accident.
+//! The first set by name answers an operation on a kind; empty scripts are ignored. All scripts for dependencies are
+//! called and their results merged. A script that does not load answers with a fault, so that no lower level answers
+//! in its place and its objects never count as healthy by accident.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,34 +15,35 @@ use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, Po
 
 use crate::{Entry, EntryPoint, Inspection, LoadError, LoadStage, Loaded, Module, PluginSource};
 
-/// A set of scripts for one kind of object.
+/// Set of scripts for one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Customization {
     /// Name, unique among those that are loaded together.
     pub name: String,
-    /// Where the scripts are, for messages; the rule is added to it.
+    /// Origin of the scripts for messages, to which the rule is appended.
     pub origin: String,
     /// `apiVersion` of the objects, compared exactly.
     pub api_version: String,
     /// Kind of the objects, compared exactly.
     pub kind: String,
-    /// The scripts, each with the function that it is there for.
+    /// Scripts, each with the function that it implements.
     pub scripts: Vec<(EntryPoint, String)>,
 }
 
-/// What became of the sets.
+/// Result of loading the sets.
 #[derive(Default)]
 pub struct LoadedCustomizations {
-    /// The policies, in the order in which they are asked.
+    /// Policies in the order in which they are called.
     pub policies: Vec<Arc<dyn Policy>>,
-    /// Sets that are in force without reservation, by name.
+    /// Names of the sets that were loaded without problems.
     pub loaded: Vec<String>,
-    /// Sets with a script that did not load or is not what it should be, by name. Those scripts answer with faults.
+    /// Sets with a script that did not load or does not define its function, by name. Those scripts answer with
+    /// faults.
     pub faulty: Vec<(String, LoadError)>,
-    /// What their authors should know although they load, by name: what works here and not in Karmada.
+    /// Warnings for the authors, by name: constructs that work here but not in Karmada.
     pub remarks: Vec<(String, String)>,
-    /// Scripts that are not asked because another set has one for the same kind and operation: set, operation, and the
-    /// set that answers instead.
+    /// Scripts that are not called because another set has one for the same kind and operation: set, operation, and
+    /// the other set.
     pub shadowed: Vec<(String, EntryPoint, String)>,
 }
 
@@ -96,7 +97,7 @@ fn same_kind(left: &Customization, right: &Customization) -> bool {
     left.api_version == right.api_version && left.kind == right.kind
 }
 
-/// One policy for all scripts or, where one of them does not compile, one for each.
+/// Returns one policy for all scripts or, if one of them does not load, one for each.
 fn policies(
     customization: &Customization,
     scripts: &[(EntryPoint, &str)],
@@ -121,8 +122,8 @@ fn policies(
     scripts.iter().map(alone).collect()
 }
 
-/// A script that compiles but is not what it should be is loaded all the same: what is wrong with it shows at every
-/// call, exactly as it does in Karmada.
+/// Loads a script, even if it compiles but does not define its function. In that case every call is a fault, exactly
+/// as in Karmada.
 fn load_source(
     source: &PluginSource,
     load: &dyn Fn(&PluginSource) -> Result<Loaded, LoadError>,
@@ -155,7 +156,7 @@ fn source(customization: &Customization, name: &str, scripts: &[(EntryPoint, &st
     PluginSource::new(name, EngineKind::Lua, scripts.iter().map(module).collect())
 }
 
-/// A script that did not load. It answers what it was written for, always with the same fault.
+/// Policy for a script that did not load. Every call that the script would have answered is the same fault.
 struct Unloadable {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -192,7 +193,7 @@ impl Policy for Unloadable {
     }
 }
 
-/// All scripts that know dependencies of one kind of object.
+/// All scripts that return the dependencies of one kind of object.
 struct United {
     id: PolicyId,
     capabilities: [Capability; 1],
@@ -217,7 +218,8 @@ impl United {
         }
     }
 
-    /// Sorted, each once. Those with a selector stay as often as they were told, as in Karmada.
+    /// Sorts the dependencies and removes duplicates. Those with a selector are kept as often as they were returned,
+    /// as in Karmada.
     fn unite(parts: Vec<DependentObjectReference>) -> Vec<DependentObjectReference> {
         let mut united: Vec<DependentObjectReference> = Vec::new();
         for reference in parts {
@@ -271,7 +273,8 @@ mod tests {
     use super::*;
     use crate::Description;
 
-    /// An engine whose scripts are names of dependencies, `broken`, or `shapeless`, which is only seen by looking.
+    /// Engine whose scripts are names of dependencies, `broken`, or `shapeless`, which is detected only by
+    /// inspection.
     struct Scripted(PolicyId, Vec<Capability>, Vec<Entry>, String);
 
     impl Policy for Scripted {

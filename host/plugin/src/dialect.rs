@@ -1,17 +1,17 @@
-//! Conventions that scripts are written in.
+//! Conventions of scripts.
 
 use serde::{Deserialize, Serialize};
 
-/// What a script expects of whoever runs it.
+/// Interface that a script is written for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
-    /// Functions with Karmada's names, and ours for the other kinds of plugin.
+    /// Karmada's functions, and Bulkhead's own for the other kinds of plugin.
     #[default]
     Karmada,
-    /// A `health.lua` of Argo CD: the script itself is the function, `obj` is the object, and it returns a table with
-    /// `status` and `message`.
+    /// A `health.lua` of Argo CD: the script itself is the function, `obj` is the object, and the result is a table
+    /// with `status` and `message`.
     ///
     /// | Argo CD | here |
     /// | --- | --- |
@@ -19,14 +19,15 @@ pub enum Dialect {
     /// | Degraded, Missing | Unhealthy |
     /// | Progressing, Suspended, Unknown, anything else, nothing | Unknown |
     ///
-    /// What progresses is not healthy, so nothing is released because of it; and it is not unhealthy either, so nothing
-    /// is evicted because of it. What stops progressing becomes Degraded. The reason is the status as it was told.
+    /// A progressing object is not healthy, so no old copy is released because of it. It is not unhealthy either, so
+    /// it is not evicted. An object that stalls becomes Degraded. The reason is the status as returned by the script.
     Argo,
 }
 
-/// Before a script of Argo CD, on the line that it begins on, so that the lines of errors are its own.
+/// Text inserted before a script of Argo CD. It is on the first line of the script, so that line numbers in errors
+/// are correct.
 const ARGO_HEAD: &str = "function InterpretHealth(observedObj) local function body(obj) ";
-/// After it.
+/// Text appended to the script.
 const ARGO_FOOT: &str = r#"
 end
 local told = body(observedObj)
@@ -46,7 +47,7 @@ end
 "#;
 
 impl Dialect {
-    /// The script with the functions that an engine looks for, its lines where they were.
+    /// Returns the script with the functions that an engine expects. Line numbers do not change.
     pub fn translate(self, code: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Karmada => code,

@@ -7,71 +7,71 @@ use serde_json::Value;
 
 use crate::{Digest, PluginSource};
 
-/// Compiles plugins of one sort. Loading is slow and happens when configuration changes; calling is fast and
-/// happens through the [`Policy`] that loading gives.
+/// Loader for plugins of one type. Loading is slow and happens when the configuration changes. Calls are fast and go
+/// through the [`Policy`] that loading returns.
 pub trait Engine: Send + Sync {
-    /// What it runs.
+    /// Returns the type of plugin that the engine runs.
     fn kind(&self) -> EngineKind;
 
-    /// Compiles, describes and configures a plugin. Must not keep anything of a plugin that fails.
+    /// Compiles, describes and configures a plugin. Must not keep any state of a plugin that fails to load.
     fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError>;
 }
 
-/// A plugin that loaded: it can be asked, and it said who it is.
+/// A loaded plugin and its description.
 #[derive(Clone)]
 pub struct Loaded {
-    /// What can be asked.
+    /// Policy to call.
     pub policy: Arc<dyn Policy>,
-    /// Who it is.
+    /// Description of the plugin.
     pub description: Description,
 }
 
-/// What a plugin says about itself, and what can be told from its code.
+/// Metadata of a plugin, reported by itself or derived from its code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// The name that it gives itself; empty if it gives none.
+    /// Name chosen by its author; empty if there is none.
     pub name: String,
-    /// The version that it declares; empty if it declares none.
+    /// Declared version; empty if there is none.
     pub version: String,
-    /// What it is for; may be empty.
+    /// Purpose of the plugin; may be empty.
     pub summary: String,
-    /// The digest of its code.
+    /// Digest of its code.
     pub digest: Digest,
-    /// Size of its code, in bytes.
+    /// Size of its code in bytes.
     pub code_bytes: usize,
-    /// The contract that it is written against, such as `bulkhead:policy@0.1.0`.
+    /// Contract that it is written against, such as `bulkhead:policy@0.1.0`.
     pub contract: String,
-    /// What it wants from the host, by name.
+    /// Names of its imports from the host.
     pub imports: Vec<String>,
     /// Keys of the taints that it may add and remove.
     pub taint_keys: Vec<String>,
-    /// JSON Schema of its configuration; absent when it takes none.
+    /// JSON Schema of its configuration; absent if it takes none.
     pub config_schema: Option<Value>,
-    /// Whether an instance may answer several calls.
+    /// True if an instance may answer several calls.
     pub reusable: bool,
-    /// What its author should know although it loads, each with its place: what works here and not in Karmada.
+    /// Warnings for its author, each with its position: constructs that work here but not in Karmada.
     pub remarks: Vec<String>,
 }
 
-/// The stages a plugin goes through before it is active, in order.
+/// Stages of loading a plugin, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadStage {
-    /// Its code was read.
+    /// The code was read.
     Fetched,
-    /// Its digest and origin are as required.
+    /// Digest and origin were verified.
     Verified,
-    /// Its imports and exports were looked at without running it.
+    /// Imports and exports were inspected without running the plugin.
     Inspected,
-    /// It was compiled.
+    /// The code was compiled.
     Compiled,
-    /// It said who it is.
+    /// The plugin returned its description.
     Described,
-    /// It accepted its configuration.
+    /// The plugin accepted its configuration.
     Configured,
-    /// It answered first calls as plugins have to.
+    /// The plugin answered the first test calls correctly.
     SmokeTested,
-    /// It is in force.
+    /// The plugin is active.
     Active,
 }
 
@@ -90,22 +90,22 @@ impl fmt::Display for LoadStage {
     }
 }
 
-/// A plugin that did not load. The message says what would be right.
+/// Error for a plugin that did not load. The message contains a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plugin {plugin} ({origin}) failed to {stage}: {message}")]
 pub struct LoadError {
     /// Name of the plugin.
     pub plugin: String,
-    /// Where its code came from.
+    /// Origin of its code.
     pub origin: String,
-    /// The stage that failed.
+    /// Stage that failed.
     pub stage: LoadStage,
-    /// Why.
+    /// Cause and remedy.
     pub message: String,
 }
 
 impl LoadError {
-    /// What went wrong with a plugin at a stage.
+    /// Returns the error of a plugin at a stage.
     pub fn new(source: &PluginSource, stage: LoadStage, message: impl Into<String>) -> Self {
         Self { plugin: source.name.clone(), origin: source.origin().to_owned(), stage, message: message.into() }
     }

@@ -1,4 +1,4 @@
-//! A plugin that fails too often is put in quarantine, and somebody else answers meanwhile.
+//! Circuit breaker: a plugin that fails too often is quarantined and replaced by a fallback.
 //!
 //! ```text
 //!              faults in the window ≥ limit
@@ -8,7 +8,7 @@
 //!     └────────────────────────────────────── half-open ──► open (any fault)
 //! ```
 //!
-//! Half-open probes run in shadow: the plugin is asked, and what it says is not used. All times are those of the
+//! Half-open probes run in shadow: the plugin is called, but its answer is not used. All times are those of the
 //! calls, so that the same calls lead to the same states.
 
 use std::collections::VecDeque;
@@ -22,73 +22,73 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bounded;
 
-/// When a plugin is put in quarantine, and when it gets out.
+/// Thresholds of the circuit breaker that quarantines a faulty plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Breaker {
-    /// So many faults of the plugin within the window put it in quarantine; 0 never does.
+    /// Number of faults of the plugin within the window that start a quarantine; 0 disables the breaker.
     pub faults: u32,
     /// Length of the window, in seconds.
     pub window_seconds: u32,
-    /// How long a quarantine lasts before the plugin is probed, in seconds.
+    /// Duration of a quarantine before the plugin is probed, in seconds.
     pub quarantine_seconds: u32,
-    /// So many probes in a row have to be answered without fault to end the quarantine.
+    /// Number of consecutive successful probes that end the quarantine.
     pub probes: u32,
 }
 
 impl Default for Breaker {
-    /// Five faults within a minute, half a minute of quarantine, three probes.
+    /// Returns five faults within a minute, half a minute of quarantine, three probes.
     fn default() -> Self {
         Self { faults: 5, window_seconds: 60, quarantine_seconds: 30, probes: 3 }
     }
 }
 
-/// Who answers while a plugin is in quarantine.
+/// Replacement of a plugin in quarantine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
-    /// Nobody: every call is a fault, and the fail-static rule of its kind applies.
+    /// None: every call is a fault, and the fail-static rule of its kind applies.
     #[default]
     FailStatic,
-    /// Nobody, and the others decide as if the plugin were not there.
+    /// None: the other policies decide as if the plugin did not exist.
     Abstain,
-    /// The version that was in force before this one; fail-static if there was none.
+    /// The previously active version; fail-static if there was none.
     Previous,
     /// A built-in policy, by name.
     Builtin(String),
 }
 
-/// What a breaker is doing.
+/// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerState {
     /// The plugin answers.
     #[default]
     Closed,
-    /// It is in quarantine.
+    /// The plugin is in quarantine.
     Open,
-    /// It is probed in shadow.
+    /// The plugin is probed in shadow.
     HalfOpen,
 }
 
-/// Who stands in, resolved.
+/// Resolved fallback.
 #[derive(Clone)]
 pub(crate) enum StandIn {
-    /// A fault for every call.
+    /// Returns a fault for every call.
     Fault,
-    /// No opinion.
+    /// Returns no opinion.
     Abstain,
-    /// Another policy.
+    /// Calls another policy.
     Policy(Arc<dyn Policy>),
 }
 
-/// A plugin with its breaker and its stand-in.
+/// Plugin with its circuit breaker and its fallback.
 pub struct Guarded {
     plugin: Arc<Bounded>,
     breaker: Breaker,
     stand_in: StandIn,
-    /// Whether the breaker is anything but closed: what calls look at first, without a lock.
+    /// True unless the breaker is closed. Calls check it first, without a lock.
     tripped: AtomicBool,
     state: Mutex<State>,
 }
@@ -96,11 +96,11 @@ pub struct Guarded {
 #[derive(Default)]
 struct State {
     breaker: BreakerState,
-    /// When the latest faults happened, oldest first, at most as many as trip the breaker.
+    /// Times of the latest faults, oldest first; at most as many as trip the breaker.
     faults: VecDeque<Time>,
-    /// Since when it is open.
+    /// Time at which the breaker opened.
     since: Option<Time>,
-    /// Good probes in a row.
+    /// Number of consecutive successful probes.
     probes: u32,
 }
 
@@ -109,17 +109,17 @@ impl Guarded {
         Self { plugin, breaker, stand_in, tripped: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    /// What the breaker is doing.
+    /// Returns the state of the breaker.
     pub fn state(&self) -> BreakerState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).breaker
     }
 
-    /// The plugin itself.
+    /// Returns the plugin itself.
     pub(crate) fn plugin(&self) -> &Arc<Bounded> {
         &self.plugin
     }
 
-    /// Asks the plugin while it is trusted, and notes its faults.
+    /// Calls the plugin while the breaker is closed, and records its faults.
     fn ask(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let answer = self.plugin.call(call);
         if answer.as_ref().is_err_and(counts) {
@@ -150,7 +150,7 @@ impl Guarded {
         self.tripped.store(true, Ordering::Release);
     }
 
-    /// Whether the plugin is to be probed by this call.
+    /// Returns true if this call is to probe the plugin.
     fn probes(&self, now: Time) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let quarantine_ms = i64::from(self.breaker.quarantine_seconds) * 1000;
@@ -164,7 +164,7 @@ impl Guarded {
         }
     }
 
-    /// Asks in shadow and moves the breaker accordingly. A call that did not reach the plugin is no probe.
+    /// Calls the plugin in shadow and updates the breaker. A call that did not reach the plugin is not a probe.
     fn probe(&self, call: &Call<'_>) {
         let fault = self.plugin.call(call).err();
         if fault.as_ref().is_some_and(|fault| fault.kind.is_retryable()) {
@@ -198,17 +198,17 @@ impl Guarded {
     }
 }
 
-/// Whether a fault is held against the plugin.
+/// Returns true if a fault counts against the plugin.
 fn counts(fault: &Fault) -> bool {
     fault.kind != FaultKind::Unsupported && fault.kind.blame() == Blame::Guest
 }
 
-/// A clock that went back counts as no time.
+/// Returns the elapsed time; 0 if the clock went backwards.
 fn millis_between(earlier: Time, later: Time) -> i64 {
     later.as_millis().saturating_sub(earlier.as_millis()).max(0)
 }
 
-/// The reply with a note in every reason, so that nobody takes it for the plugin's own.
+/// Adds a note to every reason of a reply, to distinguish it from the plugin's own replies.
 pub(crate) fn noted(mut reply: Reply, note: &str) -> Reply {
     let add = |reason: &mut Reason| {
         let own = std::mem::take(&mut reason.message);
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers as its list says, and its last entry for ever.
+    /// Returns the answers of a list in order, and the last one repeatedly.
     struct Scripted(PolicyId, [Capability; 1], Vec<Result<Health, FaultKind>>, AtomicUsize);
 
     impl Policy for Scripted {
@@ -301,7 +301,7 @@ mod tests {
         Guarded::new(Arc::new(Bounded::new(Arc::new(scripted("p", says)))), breaker, stand_in)
     }
 
-    /// Asks at a time in seconds, and expects an answer and a state.
+    /// Calls the policy at a time in seconds, and checks the answer and the state.
     fn check(policy: &Guarded, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
         let object = Arc::new(json!({}));
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(at_s * 1000) });

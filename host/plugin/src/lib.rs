@@ -1,11 +1,11 @@
-//! What every plugin engine shares: where code comes from, what it may cost, which replies are in bounds, when a
-//! plugin is put in quarantine, and the registry that holds the policies in force.
+//! Common parts of all plugin engines: sources of code, budgets, bounds on replies, quarantine, and the registry of
+//! active policies.
 //!
-//! An engine implements [`Engine`] once; [`Bounded`] wraps what it loads, built-ins included, so that reply
-//! bounds, panics and counters are handled in one place. Nothing here knows wasmtime, mlua or kube.
+//! An engine implements [`Engine`] once. [`Bounded`] wraps all policies, including built-in ones, so that reply
+//! bounds, panics and counters are handled in one place. This crate does not depend on wasmtime, mlua or kube.
 //!
-//! Start reading at [`Plugins`]: a [`Catalog`] lists manifests and code, an engine loads them, the [`Registry`] puts the
-//! whole set in force, and [`Watch`] does so again when the catalog changes.
+//! Start reading at [`Plugins`]: a [`Catalog`] lists manifests and code, an engine loads them, the [`Registry`]
+//! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
 mod answered;
 mod bounds;

@@ -1,7 +1,7 @@
-//! Loading of plugins on threads of its own, with a bound on time.
+//! Loading of plugins on dedicated threads, with a time limit.
 //!
-//! A compilation cannot be interrupted. One that takes too long is left to end by itself, its result is dropped, and
-//! while several of those go on no other begins.
+//! A compilation cannot be interrupted. One that exceeds the limit keeps running, but its result is discarded. While
+//! too many of those are running, no new one starts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,20 +15,20 @@ use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyI
 use crate::plugins::SmokeTest;
 use crate::{FoundPlugin, LoadError, LoadStage, Loaded, PluginSource, Registry};
 
-/// Bounds on loading.
+/// Limits of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// How long one plugin may take to compile, to describe itself and to answer its first questions.
+    /// Time limit for compiling one plugin, describing it and answering its first test calls.
     pub load_time: Duration,
-    /// How long a start waits for all plugins. What is not loaded then counts as a plugin that does not load.
+    /// Time that the start waits for all plugins. A plugin that is not loaded by then counts as failed.
     pub start_wait: Duration,
-    /// Plugins that are loaded at the same time.
+    /// Number of plugins that are loaded concurrently.
     pub loads: usize,
-    /// Loads over time that may still be running when another one begins.
+    /// Number of loads over the time limit that may still be running when another one starts.
     pub overdue: usize,
-    /// Pause before a load that ran out of time is repeated; doubles each time.
+    /// Pause before a load that exceeded its time limit is retried; doubles with each retry.
     pub retry_base: Duration,
-    /// Longest of these pauses.
+    /// Maximum pause.
     pub retry_max: Duration,
 }
 
@@ -45,9 +45,9 @@ impl Default for LoadLimits {
     }
 }
 
-/// A version that is to be loaded.
+/// A version to be loaded.
 pub(crate) struct Attempt {
-    /// Number of the attempt, by which its result finds its entry.
+    /// Number of the attempt, used to assign its result to its entry.
     pub(crate) id: u64,
     pub(crate) found: FoundPlugin,
 }
@@ -57,9 +57,9 @@ pub(crate) enum Outcome {
     Loaded(Loaded),
     Refused {
         error: LoadError,
-        /// True if the time was too short, which the next attempt may find otherwise.
+        /// True if the load ran out of time, so that a retry may succeed.
         is_transient: bool,
-        /// The calls that it answers, if it came so far.
+        /// Calls that the plugin answers, if known.
         capabilities: Option<Vec<Capability>>,
     },
 }
@@ -67,11 +67,11 @@ pub(crate) enum Outcome {
 /// Receiver of results.
 pub(crate) trait Report: Send + Sync {
     fn report(&self, attempt: &Attempt, outcome: Outcome);
-    /// Called when a loading thread has nothing more to do.
+    /// Called when a loading thread has no more work.
     fn idle(&self);
 }
 
-/// Loads plugins one after the other on a few threads.
+/// Loads plugins on a limited number of threads.
 pub(crate) struct Loader {
     registry: Arc<Registry>,
     smoke_test: Option<SmokeTest>,
@@ -95,22 +95,22 @@ impl Loader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True while a load goes on, or can begin.
+    /// Returns true while a load is running or can start.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.lock();
         state.running > 0 || (!state.waiting.is_empty() && state.overdue <= self.limits.overdue)
     }
 
-    /// Loads in the background. Every attempt is reported once, unless `to` is gone by then.
+    /// Loads in the background. Every attempt is reported once, unless `to` was dropped before.
     pub(crate) fn load(self: &Arc<Self>, attempts: impl IntoIterator<Item = Attempt>, to: &Weak<dyn Report>) {
         self.lock().waiting.extend(attempts);
         self.start(to);
     }
 
-    /// Starts supervisors for what waits, as many as may run.
+    /// Starts supervisors for waiting attempts, up to the limit.
     fn start(self: &Arc<Self>, to: &Weak<dyn Report>) {
         let mut state = self.lock();
-        // Those that run already may be busy with a load that takes long. One too many ends at once.
+        // Running supervisors may be busy with a slow load. A superfluous one ends immediately.
         for _ in 0..state.waiting.len() {
             if state.running >= self.limits.loads || state.overdue > self.limits.overdue {
                 return;
@@ -118,7 +118,7 @@ impl Loader {
             let (loader, to) = (Arc::clone(self), Weak::clone(to));
             let supervise = thread::Builder::new().name("plugin-loads".to_owned());
             if supervise.spawn(move || loader.supervise(&to)).is_err() {
-                // No thread is left; the next look tries again.
+                // The thread could not be started; the next refresh retries.
                 return;
             }
             state.running += 1;
@@ -141,7 +141,7 @@ impl Loader {
                 to.report(&attempt, outcome);
             }
         }
-        // A last report may have come before this thread stopped to count as running.
+        // The last report may have been made while this thread still counted as running.
         if let Some(to) = to.upgrade() {
             to.idle();
         }
@@ -162,7 +162,7 @@ impl Loader {
             is_transient,
             capabilities: None,
         };
-        // Compilers recurse.
+        // Compilers use deep recursion.
         let thread = thread::Builder::new().name("plugin-load".to_owned()).stack_size(STACK_BYTES);
         if let Err(error) = thread.spawn(work) {
             return refused(true, format!("there is no thread to load it: {error}"));
@@ -187,7 +187,7 @@ impl Loader {
             |error: LoadError, is_transient, capabilities| Outcome::Refused { error, is_transient, capabilities };
         let loaded = match self.registry.load(&found.source) {
             Ok(loaded) => loaded,
-            // The guest ran on the clock of a machine that may have been busy.
+            // The guest has a wall-clock limit, which it may exceed on a busy machine.
             Err(error) => {
                 let has_run = matches!(error.stage, LoadStage::Described | LoadStage::Configured);
                 return refused(error, has_run, None);
@@ -210,7 +210,7 @@ fn smoke_error(source: &PluginSource, message: String) -> LoadError {
     LoadError::new(source, LoadStage::SmokeTested, message)
 }
 
-/// Stack of a loading thread, virtual memory of which only what is used counts.
+/// Stack size of a loading thread in bytes. It is virtual memory; only used pages count.
 const STACK_BYTES: usize = 16 << 20;
 
 enum Fate {
@@ -219,7 +219,7 @@ enum Fate {
     Overdue,
 }
 
-/// Notes the end of a load, panics included.
+/// Records the end of a load, including a panic.
 struct Ended {
     loader: Arc<Loader>,
     fate: Arc<Mutex<Fate>>,
@@ -236,7 +236,7 @@ impl Drop for Ended {
     }
 }
 
-/// A policy whose faults of time are noticed.
+/// Policy that records faults caused by time limits.
 struct Watched {
     inner: Arc<dyn Policy>,
     ran_out_of_time: AtomicBool,

@@ -1,4 +1,4 @@
-//! What an operator writes about a plugin.
+//! Manifests: the operator's description of plugins.
 
 use std::{fmt, io};
 
@@ -25,68 +25,69 @@ pub struct PluginList {
     pub api_version: String,
     /// `PluginList`.
     pub kind: String,
-    /// How several answers become one.
+    /// Rules for combining the answers of several policies.
     #[serde(default)]
     pub composition: Composition,
-    /// The plugins, in the order in which they are asked; all of them before the built-in policies.
+    /// Plugins in the order in which they are called; all of them before the built-in policies.
     #[serde(default)]
     pub plugins: Vec<Spanned<PluginManifest>>,
 }
 
-/// One plugin. Exactly one of `wasm` and `lua` is given. A `Plugin` object has the same fields but the name, with the
-/// code itself in `wasm` or `lua`.
+/// A plugin. Exactly one of `wasm` and `lua` must be set. A `Plugin` object has the same fields except for the name,
+/// with the code itself in `wasm` or `lua`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginManifest {
     /// Name, unique in the list.
     pub name: String,
-    /// A component file, relative to the list.
+    /// Path of a component, relative to the list.
     #[serde(default)]
     pub wasm: Option<String>,
-    /// A script file, relative to the list.
+    /// Path of a script, relative to the list.
     #[serde(default)]
     pub lua: Option<String>,
-    /// For a script: the functions that it offers; none is those that it defines.
+    /// Functions of the script that are called; by default all known functions that it defines. Scripts only.
     #[serde(default)]
     pub answers: Vec<EntryPoint>,
-    /// For a script that is asked about objects: their kinds; none is all.
+    /// Kinds of object that the script handles; by default every kind. Only for scripts with functions that take an
+    /// object.
     #[serde(default)]
     pub kinds: Vec<ObjectKind>,
-    /// For a script: the conventions that it is written in.
+    /// Conventions of the script. Scripts only.
     #[serde(default)]
     pub dialect: Dialect,
-    /// Configuration handed to the plugin.
+    /// Configuration passed to the plugin.
     #[serde(default)]
     pub config: Value,
-    /// For a script: JSON Schema of its configuration.
+    /// JSON Schema of the configuration. Scripts only.
     #[serde(default)]
     pub config_schema: Option<Value>,
-    /// For a script: keys of the taints that it may add and remove.
+    /// Keys of the taints that the plugin may add and remove. Scripts only.
     #[serde(default)]
     pub taint_keys: Vec<String>,
-    /// SHA-256 that the file must have, in 64 hexadecimal digits.
+    /// Required SHA-256 digest of the file, as 64 hexadecimal digits.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// What one call may cost.
+    /// Limits of one call.
     #[serde(default)]
     pub budget: Budget,
-    /// For a component: how long an instance lives.
+    /// Lifetime of an instance. Components only.
     #[serde(default)]
     pub instances: Instances,
-    /// Whether its answers count.
+    /// Participation of the plugin in decisions.
     #[serde(default)]
     pub mode: Mode,
-    /// What its scores are multiplied with.
+    /// Factor for its scores.
     #[serde(default = "one")]
     pub weight: u32,
-    /// For a plugin that only scores: what its scores order.
+    /// Objects that its scores rank. Only for plugins that do nothing but score.
     #[serde(default)]
     pub scores: Scores,
-    /// When it is put in quarantine.
+    /// Thresholds of its circuit breaker.
     #[serde(default)]
     pub breaker: Breaker,
-    /// Who answers while it is in quarantine.
+    /// Replacement while the plugin is in quarantine.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Value"))]
     pub fallback: Fallback,
@@ -101,20 +102,20 @@ fn one() -> u32 {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectKind {
-    /// `group/version`, or `v1`.
+    /// `group/version`, or `v1` for the core group.
     pub api_version: String,
-    /// Kind.
+    /// Kind, such as `Deployment`.
     pub kind: String,
 }
 
-/// Something wrong with one plugin of a list.
+/// Problem with one plugin of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestProblem {
-    /// Field of the plugin, empty for the plugin itself.
+    /// Field of the plugin; empty for the plugin itself.
     pub field: &'static str,
-    /// What is wrong and what would be right.
+    /// Cause and remedy.
     pub message: String,
-    /// How far the plugin came.
+    /// Stage at which loading failed.
     pub stage: LoadStage,
 }
 
@@ -124,12 +125,12 @@ impl fmt::Display for ManifestProblem {
     }
 }
 
-/// A plugin that is complete: what its operator says about it, and its code.
+/// Manifest of a plugin together with its code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundPlugin {
-    /// What the operator says.
+    /// Manifest written by the operator.
     pub manifest: PluginManifest,
-    /// What is loaded.
+    /// Source to be loaded.
     pub source: PluginSource,
 }
 
@@ -140,7 +141,7 @@ impl ManifestProblem {
 }
 
 impl PluginManifest {
-    /// A component or script with nothing else said about it.
+    /// Returns the manifest of a component or script with default settings.
     pub fn of_file(name: &str, engine: EngineKind, file: &str) -> Self {
         let file_of = |kind| (engine == kind).then(|| file.to_owned());
         Self {
@@ -164,7 +165,7 @@ impl PluginManifest {
         }
     }
 
-    /// The engine and the file.
+    /// Returns the engine and the file.
     pub fn code(&self) -> Result<(EngineKind, &str), ManifestProblem> {
         match (&self.wasm, &self.lua) {
             (Some(file), None) => Ok((EngineKind::Wasm, file)),
@@ -173,7 +174,7 @@ impl PluginManifest {
         }
     }
 
-    /// Mistakes that can be told without looking at the code.
+    /// Returns the problems that can be found without reading the code.
     pub fn mistakes(&self) -> Vec<ManifestProblem> {
         let mut problems = Vec::new();
         if self.name.is_empty() {
@@ -200,14 +201,14 @@ impl PluginManifest {
         problems
     }
 
-    /// How it takes part.
+    /// Returns the terms of its participation.
     pub fn terms(&self) -> Terms {
         let Self { mode, weight, scores, breaker, fallback, .. } = self;
         Terms { mode: *mode, weight: *weight, scores: *scores, breaker: *breaker, fallback: fallback.clone() }
     }
 
-    /// Reads the code with `read`, which is given the file as the list names it and tells where that is, and compares
-    /// its digest.
+    /// Reads the code with `read` and verifies its digest. `read` takes the file as named in the list and returns its
+    /// location and contents.
     pub fn find(
         self,
         read: impl FnOnce(&str) -> (String, io::Result<Vec<u8>>),

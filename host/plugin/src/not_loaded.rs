@@ -1,8 +1,9 @@
-//! Stand-in for a listed plugin of which no version could be loaded.
+//! Placeholder for a listed plugin of which no version could be loaded.
 //!
 //! A plugin that holds evictions must not vanish because its file is broken or the machine was busy at the start. Its
 //! place in the set of policies is taken by a policy whose calls are faults, so the fail-static rule of each kind
-//! applies: evictions are held, taints stay, health is unknown, nothing new is placed where a filter has a say.
+//! applies: evictions are held, taints stay, health is unknown, and bindings that the filter applies to are not
+//! placed.
 
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, Po
 use crate::guard::noted;
 use crate::{EntryPoint, PluginManifest, PluginSource, Scores};
 
-/// Version in the id of a stand-in.
+/// Version in the id of a placeholder.
 const VERSION: &str = "not-loaded";
 
-/// A plugin that is listed and not loaded.
+/// Policy of a plugin that is listed but not loaded.
 pub(crate) struct NotLoaded {
     id: PolicyId,
     capabilities: Vec<Capability>,
     message: String,
-    /// The built-in policy that `fallback` names.
+    /// Built-in policy that `fallback` names.
     fallback: Option<Arc<dyn Policy>>,
 }
 
@@ -59,13 +60,13 @@ impl Policy for NotLoaded {
     }
 }
 
-/// Calls that a plugin would answer, as far as its manifest and its code say so without being run.
+/// Returns the calls that a plugin would answer, derived from its manifest and code without running it.
 ///
-/// A script declares its functions in `answers` or names them in its text; a component has the names of its exports in
-/// its bytes. If neither says anything, the plugin is taken for one that may hold evictions and taint clusters: the two
-/// kinds for which a missing plugin destroys something and a fault does not. Interpreter operations are taken over only
-/// if the manifest declares both functions and kinds of objects, because a fault there stops the dispatch of every
-/// workload. Health of a plugin that does not say for which kinds is unknown for all kinds.
+/// A script declares its functions in `answers` or names them in its text; a component has the names of its exports
+/// in its bytes. If neither is conclusive, the plugin is assumed to hold evictions and to taint clusters: for these
+/// two kinds a missing plugin is destructive and a fault is not. Interpreter operations are included only if the
+/// manifest declares both functions and kinds of objects, because a fault there stops the dispatch of every workload.
+/// If a plugin interprets health and declares no kinds, health is unknown for all kinds.
 pub(crate) fn assumed(manifest: Option<&PluginManifest>, source: Option<&PluginSource>) -> Vec<Capability> {
     let unknown = || vec![Capability::any(CallKind::EvictionCheck), Capability::any(CallKind::ClusterTaint)];
     let Some(manifest) = manifest else { return unknown() };
@@ -94,7 +95,7 @@ fn on(kind: CallKind, manifest: &PluginManifest) -> Vec<Capability> {
     manifest.kinds.iter().map(|object| Capability::on(kind, &object.api_version, &object.kind)).collect()
 }
 
-/// Kinds of calls whose function or interface is named in the code.
+/// Returns the kinds of calls whose function or interface name occurs in the code.
 fn named(source: &PluginSource) -> Vec<CallKind> {
     let has = |name: &str| {
         source.modules.iter().any(|module| module.code.windows(name.len()).any(|window| window == name.as_bytes()))

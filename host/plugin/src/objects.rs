@@ -1,4 +1,4 @@
-//! Plugins that come as objects of kind `Plugin`, with their code in themselves.
+//! Plugins from `Plugin` objects, which contain their code.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,24 +11,24 @@ use serde_json::{Map, Value};
 use crate::catalog::{Catalog, CatalogError, Fingerprint, Listed, Listing, found};
 use crate::{FoundPlugin, LoadError, LoadStage, ManifestProblem, PluginManifest};
 
-/// A plugin as an object says it.
+/// A plugin as an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginObject {
-    /// Name of the object, which is that of the plugin.
+    /// Name of the object and of the plugin.
     pub name: String,
     /// Generation of the object.
     pub generation: i64,
-    /// Its `spec`: the fields of a plugin in a list but the name, with the text of the script in `lua`, or the component
-    /// in `wasm`, in base64.
+    /// Its `spec`: the fields of a plugin in a list except for the name, with the text of the script in `lua`, or the
+    /// component in `wasm`, base64-encoded.
     pub spec: Map<String, Value>,
 }
 
 impl PluginObject {
-    /// The plugin that the object describes.
+    /// Returns the plugin that the object describes.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with the field, and what would be right.
+    /// The invalid field, with cause and remedy.
     pub fn find(&self) -> Result<FoundPlugin, LoadError> {
         let origin = format!("Plugin {}", self.name);
         let error = |problem: &ManifestProblem| {
@@ -42,7 +42,7 @@ impl PluginObject {
         .map_err(|problem| LoadError { origin: origin.clone(), ..problem })
     }
 
-    /// The manifest, which names the field that the code is in where another one names a file.
+    /// Returns the manifest. In place of a file, it names the field that contains the code.
     fn manifest(&self) -> Result<PluginManifest, ManifestProblem> {
         let mistake = |field, message: String| ManifestProblem { field, message, stage: LoadStage::Verified };
         let mut fields = self.spec.clone();
@@ -67,18 +67,18 @@ impl PluginObject {
         if field == "lua" {
             return Ok(text.as_bytes().to_vec());
         }
-        // As `base64` without an option prints it, in lines.
+        // Line breaks are removed: `base64` prints lines by default.
         let text: String = text.split_ascii_whitespace().collect();
         BASE64_STANDARD.decode(text).map_err(|error| io::Error::other(format!("it is not base64: {error}")))
     }
 }
 
-/// Before the name of the field that the code is in.
+/// Prefix of the name of the field that contains the code.
 const SPEC: &str = "spec.";
-/// The fields that it may be in.
+/// Fields that may contain the code.
 const CODE: [&str; 2] = ["wasm", "lua"];
 
-/// The objects that there are, as somebody tells who watches them.
+/// Existing `Plugin` objects, as reported by their watcher.
 #[derive(Debug, Default)]
 pub struct Objects(RwLock<State>);
 
@@ -89,7 +89,7 @@ struct State {
 }
 
 impl Objects {
-    /// Puts other objects in the place of those before. They are asked in the order of their names.
+    /// Replaces the objects. They are called in the order of their names.
     pub fn set(&self, mut objects: Vec<PluginObject>) {
         objects.sort_by(|left, right| left.name.cmp(&right.name));
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -117,19 +117,20 @@ impl Catalog for Objects {
     }
 }
 
-/// Files, and after them objects. The rules by which answers become one are those of the list of files.
+/// Plugins from files, followed by plugins from objects. The rules for combining answers are those of the list of
+/// files.
 ///
-/// Files that cannot be read stay as they were, and objects go on changing: who deletes one that holds everything is not
-/// kept from it by a mistake in a file.
+/// If the files cannot be read, they keep their previous state while objects still change: an operator can delete an
+/// object that holds all evictions even if a file is invalid.
 pub struct Together {
     files: Option<Box<dyn Catalog>>,
     objects: Arc<Objects>,
-    /// The files when they could be read.
+    /// Listing of the files when they were last readable.
     before: Mutex<Option<Listing>>,
 }
 
 impl Together {
-    /// Files, if there are any, and objects.
+    /// Combines an optional catalog of files with objects.
     pub fn new(files: Option<Box<dyn Catalog>>, objects: Arc<Objects>) -> Self {
         Self { files, objects, before: Mutex::default() }
     }
@@ -231,7 +232,7 @@ mod tests {
         let names: Vec<_> = listing.plugins.iter().map(|listed| (listed.name.as_str(), listed.generation)).collect();
         assert_eq!(names, [("z", None), ("a", Some(3)), ("b", Some(3))]);
         assert_ne!(listing.composition, Composition::default());
-        // A mistake in the files leaves them as they were and keeps no object from going.
+        // An invalid file keeps its previous state and does not prevent the removal of an object.
         files.set(BTreeMap::from([(LIST.to_owned(), b"plugins: 3".to_vec())]));
         both.objects.set(Vec::new());
         let listing = both.read().unwrap();

@@ -1,7 +1,7 @@
-//! From a catalog to plugins in force: load what changed, keep what works.
+//! Activation of a catalog's plugins: loads changed plugins and keeps working ones.
 //!
-//! [`Plugins::look`] reads the catalog and hands what changed to the loader; each result is put in
-//! force when it arrives, so that a plugin that takes long to load delays no other.
+//! [`Plugins::look`] reads the catalog and passes changed plugins to the loader. Each result is activated when it
+//! arrives, so a plugin that loads slowly does not delay others.
 
 mod entry;
 
@@ -18,13 +18,13 @@ use crate::loader::{Attempt, Loader, Outcome, Report};
 use crate::status::{PluginStatus, Refused};
 use crate::{FoundPlugin, LoadError, LoadLimits, LoadStage, Loaded, Registry};
 
-/// Asks a plugin first questions before it is put in force, and says what is wrong with its answers.
+/// Calls a plugin with test inputs before it is activated. Returns a description of invalid answers.
 pub type SmokeTest = Box<dyn Fn(&dyn Policy) -> Result<(), String> + Send + Sync>;
 
-/// The plugins of a catalog, kept in force in a registry.
+/// Plugins of a catalog, kept active in a registry.
 ///
-/// A plugin that does not load leaves the version before it in force; the status says why, and the others are not
-/// touched. Without a version before it, its calls are faults until it loads (`not_loaded.rs`).
+/// If a plugin does not load, its previous version stays active; the status has the reason, and other plugins are
+/// unaffected. Without a previous version, its calls are faults until it loads (`not_loaded.rs`).
 pub struct Plugins {
     shared: Arc<Shared>,
     report: Weak<dyn Report>,
@@ -43,31 +43,31 @@ struct Shared {
 struct State {
     seen: Option<Fingerprint>,
     composition: Composition,
-    /// What is listed, in order.
+    /// Listed plugins in order.
     entries: Vec<Entry>,
-    /// Why the list could not be read.
+    /// Reason why the list could not be read.
     list_error: Option<String>,
     attempts: u64,
-    /// True if something changed that no look has returned yet.
+    /// True if there is a change that no refresh has reported yet.
     has_news: bool,
 }
 
-/// What a refresh found.
+/// Result of a refresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refresh {
-    /// The catalog is as it was.
+    /// The catalog has not changed.
     Unchanged,
-    /// The catalog changed; the status tells what became of each plugin.
+    /// The catalog changed; the status has the result for each plugin.
     Changed,
 }
 
 impl Plugins {
-    /// Plugins of a catalog, none of them loaded yet.
+    /// Creates the plugins of a catalog. None of them is loaded yet.
     pub fn new(registry: Arc<Registry>, catalog: Box<dyn Catalog>, smoke_test: Option<SmokeTest>) -> Self {
         Self::with_limits(registry, catalog, smoke_test, LoadLimits::default())
     }
 
-    /// Plugins that are loaded within other limits.
+    /// Creates the plugins of a catalog with custom loading limits.
     pub fn with_limits(
         registry: Arc<Registry>,
         catalog: Box<dyn Catalog>,
@@ -81,17 +81,17 @@ impl Plugins {
         Self { shared, report: Arc::downgrade(&report) }
     }
 
-    /// The registry that they are in force in.
+    /// Returns the registry in which they are active.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.shared.registry
     }
 
-    /// Looks for changes of the catalog and begins to load them. Returns at once; readers of the registry see the
-    /// change when it is loaded. A load that ran out of time begins again when its pause is over.
+    /// Checks the catalog for changes and starts to load them. Returns immediately; readers of the registry see a
+    /// change when it is loaded. A load that ran out of time is retried when its pause is over.
     pub fn look(&self) -> Refresh {
         let shared = &self.shared;
         let mut state = shared.lock();
-        // Before reading: what changes while it is read is found the next time.
+        // The fingerprint is taken before reading: a change during the read is found the next time.
         let fingerprint = shared.catalog.fingerprint();
         let mut attempts = Vec::new();
         if state.seen.as_ref() != Some(&fingerprint) {
@@ -114,8 +114,8 @@ impl Plugins {
         if has_news { Refresh::Changed } else { Refresh::Unchanged }
     }
 
-    /// Looks for changes of the catalog, and waits until they are loaded or refused. What takes longer than a start
-    /// waits counts as not loaded until it is.
+    /// Checks the catalog for changes and waits until they are loaded or rejected. A plugin that is not loaded within
+    /// the start limit counts as not loaded until it is.
     pub fn refresh(&self) -> Refresh {
         let looked = self.look();
         let shared = &self.shared;
@@ -131,12 +131,12 @@ impl Plugins {
         if std::mem::take(&mut state.has_news) { Refresh::Changed } else { looked }
     }
 
-    /// Why the list could not be read the last time; what was in force before stays so.
+    /// Returns the reason why the list could not be read the last time. The active plugins stay active in this case.
     pub fn list_error(&self) -> Option<String> {
         self.shared.lock().list_error.clone()
     }
 
-    /// What became of every plugin on the list, in order.
+    /// Returns the status of every listed plugin, in order.
     pub fn status(&self) -> Vec<PluginStatus> {
         self.shared.lock().entries.iter().map(Entry::status).collect()
     }
@@ -147,7 +147,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Readers of the registry see the old set or the new one.
+    /// Activates the current set. Readers of the registry see either the old set or the new one.
     fn install(&self, state: &State) {
         let installed: Vec<_> = state.entries.iter().filter_map(Entry::installed).cloned().collect();
         self.registry.install(&installed, state.composition);
@@ -157,7 +157,7 @@ impl Shared {
 impl Report for Shared {
     fn report(&self, attempt: &Attempt, outcome: Outcome) {
         let mut state = self.lock();
-        // The catalog may have changed meanwhile.
+        // The catalog may have changed in the meantime.
         let Some(entry) = state.entries.iter_mut().find(|entry| entry.load == Load::Attempted(attempt.id)) else {
             return;
         };
@@ -176,14 +176,14 @@ impl Report for Shared {
     }
 
     fn idle(&self) {
-        // With the lock, so that it does not come between the look of a waiter and its sleep.
+        // The lock ensures that a waiter does not miss the notification between its check and its wait.
         drop(self.lock());
         self.settled.notify_all();
     }
 }
 
 impl State {
-    /// Takes over a listing. Returns what is to be loaded.
+    /// Applies a listing. Returns the versions to be loaded.
     fn take(&mut self, listed: Vec<Listed>, registry: &Registry) -> Vec<Attempt> {
         let entries = std::mem::take(&mut self.entries);
         let mut before: BTreeMap<_, _> = entries.into_iter().rev().map(|entry| (entry.name.clone(), entry)).collect();
@@ -202,7 +202,7 @@ impl State {
                     entry.refuse(registry, Refused::from(error), None);
                 }
                 Ok(found) if entry.is_in_force(&found) => entry.settle(),
-                // It is being loaded, or was refused as it is.
+                // This version is being loaded or was already rejected.
                 Ok(found) if entry.found.as_ref() == Some(&found) => {}
                 Ok(found) => {
                     entry.found = Some(found);
@@ -216,7 +216,7 @@ impl State {
         attempts
     }
 
-    /// Attempts whose pause is over.
+    /// Returns the attempts whose pause is over.
     fn due_again(&mut self) -> Vec<Attempt> {
         let Self { entries, attempts, .. } = self;
         let now = Instant::now();
@@ -230,7 +230,7 @@ impl State {
 }
 
 impl Entry {
-    /// Puts a loaded version in force.
+    /// Activates a loaded version.
     fn put_in_force(&mut self, registry: &Registry, found: &FoundPlugin, loaded: Loaded) -> Outcome {
         let previous = self.active.as_ref().map(|active| &active.installed);
         match registry.prepare(&loaded, &found.manifest.terms(), previous) {

@@ -14,41 +14,41 @@ use crate::{
     PluginSource,
 };
 
-/// Where policies come from. Earlier layers are asked first.
+/// Origin of policies. Earlier layers are called first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Named in the configuration, in its order.
+    /// Plugins named in the configuration, in its order.
     Plugins,
     /// Scripts of ResourceInterpreterCustomization objects.
     Customizations,
     /// Hooks of ResourceInterpreterWebhookConfiguration objects.
     Webhooks,
-    /// The interpreters that come with the program, for kinds that Kubernetes does not have.
+    /// Interpreters that come with the program, for kinds that Kubernetes does not have.
     Library,
     /// ClusterTaintPolicy objects.
     TaintPolicies,
-    /// Compiled in.
+    /// Built-in policies.
     Builtins,
 }
 
-/// What became of a policy so far.
+/// Status of an active policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginReport {
-    /// Who it is.
+    /// Id of the policy.
     pub id: PolicyId,
-    /// Where it came from.
+    /// Layer that it belongs to.
     pub layer: Layer,
-    /// Whether its answers count.
+    /// Participation in decisions.
     pub mode: Mode,
-    /// What its breaker is doing; closed for policies without one.
+    /// State of its breaker; closed for policies without one.
     pub breaker: BreakerState,
-    /// How often it was called.
+    /// Call counters.
     pub counts: CallCounts,
-    /// What the calls cost.
+    /// Resources used by its calls.
     pub usage: Usage,
 }
 
-/// A loaded plugin with how it takes part.
+/// Loaded plugin with the terms of its participation.
 #[derive(Clone)]
 pub struct Installed {
     plugin: Arc<Guarded>,
@@ -57,7 +57,7 @@ pub struct Installed {
     scores: Scores,
 }
 
-/// What the scores of a plugin order.
+/// Objects that the scores of a plugin rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -65,59 +65,59 @@ pub enum Scores {
     /// The clusters that a binding could be placed on.
     #[default]
     Placements,
-    /// The bindings that wait to leave a cluster: the plugin is asked about each with that cluster as the only one, and
-    /// the higher score goes first. The scheduler does not ask it.
+    /// The bindings that wait for their eviction from a cluster. The plugin is called for each with that cluster as
+    /// the only one, and the highest score is evicted first. The scheduler does not call it.
     Evictions,
 }
 
-/// How a plugin takes part.
+/// Terms of a plugin's participation in decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Whether its answers count.
+    /// Participation in decisions.
     pub mode: Mode,
-    /// What its scores are multiplied with.
+    /// Factor for its scores.
     pub weight: u32,
-    /// What its scores order.
+    /// Objects that its scores rank.
     pub scores: Scores,
-    /// When it is put in quarantine.
+    /// Thresholds of its circuit breaker.
     pub breaker: Breaker,
-    /// Who answers meanwhile.
+    /// Replacement while it is in quarantine.
     pub fallback: Fallback,
 }
 
 impl Installed {
-    /// Who it is.
+    /// Returns the id of the plugin.
     pub fn id(&self) -> &PolicyId {
         self.plugin.id()
     }
 
-    /// The plugin with its bounds and its breaker, to be asked directly.
+    /// Returns the plugin with its bounds and its breaker, for direct calls.
     pub fn policy(&self) -> Arc<dyn Policy> {
         Arc::clone(&self.plugin) as Arc<dyn Policy>
     }
 
-    /// Kinds of calls that it answers.
+    /// Returns the kinds of calls that it answers.
     pub(crate) fn kinds(&self) -> Vec<CallKind> {
         self.plugin.capabilities().iter().map(|capability| capability.kind).collect()
     }
 
-    /// What its breaker is doing.
+    /// Returns the state of its breaker.
     pub fn breaker(&self) -> BreakerState {
         self.plugin.state()
     }
 
-    /// Whether its answers count.
+    /// Returns its participation in decisions.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What happened so far.
+    /// Returns its call counters.
     pub fn counts(&self) -> CallCounts {
         self.plugin.plugin().counts()
     }
 }
 
-/// The policies in force. A layer is replaced as a whole, and readers keep the set they started with.
+/// The active policies. A layer is replaced as a whole, and readers keep the set that they started with.
 pub struct Registry {
     engines: Vec<Arc<dyn Engine>>,
     state: RwLock<State>,
@@ -126,11 +126,11 @@ pub struct Registry {
 
 type Observer = dyn Fn() + Send + Sync;
 
-/// Keeps an observer registered for as long as it lives.
+/// Subscription of an observer; dropping it removes the observer.
 #[must_use = "the observer is removed when this is dropped"]
 pub struct RegistrySubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<Observer>);
 
-/// A policy in its layer.
+/// Policy in a layer.
 struct Seat {
     member: Member,
     bounded: Arc<Bounded>,
@@ -142,25 +142,25 @@ struct State {
     layers: BTreeMap<Layer, Vec<Seat>>,
     composition: Composition,
     current: Arc<PolicySet>,
-    /// Plugins that order evictions and are asked for nothing else.
+    /// Plugins that only rank evictions.
     evictions: Vec<Seat>,
     eviction_order: Arc<PolicySet>,
 }
 
 impl Registry {
-    /// A registry with no policies that can load plugins for these engines.
+    /// Creates a registry without policies that can load plugins for these engines.
     pub fn new(engines: Vec<Arc<dyn Engine>>) -> Self {
         Self { engines, state: RwLock::default(), observers: Mutex::default() }
     }
 
-    /// Loads a plugin without putting it in force.
+    /// Loads a plugin without activating it.
     pub fn load(&self, source: &PluginSource) -> Result<Loaded, LoadError> {
         let engine = self.engines.iter().find(|engine| engine.kind() == source.engine);
         engine.ok_or_else(|| no_engine(source))?.load(source)
     }
 
-    /// Gives a loaded plugin its bounds, its breaker and its stand-in. `previous` is the version that was in force
-    /// before.
+    /// Wraps a loaded plugin with its bounds, its breaker and its fallback. `previous` is the previously active
+    /// version.
     pub fn prepare(&self, loaded: &Loaded, terms: &Terms, previous: Option<&Installed>) -> Result<Installed, String> {
         let stand_in = match &terms.fallback {
             Fallback::FailStatic => StandIn::Fault,
@@ -180,8 +180,8 @@ impl Registry {
         Ok(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
     }
 
-    /// Makes the stand-in for a plugin of which no version could be loaded. None where the plugin would have no say, and
-    /// where its manifest says that others decide as if it were not there.
+    /// Creates the placeholder for a plugin of which no version could be loaded. Returns `None` if the plugin is not
+    /// enforced, answers no calls, or its fallback is to abstain.
     pub(crate) fn stand_in(
         &self,
         name: &str,
@@ -198,7 +198,7 @@ impl Registry {
             Fallback::FailStatic | Fallback::Abstain | Fallback::Previous => None,
         };
         let policy = NotLoaded::new(name, manifest, capabilities, why, fallback);
-        // Quarantine would only hide why there is no answer.
+        // A quarantine would only hide the cause.
         let breaker = Breaker { faults: 0, ..Breaker::default() };
         let plugin = Arc::new(Guarded::new(Arc::new(Bounded::new(Arc::new(policy))), breaker, StandIn::Fault));
         Some(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
@@ -214,7 +214,7 @@ impl Registry {
         })
     }
 
-    /// Puts a layer of policies in force, all of them enforced, in that order, in place of what the layer held.
+    /// Replaces the policies of a layer. All of them are enforced, in this order.
     pub fn replace(&self, layer: Layer, policies: Vec<Arc<dyn Policy>>) {
         let seat = |policy| {
             let bounded = Arc::new(Bounded::new(policy));
@@ -224,7 +224,7 @@ impl Registry {
         self.put(layer, policies.into_iter().map(seat).collect(), None);
     }
 
-    /// Puts plugins in force, in that order, in place of those before, with the rules by which answers become one.
+    /// Replaces the active plugins, in this order, and the rules for combining answers.
     pub fn install(&self, plugins: &[Installed], composition: Composition) {
         let seat = |installed: &Installed| {
             let guarded = Arc::clone(&installed.plugin);
@@ -261,14 +261,14 @@ impl Registry {
         }
     }
 
-    /// Calls `observer` after every change of the policies in force, until the subscription is dropped.
+    /// Calls `observer` after every change of the active policies, until the subscription is dropped.
     pub fn subscribe(&self, observer: impl Fn() + Send + Sync + 'static) -> RegistrySubscription {
         let observer: Arc<Observer> = Arc::new(observer);
         self.observers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&observer));
         RegistrySubscription(observer)
     }
 
-    /// Counts that a policy in shadow would have decided otherwise.
+    /// Counts a decision that a policy in shadow mode would have made differently.
     pub fn count_divergence(&self, of: &PolicyId) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(seat) = state.layers.values().flatten().chain(&state.evictions).find(|seat| seat.bounded.id() == of)
@@ -277,24 +277,24 @@ impl Registry {
         }
     }
 
-    /// The policies in force.
+    /// Returns the active policies.
     pub fn policies(&self) -> Arc<PolicySet> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).current)
     }
 
-    /// The plugins by whose scores evictions are ordered.
+    /// Returns the plugins whose scores rank evictions.
     pub fn eviction_order(&self) -> Arc<PolicySet> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner).eviction_order)
     }
 
-    /// The policies in force of the layers that are asked before that one.
+    /// Returns the active policies of the layers before the given one.
     pub fn policies_before(&self, layer: Layer) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let members = state.layers.range(..layer).flat_map(|(_, seats)| seats).map(|seat| seat.member.clone());
         PolicySet::composed(members.collect(), state.composition)
     }
 
-    /// The policies in force and one more, which is asked last in its layer. It is bounded as all others are.
+    /// Returns the active policies and one more, which is called last in its layer. It is bounded like all others.
     pub fn policies_with(&self, layer: Layer, policy: Arc<dyn Policy>) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let member = |seats: &[Seat]| seats.iter().map(|seat| seat.member.clone()).collect::<Vec<_>>();
@@ -305,7 +305,7 @@ impl Registry {
         PolicySet::composed(members, state.composition)
     }
 
-    /// Every policy in force with its counters, in order.
+    /// Returns the status of every active policy, in order.
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let seats = state.layers.iter().flat_map(|(layer, seats)| seats.iter().map(move |seat| (*layer, seat)));

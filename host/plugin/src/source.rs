@@ -13,29 +13,29 @@ use crate::Budget;
 pub struct PluginSource {
     /// Name, unique in a registry.
     pub name: String,
-    /// What is to run it.
+    /// Engine that runs it.
     pub engine: EngineKind,
-    /// Its code: one component, or one or more scripts.
+    /// Code: one component, or one or more scripts.
     pub modules: Vec<Module>,
-    /// For scripts whose functions are found by looking: `(apiVersion, kind)` of the objects that those are asked
-    /// about; none is every kind.
+    /// For scripts without listed functions: `(apiVersion, kind)` of the objects that the functions take; empty means
+    /// every kind.
     pub object_kinds: Vec<(String, String)>,
-    /// Configuration handed to the plugin when it is loaded; null when there is none.
+    /// Configuration passed to the plugin when it is loaded; null if there is none.
     pub config: Value,
-    /// JSON Schema of the configuration, for plugins that cannot tell it themselves: scripts.
+    /// JSON Schema of the configuration, for plugins that cannot declare it themselves: scripts.
     pub config_schema: Option<Value>,
-    /// Keys of the taints that it may add and remove, for plugins that cannot tell them themselves: scripts.
+    /// Keys of the taints that it may add and remove, for plugins that cannot declare them themselves: scripts.
     pub taint_keys: Vec<String>,
-    /// What one call may cost.
+    /// Limits of one call.
     pub budget: Budget,
-    /// How long an instance lives.
+    /// Lifetime of an instance.
     pub instances: Instances,
-    /// When a script has to be what it promises to be.
+    /// Time at which a script is checked for its functions.
     pub inspection: Inspection,
 }
 
 impl PluginSource {
-    /// A plugin without configuration, with the default budget and an instance for every call.
+    /// Returns a plugin without configuration, with the default budget and an instance for every call.
     pub fn new(name: impl Into<String>, engine: EngineKind, modules: Vec<Module>) -> Self {
         Self {
             name: name.into(),
@@ -51,42 +51,42 @@ impl PluginSource {
         }
     }
 
-    /// Where its code came from, for messages; that of the first module.
+    /// Returns the origin of the first module, for messages.
     pub fn origin(&self) -> &str {
         self.modules.first().map_or("", |module| &module.origin)
     }
 
-    /// Its code and configuration, for records of what it decided.
+    /// Returns the digests of its code and configuration, for records of its decisions.
     pub fn build(&self) -> Build {
         let config = self.config.to_string();
         Build { code: self.digest().to_string(), config: Digest::of(std::iter::once(config.as_bytes())).to_string() }
     }
 
-    /// The digest of its code.
+    /// Returns the digest of its code.
     pub fn digest(&self) -> Digest {
         Digest::of(self.modules.iter().map(|module| module.code.as_slice()))
     }
 }
 
-/// When a script has to be what it promises to be. What a component exports is known without running it.
+/// Time at which a script is checked for its functions. The exports of a component are known without running it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inspection {
-    /// When it is loaded: its top level runs once, and has to define the functions that it promises.
+    /// During loading: the top level runs once and must define the functions of the entries.
     #[default]
     AtLoading,
-    /// When it is called, as in Karmada. It has to compile all the same.
+    /// During calls, as in Karmada. The script must compile nevertheless.
     AtCalls,
 }
 
-/// How long an instance of a component lives. Scripts always have a fresh environment.
+/// Lifetime of an instance of a component. Scripts always have a new environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Instances {
-    /// For one call.
+    /// One call.
     #[default]
     Fresh,
-    /// For many calls. The component has to declare that it bears it.
+    /// Many calls. The component must declare that it supports this.
     Reused,
 }
 
@@ -95,8 +95,8 @@ pub enum Instances {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of several pieces, each with its length, so that moving a border changes it; of a single piece it is
-    /// the plain SHA-256, which other tools tell too.
+    /// Returns the digest of several pieces, each prefixed with its length, so that moving a boundary changes it. The
+    /// digest of a single piece is the plain SHA-256, as computed by other tools.
     pub fn of<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Self {
         let pieces: Vec<_> = pieces.collect();
         let mut hash = Sha256::new();
@@ -109,7 +109,7 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// The first 12 hexadecimal digits: enough to tell builds of a plugin apart at a glance.
+    /// Returns the first 12 hexadecimal digits, to distinguish builds of a plugin.
     pub fn short(&self) -> String {
         let mut digits = self.to_string();
         digits.truncate(12);
@@ -117,7 +117,7 @@ impl Digest {
     }
 }
 
-/// 64 hexadecimal digits.
+/// Formats the digest as 64 hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -133,26 +133,26 @@ impl fmt::Debug for Digest {
 /// One piece of code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
-    /// Where it came from, for messages: a path, or an object and field.
+    /// Origin for messages: a path, or an object and field.
     pub origin: String,
     /// A component in binary form, or the text of a script.
     pub code: Vec<u8>,
-    /// What a script answers; empty is every function of [`EntryPoint::ALL`] that it defines. Empty for a component,
-    /// whose exports say so.
+    /// Functions of a script that are called; empty means every function of [`EntryPoint::ALL`] that it defines.
+    /// Empty for a component, whose exports declare them.
     pub entries: Vec<Entry>,
 }
 
-/// One function of a script and what it is asked about.
+/// One function of a script and the kind of object that it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which function.
+    /// Function.
     pub point: EntryPoint,
-    /// `(apiVersion, kind)` of the objects, for functions that are asked about one; absent is every kind.
+    /// `(apiVersion, kind)` of the objects, for functions that take one; absent for every kind.
     pub object_kind: Option<(String, String)>,
 }
 
 impl Entry {
-    /// A function that is asked about objects of these kinds, one entry for each; none is every kind.
+    /// Returns one entry for each kind of object; a single entry for every kind if there are none.
     pub fn on(point: EntryPoint, object_kinds: &[(String, String)]) -> Vec<Self> {
         if object_kinds.is_empty() {
             return vec![Self { point, object_kind: None }];
@@ -160,13 +160,13 @@ impl Entry {
         object_kinds.iter().map(|kind| Self { point, object_kind: Some(kind.clone()) }).collect()
     }
 
-    /// The capability that this entry gives a policy.
+    /// Returns the capability that this entry gives a policy.
     pub fn capability(&self) -> Capability {
         Capability { kind: self.point.call_kind(), object_kind: self.object_kind.clone() }
     }
 }
 
-/// The functions that a script may offer.
+/// Functions that a script may define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -198,7 +198,7 @@ pub enum EntryPoint {
 }
 
 impl EntryPoint {
-    /// Every function, in the order of declaration.
+    /// All functions in the order of declaration.
     pub const ALL: [Self; 12] = [
         Self::Health,
         Self::ClusterTaint,
@@ -214,7 +214,7 @@ impl EntryPoint {
         Self::Dependencies,
     ];
 
-    /// The function that answers an operation.
+    /// Returns the function for an operation.
     pub fn of(operation: &Operation<'_>) -> Self {
         match operation {
             Operation::Replicas { .. } => Self::Replicas,
@@ -227,7 +227,8 @@ impl EntryPoint {
         }
     }
 
-    /// The field of a ResourceInterpreterCustomization that holds its script; none for functions that are ours.
+    /// Returns the field of a ResourceInterpreterCustomization that holds its script; `None` for Bulkhead's own
+    /// functions.
     pub fn rule(self) -> Option<&'static str> {
         match self {
             Self::Health => Some("healthInterpretation"),
@@ -242,12 +243,12 @@ impl EntryPoint {
         }
     }
 
-    /// The function whose script is in that field.
+    /// Returns the function whose script is in that field.
     pub fn of_rule(rule: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.rule() == Some(rule))
     }
 
-    /// Karmada's name of the operation that it answers; none for functions that are ours.
+    /// Returns Karmada's name of its operation; `None` for Bulkhead's own functions.
     pub fn operation(self) -> Option<&'static str> {
         match self {
             Self::Health => Some("InterpretHealth"),
@@ -262,7 +263,7 @@ impl EntryPoint {
         }
     }
 
-    /// The kind of call that reaches it.
+    /// Returns the kind of call that it answers.
     pub fn call_kind(self) -> CallKind {
         match self {
             Self::Health => CallKind::Health,
@@ -280,7 +281,7 @@ impl EntryPoint {
         }
     }
 
-    /// Name of the global function; Karmada's own where Karmada has one.
+    /// Returns the name of the global function; Karmada's name if it has one.
     pub fn function(self) -> &'static str {
         match self {
             Self::Health => "InterpretHealth",

@@ -6,36 +6,36 @@ use bulkhead_core::policy::PolicyId;
 
 use crate::{BreakerState, CallCounts, Digest, FoundPlugin, LoadError, LoadStage};
 
-/// What became of one plugin of a catalog.
+/// Status of one plugin of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginStatus {
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
     /// Generation of the object that its newest version comes from; none for a file.
     pub generation: Option<i64>,
-    /// The stage that its newest version reached, [`LoadStage::Active`], or the one that it failed.
+    /// Stage that failed for its newest version, or [`LoadStage::Active`].
     pub stage: LoadStage,
-    /// Why the newest version is not in force.
+    /// Reason why the newest version is not active.
     pub refused: Option<Refused>,
     /// True while the newest version is being loaded.
     pub is_loading: bool,
-    /// Calls that are faults because no version is in force; empty if there is one, or if `fallback` says otherwise.
+    /// Calls that are faults because no version is active; empty if one is, or if `fallback` prevents it.
     pub held: Vec<CallKind>,
-    /// The version in force, which is an older one when the newest was refused; absent when there is none.
+    /// Active version, which is an older one if the newest was rejected; absent if there is none.
     pub active: Option<PolicyId>,
-    /// The digest of the code in force.
+    /// Digest of the active code.
     pub digest: Option<Digest>,
-    /// Whether its answers count.
+    /// Participation in decisions.
     pub mode: Option<Mode>,
-    /// What its breaker is doing.
+    /// State of its breaker.
     pub breaker: BreakerState,
-    /// How often the version in force was called.
+    /// Call counters of the active version.
     pub counts: CallCounts,
-    /// What the author of the version in force should know although it loads, each with its place.
+    /// Warnings for the author of the active version, each with its position.
     pub remarks: Vec<String>,
 }
 
-/// One line for people: what is in force, and why not something newer.
+/// Formats one line: the active version and, if it is not the newest, the reason.
 impl fmt::Display for PluginStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, active, mode, digest, is_loading, held, refused, .. } = self;
@@ -73,19 +73,19 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A version that was not put in force.
+/// A version that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The stage that failed.
+    /// Stage that failed.
     pub stage: LoadStage,
-    /// Where its code came from.
+    /// Origin of its code.
     pub origin: String,
-    /// Why, and what would be right.
+    /// Cause and remedy.
     pub message: String,
 }
 
 impl Refused {
-    /// A plugin whose name another one has, which is an object or a file.
+    /// Returns the rejection of a plugin whose name is already taken by an object or a file.
     pub(crate) fn second(of_object: bool, found: Result<FoundPlugin, LoadError>) -> Self {
         let first = if of_object { "a Plugin object" } else { "the plugin directory" };
         let origin = found.map_or_else(|error| error.origin, |found| found.source.origin().to_owned());

@@ -1,25 +1,28 @@
-//! Text of plugins as people may see it.
+//! Sanitizing of plugin text for display.
 
-/// Returns the text without characters that control a terminal or cannot be seen, cut to that many characters.
+/// Returns the text without invisible characters and characters that control a terminal, truncated to `chars_max`
+/// characters.
 ///
-/// Besides the control characters these are what Unicode lets a renderer ignore, the marks that change the direction of
-/// text, and the separators of lines and paragraphs: with them a message looks like another one, or like none.
+/// In addition to control characters, these are the characters that Unicode allows a renderer to ignore, marks that
+/// change the direction of text, and separators of lines and paragraphs. They could make a message look like another
+/// one, or empty.
 pub fn plain(text: &str, chars_max: usize) -> String {
     text.chars().filter(|c| !is_hidden(*c)).take(chars_max).collect()
 }
 
-/// Returns the text as [`plain`] does, with spaces in place of its line breaks and tabs, so that words stay apart.
+/// Returns the text like [`plain`], but with line breaks and tabs replaced by spaces, so that words stay separate.
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let spaced = text.chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c });
     spaced.filter(|c| !is_hidden(*c)).take(chars_max).collect()
 }
 
-/// True for a text that [`plain`] would leave as it is.
+/// Returns true for a text that [`plain`] would not change.
 pub(crate) fn is_plain(text: &str, chars_max: usize) -> bool {
     text.len() <= chars_max && !text.chars().any(is_hidden)
 }
 
-/// Control characters, and those that are `Default_Ignorable_Code_Point`, `Bidi_Control` or an interlinear annotation.
+/// Returns true for control characters, and for characters that are `Default_Ignorable_Code_Point`, `Bidi_Control` or
+/// an interlinear annotation.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

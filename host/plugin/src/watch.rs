@@ -1,4 +1,4 @@
-//! Keeps plugins fresh in the background.
+//! Background refresh of plugins.
 
 use std::io;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use crate::{Plugins, Refresh};
 
-/// Looks for changed plugins at intervals, on a thread of its own, until it is dropped.
+/// Periodic check for changed plugins on a dedicated thread, until it is dropped.
 ///
-/// It looks at the catalog instead of being told of changes: that works the same for links that are swapped, for
-/// network file systems and for mounted ConfigMaps, and costs one look per file.
+/// It polls the catalog instead of using file notifications. Polling works the same for swapped links, network file
+/// systems and mounted ConfigMaps, and costs one metadata lookup per file.
 pub struct Watch {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// How often to look by default: twice within the second in which a change has to be in force.
+    /// Default interval: two checks within the second in which a change has to become active.
     pub const INTERVAL: Duration = Duration::from_millis(400);
 
-    /// Starts to watch. The first look is taken after the first interval. `changed` is called after each look that found
-    /// the catalog changed, whether or not the change could be taken.
+    /// Starts the checks, the first one after the first interval. `changed` is called after each check that found the
+    /// catalog changed, even if the change was rejected.
     pub fn start(
         plugins: Arc<Plugins>,
         interval: Duration,

@@ -1,4 +1,4 @@
-//! Loading has a bound of its own, and a listed plugin that is not loaded does not vanish.
+//! Loading has a time limit, and a listed plugin that is not loaded does not vanish.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn releases(id: PolicyId) -> Checks {
     Checks(id, [Capability::any(CallKind::EvictionCheck)], Ok(EvictionVerdict::Release(Reason::new("Said", ""))))
 }
 
-/// Loads scripts that begin with `release`; `gate` blocks loading until it is opened, anything else is broken.
+/// Loads scripts that begin with `release`. `gate` blocks loading until it is opened; any other text is broken.
 #[derive(Default)]
 struct Scripts {
     gate: (Mutex<bool>, Condvar),
@@ -94,7 +94,7 @@ impl Engine for Scripts {
     }
 }
 
-/// A catalog of scripts, each a line of the list and its code.
+/// Returns a catalog of scripts, each a line of the list and its code.
 fn files(plugins: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     let lines = plugins.iter().fold(String::new(), |lines, (line, _)| lines + "- " + line + "\n");
     let list = format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\nplugins:\n{lines}");
@@ -111,7 +111,7 @@ struct Host {
     plugins: Plugins,
 }
 
-/// `Arc` of an engine as an engine.
+/// Implements `Engine` for an `Arc` of an engine.
 struct Shared(Arc<Scripts>);
 
 impl Engine for Shared {
@@ -133,7 +133,7 @@ fn host(plugins: &[(&str, &str)], limits: LoadLimits, smoke_test: Option<SmokeTe
 }
 
 impl Host {
-    /// Whether an old copy may go, and why or why not.
+    /// Returns true if the old copy may be removed, and the reason.
     fn eviction(&self) -> (bool, String) {
         let (binding, task, now) = (Binding::default(), GracefulEvictionTask::default(), Time::from_millis(0));
         let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now };
@@ -217,7 +217,7 @@ fn health_is_unknown_while_a_health_plugin_is_not_loaded() {
     assert_eq!(host.health(), Health::Unknown);
 }
 
-/// The next message. A test that would wait without end fails.
+/// Returns the next message. A test that would wait forever fails.
 fn next<T>(receiver: &mpsc::Receiver<T>) -> T {
     receiver.recv_timeout(Duration::from_mins(1)).unwrap()
 }
@@ -229,7 +229,7 @@ fn a_plugin_that_takes_long_to_load_delays_no_other() {
     let (sender, installed) = mpsc::channel();
     let _observer = host.plugins.registry().subscribe(move || sender.send(()).unwrap());
     assert_eq!(host.plugins.look(), Refresh::Changed);
-    // The empty set, and then the plugin that is loaded.
+    // The empty set, followed by the loaded plugin.
     next(&installed);
     next(&installed);
     let told = host.told();

@@ -1,4 +1,5 @@
-//! Plugins of a catalog are kept in force: what changed is loaded, what fails leaves the version before it.
+//! Activation of a catalog's plugins: changed ones are loaded, and the previous version stays active if loading
+//! fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use bulkhead_plugin::{
 };
 use serde_json::json;
 
-/// Loads texts: `healthy` and `unhealthy` are plugins, everything else is not.
+/// Loads `healthy` and `unhealthy` as plugins; any other text is invalid.
 struct Texts;
 
 struct Says(PolicyId, [Capability; 1], Health);
@@ -81,7 +82,7 @@ fn health(plugins: &Plugins) -> Health {
     combine::health(&plugins.registry().policies(), call).health
 }
 
-/// Name and stage of every plugin, with what was wrong with the newest version.
+/// Returns the name and stage of every plugin, with the error of the newest version.
 fn stages(plugins: &Plugins) -> Vec<(String, LoadStage, Option<String>)> {
     let told = plugins.status().into_iter();
     told.map(|status| (status.name, status.stage, status.refused.map(|refused| refused.message))).collect()
@@ -144,10 +145,10 @@ fn a_change_at_the_worst_moment_is_in_force_within_a_second() {
     let directory = Directory::new(folder.path());
     let catalog = ReplacedMeanwhile { directory, plugin, next: Mutex::new(Some("unhealthy")) };
     let plugins = Plugins::new(registry(), Box::new(catalog), None);
-    // This look read the old version, and the new one was there before it ended.
+    // This refresh read the old version, and the new one existed before it ended.
     plugins.refresh();
     assert_eq!(health(&plugins), Health::Healthy);
-    // The change waits for the next look and for no other, with time left for reading and loading.
+    // The next refresh detects the change, with time left for reading and loading.
     assert_eq!(plugins.refresh(), Refresh::Changed);
     assert_eq!(health(&plugins), Health::Unhealthy);
     assert!(Watch::INTERVAL <= Duration::from_millis(500), "{:?}", Watch::INTERVAL);
@@ -227,7 +228,7 @@ fn a_directory_that_is_swapped_by_a_link_is_noticed() {
     };
     version("v1", "healthy");
     version("v2", "unhealthy");
-    // As a ConfigMap is mounted: the file is a link into a directory behind another link.
+    // Layout of a mounted ConfigMap: the file is a link into a directory behind another link.
     std::os::unix::fs::symlink("v1", folder.path().join("data")).unwrap();
     fs::create_dir(folder.path().join("mount")).unwrap();
     std::os::unix::fs::symlink("../data/a.wasm", folder.path().join("mount/a.wasm")).unwrap();
@@ -296,7 +297,7 @@ fn mode_and_fallback_are_as_the_list_says() {
     assert!(message.contains("no built-in policy \"Nobody\"; there are Native"), "{message}");
 }
 
-/// Two in force under one name would answer twice, and nobody could say which one is meant.
+/// Two active plugins with the same name would answer twice, and references to the name would be ambiguous.
 #[test]
 fn a_name_belongs_to_the_first_who_has_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -322,7 +323,7 @@ fn a_name_belongs_to_the_first_who_has_it() {
     assert_eq!(health(&plugins), Health::Healthy);
     let names = |plugins: &Plugins| plugins.registry().policies().members().len();
     assert_eq!(names(&plugins), 2);
-    // The file is gone: the object has the name.
+    // The file was removed, so the object takes the name.
     fs::remove_file(folder.path().join("a.wasm")).unwrap();
     plugins.refresh();
     assert_eq!(health(&plugins), Health::Unhealthy);

@@ -1,4 +1,4 @@
-//! What the native rules of the resource interpreter cost.
+//! Cost of the native rules of the resource interpreter.
 //!
 //! `cargo bench -p bulkhead-plugins-builtin`; the figures are in BENCHMARKS.md.
 
@@ -13,9 +13,9 @@ use bulkhead_plugins_builtin::{NativeHealth, NativeInterpreter};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-/// As a member cluster reports it: 5.7 KB without white space.
+/// A Deployment as a member cluster reports it: 5.7 KB without white space.
 const DEPLOYMENT: &str = include_str!("../../../host/engine-lua/benches/deployment.json");
-/// Clusters whose statuses are folded.
+/// Clusters whose statuses are aggregated.
 const CLUSTERS: usize = 100;
 
 fn now() -> Time {
@@ -35,7 +35,7 @@ fn health(criterion: &mut Criterion) {
     let (policy, object) = (NativeHealth::default(), Arc::new(value));
     assert_eq!(health_of(&policy, &object), Health::Healthy);
     let mut group = criterion.benchmark_group("native health of a 5.7 KB Deployment");
-    // Criterion tells how many checks a second that is, on one core.
+    // Criterion reports the throughput in checks per second on one core.
     group.throughput(Throughput::Elements(1));
     group.bench_function("decoded", |bencher| bencher.iter(|| health_of(&policy, black_box(&object))));
     group.bench_function("with decoding", |bencher| {

@@ -1,8 +1,8 @@
-//! A template's status, folded from what the member clusters report.
-//! (Karmada: `pkg/resourceinterpreter/default/native/aggregatestatus.go`.)
+//! Aggregation of the member clusters' reports into a template's status. (Karmada:
+//! `pkg/resourceinterpreter/default/native/aggregatestatus.go`.)
 //!
-//! An item without status adds nothing, but it counts when something has to hold in all clusters. Fields that a
-//! rule does not compute stay as they are in the template.
+//! An item without a status contributes nothing, but it counts for conditions that must hold in all clusters. Fields
+//! that a rule does not compute keep their value in the template.
 
 use std::cmp::max;
 
@@ -14,18 +14,18 @@ use crate::reflect::{Counter, workload_counters, write_counter};
 use crate::{aggregate_job, aggregate_load_balancer, aggregate_pod};
 use bulkhead_core::shape::{Malformed, count, field, list, members, text};
 
-/// What a rule says about the template's status.
+/// Result of a rule for the template's status.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Aggregated {
-    /// There is no rule for that kind.
+    /// There is no rule for the kind.
     NoRule,
-    /// The status stays as it is.
+    /// The status does not change.
     Unchanged,
     /// The new status.
     Status(Map<String, Value>),
 }
 
-/// The new status of a template.
+/// Returns the new status of a template.
 pub(crate) fn status(
     kind: (&str, &str),
     object: &Value,
@@ -42,7 +42,7 @@ pub(crate) fn status(
         }
         ("batch/v1", "Job") => aggregate_job::status(object, items, now),
         ("batch/v1", "CronJob") => cron_job(object, items).map(Aggregated::Status),
-        // Without any item Karmada leaves the pod's status alone.
+        // Without items Karmada does not change the pod's status.
         ("v1", "Pod") if items.is_empty() => Ok(Aggregated::Unchanged),
         ("v1", "Pod") => aggregate_pod::status(items).map(Aggregated::Status),
         ("v1", "PersistentVolume") => volume(object, items).map(Aggregated::Status),
@@ -53,17 +53,17 @@ pub(crate) fn status(
     }
 }
 
-/// The template's own status to start from.
+/// Returns the template's own status, the starting point of the aggregation.
 pub(crate) fn old_status(object: &Value) -> Result<Map<String, Value>, Malformed> {
     Ok(members(object, &["status"])?.cloned().unwrap_or_default())
 }
 
-/// The statuses that were collected, each with its cluster.
+/// Returns the collected statuses, each with its cluster.
 pub(crate) fn collected(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
     items.iter().filter_map(|item| item.status.as_ref().map(|status| (item.cluster_name.as_str(), status)))
 }
 
-/// The sum of a counter over all clusters.
+/// Returns the sum of a counter over all clusters.
 pub(crate) fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i64, Malformed> {
     let mut total = 0_i64;
     for (cluster, status) in collected(items) {
@@ -73,7 +73,7 @@ pub(crate) fn sum(items: &[AggregatedStatusItem], name: &str) -> Result<i64, Mal
     Ok(total)
 }
 
-/// The time in a field.
+/// Returns the time in a field.
 pub(crate) fn time(object: &Value, name: &str) -> Result<Option<Time>, Malformed> {
     let Some(value) = field(object, &[name])? else { return Ok(None) };
     let malformed = |_| Malformed::new(format!("{name} is not a time"));
@@ -95,7 +95,7 @@ fn workload(
     for (_, member) in collected(items) {
         let member_generation = count(member, &["generation"])?;
         let template_generation = count(member, &["resourceTemplateGeneration"])?;
-        // For this one kind Karmada compares with the generation in the member instead of the template's.
+        // For StatefulSet only, Karmada compares with the member's generation instead of the template's.
         let wanted = if kind == "StatefulSet" { member_generation } else { generation };
         if count(member, &["observedGeneration"])? >= member_generation && template_generation >= wanted {
             up_to_date += 1;
@@ -139,7 +139,7 @@ fn with_phase(object: &Value, phase: &str) -> Result<Map<String, Value>, Malform
     Ok(status)
 }
 
-/// The first phase of `priorities` that some cluster is in; a missing status counts as Pending.
+/// Returns the first phase of `priorities` that any cluster is in; a missing status counts as Pending.
 pub(crate) fn leading_phase(
     items: &[AggregatedStatusItem],
     priorities: &[&'static str],
@@ -155,7 +155,8 @@ fn volume(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, 
     with_phase(object, leading_phase(items, &["Failed", "Pending", "Available", "Bound", "Released"])?)
 }
 
-/// Bound, even in no cluster at all, unless some claim is Lost or, failing that, the last one that is not Bound.
+/// Aggregates claims. The phase is Lost if any claim is; otherwise that of the last claim that is not Bound;
+/// otherwise Bound, even without any cluster.
 fn claim(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
     let mut phase = "Bound";
     for (_, member) in collected(items) {
@@ -186,7 +187,8 @@ fn disruption_budget(object: &Value, items: &[AggregatedStatusItem]) -> Result<M
     Ok(status)
 }
 
-/// `currentMetrics` is null unless the template has some, as Karmada's typed struct prints it.
+/// Aggregates autoscalers. `currentMetrics` is null unless the template has some, as serialized by Karmada's typed
+/// struct.
 fn autoscaler(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
     let mut status = old_status(object)?;
     let current = Counter { name: "currentReplicas", omitted_when_zero: true };
@@ -197,7 +199,7 @@ fn autoscaler(object: &Value, items: &[AggregatedStatusItem]) -> Result<Map<Stri
     Ok(status)
 }
 
-/// Items for tests: a cluster's name and its status, null for none.
+/// Returns items for tests from a cluster's name and its status; null for none.
 #[cfg(test)]
 pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
     let item = |(cluster, status): &(&str, Value)| AggregatedStatusItem {
@@ -208,7 +210,7 @@ pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
     statuses.iter().map(item).collect()
 }
 
-/// Compares a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
+/// Checks a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
 #[cfg(test)]
 pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>) {
     let told = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {

@@ -1,4 +1,4 @@
-//! A job's status over all clusters.
+//! Aggregation of a Job's status over all clusters.
 
 use std::cmp::{max, min};
 
@@ -10,7 +10,7 @@ use crate::aggregate::{Aggregated, collected, old_status, sum, time};
 use crate::reflect::{Counter, write_counter};
 use bulkhead_core::shape::{Malformed, list, text};
 
-/// What the clusters say together.
+/// Combined outcome of all clusters.
 #[derive(Default)]
 struct Outcome {
     failed_in: Vec<String>,
@@ -18,13 +18,13 @@ struct Outcome {
     succeeded: usize,
     started: Vec<Time>,
     finished: Vec<Time>,
-    /// The latest transition of a condition that decides. It goes before the current time, which Karmada puts into the
-    /// new conditions, so that the same reports give the same status whenever they are folded.
+    /// Latest transition or completion in any cluster. It is used instead of the current time, which Karmada writes
+    /// to new conditions, so that the same reports always give the same status.
     decided: Option<Time>,
 }
 
-/// A finished job is frozen. It fails when it failed in one cluster, and completes when it did in all.
-/// (Karmada: `pkg/util/helper/job.go:ParsingJobStatus`.)
+/// Aggregates a Job. A finished Job does not change. It fails if it failed in one cluster, and completes if it
+/// completed in all. (Karmada: `pkg/util/helper/job.go:ParsingJobStatus`.)
 pub(crate) fn status(object: &Value, items: &[AggregatedStatusItem], now: Time) -> Result<Aggregated, Malformed> {
     if object.get("status").map_or(Ok(false), |status| Ok(holds(status, "Complete")? || holds(status, "Failed")?))? {
         return Ok(Aggregated::Unchanged);
@@ -155,7 +155,7 @@ mod tests {
             ("m1", json!({"failed": 2, "startTime": MIDDLE, "conditions": conditions(&["Failed"])})),
             ("m2", json!({"succeeded": 1, "conditions": conditions(&["Complete"])})),
         ];
-        // Nobody says when, so it is the time of the call.
+        // The reports contain no time, so the time of the call is used.
         let at = json!("1970-01-01T00:00:00Z");
         let failed = condition("Failed", "JobFailed", "Job executed failed in member clusters m1", at);
         let expected = json!({"failed": 2, "succeeded": 1, "conditions": [failed]});

@@ -1,4 +1,4 @@
-//! Load balancer entries of Services and Ingresses over all clusters.
+//! Aggregation of load balancer entries of Services and Ingresses over all clusters.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::aggregate::collected;
 use bulkhead_core::shape::{Malformed, field, list, text};
 
-/// What makes two entries the same, in the order in which entries are sorted: those with a host name first, by
-/// name, then by address, those without a mode last. `true` stands for "absent".
+/// Identity of an entry, in the sort order of entries: first those with a host name, by name, then by address, those
+/// without a mode last. `true` stands for "absent".
 type Identity<'a> = ((bool, &'a str), (bool, &'a str), (bool, &'a str));
 
-/// The union of all entries, without anything else: conditions of the template are dropped, as in Karmada.
+/// Returns the union of all entries and nothing else: conditions of the template are dropped, as in Karmada.
 pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
     let mut entries = BTreeMap::<Identity<'_>, Vec<Value>>::new();
     for (_, member) in collected(items) {

@@ -1,4 +1,4 @@
-//! A pod's status over all clusters.
+//! Aggregation of a Pod's status over all clusters.
 
 use bulkhead_core::model::AggregatedStatusItem;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::aggregate::{collected, leading_phase};
 use bulkhead_core::shape::{Malformed, field, list, members};
 
-/// The worst phase, and every container of every cluster with its state alone.
+/// Returns the worst phase, and the state of every container of every cluster.
 pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Map<String, Value>, Malformed> {
     let phase = leading_phase(items, &["Failed", "Pending", "Running", "Succeeded"])?;
     let mut status = Map::new();
@@ -27,8 +27,8 @@ pub(crate) fn status(items: &[AggregatedStatusItem]) -> Result<Map<String, Value
     Ok(status)
 }
 
-/// The required fields are there but empty, as Karmada's typed struct prints them: the API refuses a container
-/// status without them.
+/// Reduces a container status to its state. The required fields are present but empty, as serialized by Karmada's
+/// typed struct: the API rejects a container status without them.
 fn state_alone(container: &Value) -> Result<Value, Malformed> {
     let ready = field(container, &["ready"])?.and_then(Value::as_bool).unwrap_or(false);
     let state = members(container, &["state"])?.cloned().unwrap_or_default();

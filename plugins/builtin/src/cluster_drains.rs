@@ -1,4 +1,4 @@
-//! The taint of clusters that are being emptied.
+//! Taint of clusters that are being drained.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 
 use crate::not_asked;
 
-/// All `ClusterDrain` objects: a cluster that one of them names has the taint, any other has not. The key is ours
-/// alone, so a taint that somebody else put there goes too.
+/// Policy of all `ClusterDrain` objects: adds the taint to the clusters that they name and removes it from all
+/// others. The key belongs to this policy, so it removes the taint even if something else added it.
 pub struct ClusterDrains {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -19,7 +19,8 @@ pub struct ClusterDrains {
 }
 
 impl ClusterDrains {
-    /// The drains: name of the object and the cluster that it names. Of several the first by name is told as reason.
+    /// Creates the policy from drains: name of the object and of its cluster. If several drains name a cluster, the
+    /// first by name is the reason.
     pub fn new(mut drains: Vec<(String, String)>) -> Self {
         drains.sort();
         let drains = drains.into_iter().rev().map(|(name, cluster)| (cluster, name)).collect();

@@ -1,5 +1,4 @@
-//! What an object needs beside it.
-//! (Karmada: `pkg/resourceinterpreter/default/native/dependencies.go`.)
+//! Dependencies of an object. (Karmada: `pkg/resourceinterpreter/default/native/dependencies.go`.)
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use bulkhead_core::pod;
 use bulkhead_core::shape::{Malformed, list, members, text};
 use serde_json::{Value, json};
 
-/// References to what the object needs, in a fixed order (Karmada's is random); `None` for kinds without a rule.
+/// Returns references to the dependencies in a fixed order (Karmada's is random); `None` for kinds without a rule.
 pub(crate) fn dependencies(
     kind: (&str, &str),
     object: &Value,
@@ -38,7 +37,7 @@ fn of_template(object: &Value, path: &[&str], namespace: &str) -> Result<Vec<Dep
     pod::dependencies(template, namespace)?.into_iter().map(read).collect()
 }
 
-/// A claim that the set makes itself, from a template, is none that has to be there before.
+/// Returns the dependencies of a StatefulSet, without the claims that it creates from its own templates.
 fn stateful_set(object: &Value, namespace: &str) -> Result<Vec<DependentObjectReference>, Malformed> {
     let mut found = of_template(object, &["spec", "template"], namespace)?;
     let templates = list(object, &["spec", "volumeClaimTemplates"])?;
@@ -48,7 +47,7 @@ fn stateful_set(object: &Value, namespace: &str) -> Result<Vec<DependentObjectRe
     Ok(found)
 }
 
-/// One secret for each entry of `tls`; the same one may be listed twice.
+/// Returns one secret for each entry of `tls`; the result may contain duplicates.
 fn ingress(object: &Value, namespace: &str) -> Result<Vec<DependentObjectReference>, Malformed> {
     let secret = |(index, tls): (usize, &Value)| match text(tls, &["secretName"])? {
         "" => Err(Malformed::new(format!("spec.tls[{index}] has no secretName"))),
@@ -57,7 +56,7 @@ fn ingress(object: &Value, namespace: &str) -> Result<Vec<DependentObjectReferen
     list(object, &["spec", "tls"])?.iter().enumerate().map(secret).collect()
 }
 
-/// The service that stands for the imported one, and its endpoints.
+/// Returns the derived service of a service import, and its endpoints.
 fn service_import(object: &Value, namespace: &str) -> Result<Vec<DependentObjectReference>, Malformed> {
     let service = format!("derived-{}", text(object, &["metadata", "name"])?);
     let labels = json!({"matchLabels": {"kubernetes.io/service-name": service}});

@@ -1,4 +1,4 @@
-//! The automatic `NoExecute` taints that Karmada had before 1.14.
+//! The automatic `NoExecute` taints of Karmada before 1.14.
 
 use bulkhead_core::call::{Call, CallKind, ClusterTaintCall, Reason, Reply, TaintChange, TaintVerdict};
 use bulkhead_core::model::{ConditionStatus, TaintEffect};
@@ -7,11 +7,11 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 use crate::not_asked;
 use crate::ready_condition::follow;
 
-/// Evicts from a cluster that has not been ready for longer than a time-out. Karmada dropped this rule (commit
-/// 2496cf3c0) in favour of `ClusterTaintPolicy`; a flag brings it back for those who relied on it.
+/// Evicts from a cluster that has not been ready for longer than a timeout. Karmada removed this rule (commit
+/// 2496cf3c0) in favour of `ClusterTaintPolicy`; a flag enables it for users who depend on it.
 ///
-/// How long the status has lasted is read from the condition's `lastTransitionTime`; a condition without one
-/// gives no reason to evict.
+/// The duration of the status is computed from the condition's `lastTransitionTime`. A condition without one causes
+/// no eviction.
 pub struct FailoverEviction {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -19,7 +19,7 @@ pub struct FailoverEviction {
 }
 
 impl FailoverEviction {
-    /// Evicts after `timeout_s` seconds.
+    /// Creates the policy with a timeout in seconds.
     pub fn new(timeout_s: u32) -> Self {
         let capabilities = vec![Capability::any(CallKind::ClusterTaint)];
         Self { id: PolicyId::builtin("FailoverEviction"), capabilities, timeout_s }

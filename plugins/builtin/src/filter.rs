@@ -1,5 +1,5 @@
-//! The filter rules of Karmada's scheduler, one function each, with Karmada's reason texts. Each answers for all
-//! candidates of a call, from the columns of the snapshot where it can.
+//! The filter rules of Karmada's scheduler, one function each, with Karmada's reason texts. Each evaluates all
+//! candidates of a call, from the columns of the snapshot where possible.
 
 use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
 use bulkhead_core::decide::schedule::blocked_until;
@@ -15,7 +15,7 @@ fn all_fit(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     vec![FilterVerdict::Fit; call.clusters.len()]
 }
 
-/// Whether each candidate runs the workload already.
+/// Returns true for each candidate that already runs the workload.
 fn current_targets(call: &FilterCall<'_>) -> Vec<bool> {
     let mut current = vec![false; call.clusters.len()];
     for target in &call.binding.spec.clusters {
@@ -26,8 +26,9 @@ fn current_targets(call: &FilterCall<'_>) -> Vec<bool> {
     current
 }
 
-/// Karmada: `apienablement/api_enablement.go:Filter`. A current target passes: its list of APIs may be partial
-/// while it is unhealthy, and that is no reason to move a workload.
+/// Rejects clusters that do not serve the resource's API. (Karmada: `apienablement/api_enablement.go:Filter`.) A
+/// current target passes: its list of APIs may be incomplete while it is unhealthy, which is no reason to move a
+/// workload.
 pub(crate) fn api_enablement(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let resource = &call.binding.spec.resource;
     let serving = call.clusters.snapshot().serving(&resource.api_version, &resource.kind);
@@ -41,8 +42,8 @@ pub(crate) fn api_enablement(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     call.clusters.rows().iter().enumerate().map(verdict).collect()
 }
 
-/// Karmada: `tainttoleration/taint_toleration.go:Filter`. A current target passes: leaving it is the taint
-/// manager's decision, which knows toleration seconds.
+/// Rejects clusters with a taint that is not tolerated. (Karmada: `tainttoleration/taint_toleration.go:Filter`.) A
+/// current target passes: its eviction is up to the taint manager, which considers toleration seconds.
 pub(crate) fn taint_toleration(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut verdicts = all_fit(call);
     let mut current = None;
@@ -73,7 +74,8 @@ fn tolerates(binding: &Binding, cluster: &Cluster) -> FilterVerdict {
     }
 }
 
-/// Karmada: `clusteraffinity/cluster_affinity.go:Filter`. Current targets are not exempt.
+/// Rejects clusters that the placement does not select. (Karmada: `clusteraffinity/cluster_affinity.go:Filter`.)
+/// Current targets are not exempt.
 pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let affinities = effective_affinities(call.binding);
     if affinities.is_empty() {
@@ -89,8 +91,8 @@ pub(crate) fn cluster_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     call.clusters.rows().iter().map(verdict).collect()
 }
 
-/// The affinities of which one must match; none if all clusters do. Overflow groups are for workloads only,
-/// because only their replicas can overflow.
+/// Returns the affinities of which one must match; empty if all clusters match. Overflow groups apply only to
+/// workloads, because only replicas can overflow.
 fn effective_affinities(binding: &Binding) -> Vec<ClusterAffinity> {
     let Some(placement) = &binding.spec.placement else { return Vec::new() };
     if let Some(affinity) = &placement.cluster_affinity {
@@ -103,7 +105,8 @@ fn effective_affinities(binding: &Binding) -> Vec<ClusterAffinity> {
     std::iter::once(term.affinity.clone()).chain(overflow.into_iter().map(|entry| entry.affinity)).collect()
 }
 
-/// Karmada: `spreadconstraint/spread_constraint.go:Filter`.
+/// Rejects clusters without a property that the spread constraints group by. (Karmada:
+/// `spreadconstraint/spread_constraint.go:Filter`.)
 pub(crate) fn spread_constraint(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let placement = call.binding.spec.placement.as_ref();
     let constraints = placement.map_or(&[][..], |placement| &*placement.spread_constraints);
@@ -129,8 +132,8 @@ fn has_properties(needed: &[&str], has: Zonal) -> FilterVerdict {
     }
 }
 
-/// Karmada: `clustereviction/cluster_eviction.go:Filter`. Any purge mode counts, and current targets are not
-/// exempt.
+/// Rejects clusters that the workload is being evicted from. (Karmada: `clustereviction/cluster_eviction.go:Filter`.)
+/// Any purge mode counts, and current targets are not exempt.
 pub(crate) fn cluster_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut verdicts = all_fit(call);
     for task in &call.binding.spec.graceful_eviction_tasks {
@@ -141,9 +144,8 @@ pub(crate) fn cluster_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     verdicts
 }
 
-/// Not in any release of Karmada: keeps a workload away from the cluster that it failed over from, for as long as
-/// `blockPredecessorSeconds` of its policy says (Karmada's proposal of application failover). Does nothing for a
-/// binding without such a history.
+/// Rejects clusters that the workload has failed over from within the `blockPredecessorSeconds` of its policy. Not in
+/// any release of Karmada (proposal of application failover). Has no effect on a binding without such a history.
 pub(crate) fn recent_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut verdicts = all_fit(call);
     for (cluster, until) in blocked_until(call.binding, call.now) {
@@ -156,7 +158,8 @@ pub(crate) fn recent_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     verdicts
 }
 
-/// Karmada: `workloadaffinity/workload_affinity.go:FilterWithContext`.
+/// Rejects clusters that do not run all other workloads of the affinity group, except for current targets. (Karmada:
+/// `workloadaffinity/workload_affinity.go:FilterWithContext`.)
 pub(crate) fn workload_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let group = call.binding.spec.affinity_group();
     let peers: Vec<_> =
@@ -169,7 +172,8 @@ pub(crate) fn workload_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     with_exemption(call, |cluster| runs_all(cluster).then_some(()).ok_or(("AffinityGroupElsewhere", told)))
 }
 
-/// Karmada: `workloadantiaffinity/workload_anti_affinity.go:FilterWithContext`.
+/// Rejects clusters that run another workload of the anti-affinity group, except for current targets. (Karmada:
+/// `workloadantiaffinity/workload_anti_affinity.go:FilterWithContext`.)
 pub(crate) fn workload_anti_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let group = call.binding.spec.anti_affinity_group();
     let peers: Vec<_> = call.peers.iter().filter(|peer| peer.anti_affinity_group == group).collect();
@@ -185,7 +189,7 @@ fn runs_on(peer: &Peer, cluster: &Cluster) -> bool {
     peer.clusters.contains(&cluster.name)
 }
 
-/// Verdicts of a rule that current targets are exempt from.
+/// Returns the verdicts of a rule that current targets are exempt from.
 fn with_exemption(
     call: &FilterCall<'_>,
     rule: impl Fn(&Cluster) -> Result<(), (&'static str, &'static str)>,
@@ -211,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// `expected` is empty for a cluster that fits, otherwise `code: message`.
+    /// Checks the verdict on a cluster. `expected` is empty if it fits, otherwise `code: message`.
     fn check(policy: &SchedulingPolicy, spec: Value, status: Value, cluster: Value, expected: &str) {
         let binding: Binding =
             serde_json::from_value(json!({"namespace": "ns", "name": "b", "spec": spec, "status": status})).unwrap();

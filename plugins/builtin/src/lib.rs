@@ -1,8 +1,9 @@
-//! Built-in policies: Karmada's own rules behind the plugin port.
+//! Built-in policies: Karmada's own rules as policies.
 //!
-//! Each policy answers the same calls as a plugin and could be replaced by one. They hold no state, read no
-//! clock and know no engine. What an object has to look like is checked field by field ([`bulkhead_core::shape`]); an object
-//! that does not fit is an answer (`Unknown`) for health and a fault for the other interpreter operations.
+//! Each policy answers the same calls as a plugin and could be replaced by one. Policies have no mutable state, no
+//! clock, and no dependency on an engine. The shape of an object is checked field by field
+//! ([`bulkhead_core::shape`]). A malformed object is an answer (`Unknown`) for health and a fault for the other
+//! interpreter operations.
 //!
 //! Start reading at [`all`].
 
@@ -41,15 +42,15 @@ pub use resource_health::ResourceHealth;
 pub use scheduling::SchedulingPolicy;
 pub use taint_policies::{ClusterTaintPolicyRule, TaintPolicyOptions};
 
-/// Every policy that needs no configuration, in the order in which they are asked.
+/// Returns all policies that need no configuration, in the order in which they are called.
 ///
-/// Not among them: [`FailoverEviction`], which a flag switches on, and [`ClusterTaintPolicyRule`] and [`ClusterDrains`], which
-/// are made anew from the objects in the API.
+/// Not included: [`FailoverEviction`], which a flag enables, and [`ClusterTaintPolicyRule`] and [`ClusterDrains`],
+/// which are rebuilt from the objects in the API.
 pub fn all() -> Vec<Arc<dyn Policy>> {
     all_with(Detail::Plain)
 }
 
-/// The same, telling as much about pods.
+/// Returns the same policies with the given detail about pods.
 pub fn all_with(detail: Detail) -> Vec<Arc<dyn Policy>> {
     vec![
         Arc::new(SchedulingPolicy::api_enablement()),
@@ -68,7 +69,7 @@ pub fn all_with(detail: Detail) -> Vec<Arc<dyn Policy>> {
     ]
 }
 
-/// The fault of being asked something that the policy's capabilities do not promise: the host's mistake.
+/// Returns the fault for a call that the policy's capabilities do not include; such a call is a bug of the host.
 fn not_asked(id: &PolicyId, call: &Call<'_>) -> Fault {
     Fault::new(FaultKind::HostBug, format!("{id} does not answer {} calls", call.kind()))
 }

@@ -1,4 +1,4 @@
-//! Health of the kinds that Kubernetes brings along.
+//! Health of Kubernetes' own kinds.
 
 use bulkhead_core::call::{Call, CallKind, HealthVerdict, Reason, Reply};
 use bulkhead_core::model::Health;
@@ -10,7 +10,7 @@ use bulkhead_core::shape::{Malformed, count, integer, list, text};
 
 type Rule = fn(&Value) -> Result<(bool, Reason), Malformed>;
 
-/// Every other kind, and every other version of these kinds, has no native rule.
+/// Native rules by API version and kind. Other kinds, and other versions of these kinds, have none.
 const RULES: [(&str, &str, Rule); 9] = [
     ("apps/v1", "Deployment", rollout),
     ("apps/v1", "StatefulSet", rollout),
@@ -25,8 +25,8 @@ const RULES: [(&str, &str, Rule); 9] = [
 
 /// Karmada's native health rules with reasons. (Karmada: `pkg/resourceinterpreter/default/native/healthy.go`.)
 ///
-/// Where Karmada returns an error because a field has the wrong type, and its caller turns that into Unknown,
-/// this policy answers Unknown with the reason `MalformedObject`.
+/// If a field has the wrong type, Karmada returns an error, which its caller turns into Unknown. This policy returns
+/// Unknown with the reason `MalformedObject`.
 pub struct NativeHealth {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -69,7 +69,7 @@ fn told(healthy: bool, code: &str, message: String) -> (bool, Reason) {
     (healthy, Reason::new(code, message))
 }
 
-/// A status about another generation says nothing, even when it is about a later one.
+/// Returns a reason if the status is about another generation, even a later one.
 fn stale(object: &Value) -> Result<Option<Reason>, Malformed> {
     let generation = count(object, &["metadata", "generation"])?;
     let observed = count(object, &["status", "observedGeneration"])?;

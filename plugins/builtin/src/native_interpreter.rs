@@ -13,8 +13,8 @@ use bulkhead_core::time::Time;
 
 /// Karmada's native rules. (Karmada: `pkg/resourceinterpreter/default/native`.)
 ///
-/// It answers for every kind of object, because the whole status of an unknown kind is collected. Where there is
-/// no rule the reply is `Interpret(None)`; an object of the wrong shape is a fault, as it is an error in Karmada.
+/// It answers for every kind of object, because the whole status of an unknown kind is collected. Without a rule the
+/// reply is `Interpret(None)`. A malformed object is a fault, as it is an error in Karmada.
 pub struct NativeInterpreter {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -22,7 +22,7 @@ pub struct NativeInterpreter {
 }
 
 impl NativeInterpreter {
-    /// The rules, with as much detail about pods.
+    /// Creates the policy with the given detail about pods.
     pub fn new(detail: Detail) -> Self {
         let capabilities = vec![Capability::any(CallKind::Interpret)];
         Self { id: PolicyId::builtin("NativeInterpreter"), capabilities, detail }
@@ -61,7 +61,7 @@ impl Policy for NativeInterpreter {
             Operation::Dependencies { object } => {
                 dependencies::dependencies(kind, object).map(|found| found.map(Interpretation::Dependencies))
             }
-            // No kind that Karmada knows by itself has several pod templates.
+            // None of Karmada's native kinds has several pod templates.
             Operation::Components { .. } => Ok(None),
         };
         let fault = |error: Malformed| Fault::new(FaultKind::GuestError, format!("{}: {error}", operation.name()));
@@ -78,8 +78,8 @@ fn as_object(object: Option<Value>) -> Option<Interpretation> {
     object.map(Interpretation::Object)
 }
 
-/// The object is returned as it is but for its status. Karmada sends it through a typed struct, which drops
-/// fields it does not know and adds empty ones; nobody reads those, since only the status is written.
+/// Returns the object with a new status. Karmada sends it through a typed struct, which drops unknown fields and adds
+/// empty ones. The difference has no effect, since only the status is written.
 fn aggregate_status(
     kind: (&str, &str),
     object: &Value,

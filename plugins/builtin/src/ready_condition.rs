@@ -7,8 +7,8 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 
 use crate::not_asked;
 
-/// Nothing new is scheduled to a cluster that is not ready.
-/// (Karmada: `pkg/controllers/cluster/cluster_controller.go:taintClusterByCondition`.)
+/// Prevents scheduling to a cluster that is not ready. (Karmada:
+/// `pkg/controllers/cluster/cluster_controller.go:taintClusterByCondition`.)
 pub struct ReadyCondition {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -46,7 +46,7 @@ fn changes(cluster: &Cluster) -> Vec<TaintChange> {
     follow(ready.status, effect, &reason)
 }
 
-/// The pair of changes that a Ready status stands for.
+/// Returns the two taint changes for a Ready status.
 pub(crate) fn follow(status: ConditionStatus, effect: &TaintEffect, reason: &Reason) -> Vec<TaintChange> {
     match status {
         ConditionStatus::False => {
@@ -70,7 +70,7 @@ fn remove(key: &str, effect: &TaintEffect, reason: &Reason) -> TaintChange {
     TaintChange::Remove { key: key.to_owned(), effect: effect.clone(), reason: reason.clone() }
 }
 
-/// Changes in short form for tests: `+key:effect` and `-key:effect`.
+/// Formats changes for tests: `+key:effect` and `-key:effect`.
 #[cfg(test)]
 pub(crate) fn in_short(reply: Result<Reply, Fault>) -> Vec<String> {
     let Ok(Reply::ClusterTaint(verdict)) = reply else { panic!("{reply:?}") };

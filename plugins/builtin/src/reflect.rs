@@ -1,15 +1,15 @@
-//! The part of a status that a member cluster reports.
+//! Part of an object's status that is collected from a member cluster.
 
 use bulkhead_core::names::keys::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
 use bulkhead_core::shape::{Malformed, count, field, integer, members, text, type_name};
 
-/// A counter of a status and whether it is written when it is zero.
+/// Counter of a status.
 pub(crate) struct Counter {
-    /// Its name.
+    /// Name of the counter.
     pub(crate) name: &'static str,
-    /// Whether the API leaves it out when it is zero.
+    /// True if the API omits the counter when it is zero.
     pub(crate) omitted_when_zero: bool,
 }
 
@@ -46,7 +46,7 @@ const DAEMON_SET: [Counter; 7] = [
     counter("numberUnavailable"),
 ];
 
-/// The counters of a workload's status; `None` for kinds that are no workload of `apps/v1`.
+/// Returns the counters of a workload's status; `None` for kinds other than workloads of `apps/v1`.
 pub(crate) fn workload_counters(kind: (&str, &str)) -> Option<&'static [Counter]> {
     match kind {
         ("apps/v1", "Deployment") => Some(&DEPLOYMENT),
@@ -57,7 +57,7 @@ pub(crate) fn workload_counters(kind: (&str, &str)) -> Option<&'static [Counter]
     }
 }
 
-/// Writes a counter as the API does.
+/// Writes a counter in the same way as the API.
 pub(crate) fn write_counter(status: &mut Map<String, Value>, counter: &Counter, value: i64) {
     if value == 0 && counter.omitted_when_zero {
         status.remove(counter.name);
@@ -66,11 +66,11 @@ pub(crate) fn write_counter(status: &mut Map<String, Value>, counter: &Counter, 
     }
 }
 
-/// The fragment that is collected; `None` when there is nothing to collect.
-/// (Karmada: `pkg/resourceinterpreter/default/native/reflectstatus.go`.)
+/// Returns the fragment to collect, or `None` if there is nothing to collect. (Karmada:
+/// `pkg/resourceinterpreter/default/native/reflectstatus.go`.)
 ///
-/// A status that is null or no object is an error, as is a workload without Karmada's annotation: nothing is
-/// reported for an object that was adopted by hand.
+/// A status that is null or not an object is an error. So is a workload without Karmada's annotation: nothing is
+/// reported for an object that was adopted manually.
 pub(crate) fn status(kind: (&str, &str), object: &Value) -> Result<Option<Value>, Malformed> {
     let status = match object.get("status") {
         None => return Ok(None),
@@ -105,7 +105,7 @@ fn workload(kind: &str, object: &Value, counters: &[Counter]) -> Result<Map<Stri
     let generation = count(object, &["metadata", "generation"])?;
     write_counter(&mut fragment, &counter("generation"), generation);
     write_counter(&mut fragment, &counter("resourceTemplateGeneration"), template_generation);
-    // Karmada leaves it out for this one kind.
+    // Karmada omits it for StatefulSet.
     if kind != "StatefulSet" {
         let observed = count(object, &["status", "observedGeneration"])?;
         write_counter(&mut fragment, &counter("observedGeneration"), observed);
@@ -137,7 +137,7 @@ fn disruption_budget(object: &Value) -> Result<Value, Malformed> {
     Ok(Value::Object(fragment))
 }
 
-/// `currentMetrics` is null, as Karmada's typed struct prints it.
+/// Returns the fragment of an autoscaler. `currentMetrics` is null, as serialized by Karmada's typed struct.
 fn autoscaler(object: &Value) -> Result<Value, Malformed> {
     let mut fragment = Map::from_iter([("currentMetrics".to_owned(), Value::Null)]);
     let current = integer(object, &["status", "currentReplicas"])?.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! How many replicas an object wants, and writing another number in.
+//! Reading and writing of an object's desired replicas.
 
 use bulkhead_core::call::Interpretation;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use bulkhead_core::pod;
 use bulkhead_core::shape::{Malformed, count, field, integer};
 
-/// Replicas and requirements; `None` for kinds without a rule.
-/// (Karmada: `pkg/resourceinterpreter/default/native/replica.go`.)
+/// Returns replicas and requirements; `None` for kinds without a rule. (Karmada:
+/// `pkg/resourceinterpreter/default/native/replica.go`.)
 pub(crate) fn interpret(
     kind: (&str, &str),
     object: &Value,
@@ -32,7 +32,7 @@ pub(crate) fn interpret(
     Ok(Some(Interpretation::Replicas { replicas, requirements }))
 }
 
-/// The object with `replicas` written in; `None` for kinds without a rule. A missing field stays missing, so
+/// Returns the object with the given replicas; `None` for kinds without a rule. A missing field stays missing, so
 /// that the member's own default applies. (Karmada: `pkg/resourceinterpreter/default/native/revisereplica.go`.)
 pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i64) -> Result<Option<Value>, Malformed> {
     let name = match kind {
@@ -43,7 +43,7 @@ pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i64) -> Resul
     let mut revised = object.clone();
     let there = revised.get_mut("spec").and_then(|spec| spec.get_mut(name));
     if let Some(there) = there {
-        // An integer is required here although null counts as unset elsewhere: Karmada refuses both.
+        // The field must be an integer. Null counts as unset elsewhere, but Karmada rejects it here.
         if there.is_null() {
             return Err(Malformed::new(format!("spec.{name} is null, not an integer")));
         }

@@ -1,4 +1,4 @@
-//! The built-in eviction check: the old copy goes when the new ones are healthy.
+//! The built-in eviction check: releases the old copy when the new ones are healthy.
 
 use bulkhead_core::call::{Call, CallKind, EvictionCheckCall, EvictionVerdict, Reason, Reply};
 use bulkhead_core::model::{AggregatedStatusItem, Health, Reports};
@@ -6,15 +6,15 @@ use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId};
 
 use crate::not_asked;
 
-/// Most clusters that a reason names; a workload may run on hundreds.
+/// Maximum number of clusters in a reason; a workload may run on hundreds.
 const NAMED_MAX: usize = 5;
 
-/// Releases the old copy once every target cluster reports the workload as Healthy.
-/// (Karmada: `pkg/controllers/gracefuleviction/evictiontask.go:allScheduledResourceInHealthyState`.)
+/// Releases the old copy once every target cluster reports the workload as Healthy. (Karmada:
+/// `pkg/controllers/gracefuleviction/evictiontask.go:allScheduledResourceInHealthyState`.)
 ///
-/// It differs from Karmada in one point on purpose: with an empty scheduling result Karmada's test holds
-/// vacuously and the last copy is deleted. "No replacement anywhere" is the case that a failover tool exists to
-/// protect from, so here it holds.
+/// It differs intentionally from Karmada in one point: with an empty scheduling result, Karmada's check is vacuously
+/// true and the last copy is deleted. Preventing the loss of the last copy is the purpose of a failover tool, so this
+/// policy holds it.
 pub struct ResourceHealth {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -69,7 +69,7 @@ fn judge(call: &EvictionCheckCall<'_>) -> EvictionVerdict {
     EvictionVerdict::Release(Reason::new("ReplacementHealthy", message))
 }
 
-/// Health changes arrive as events, so there is nothing to come back for.
+/// Returns a hold verdict without a recheck time, because health changes arrive as events.
 fn hold(code: &str, message: String) -> EvictionVerdict {
     EvictionVerdict::Hold { reason: Reason::new(code, message), recheck_after_s: None }
 }
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// `observed` has an entry per item: cluster and health.
+    /// Checks a verdict. `observed` has an entry per item: cluster and health.
     fn check(generations: (i64, i64), targets: &[&str], observed: &[(&str, Option<Health>)], expected: &str) {
         let mut binding = Binding { generation: generations.0, ..Binding::default() };
         binding.status.scheduler_observed_generation = generations.1;

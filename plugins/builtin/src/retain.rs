@@ -1,20 +1,20 @@
-//! What an update must not take from a member cluster's object.
-//! (Karmada: `pkg/resourceinterpreter/default/native/retain.go`, `pkg/util/lifted/retain.go`.)
+//! Fields that an update must not remove from a member cluster's object. (Karmada:
+//! `pkg/resourceinterpreter/default/native/retain.go`, `pkg/util/lifted/retain.go`.)
 //!
-//! Labels, annotations and the bookkeeping of the API server are retained for every kind, elsewhere. Differences on
-//! purpose: a pod keeps the fields that Karmada's typed struct does not know, and an entry of a service account
-//! without a name is an error where Karmada panics.
+//! Labels, annotations and server-set metadata are retained for every kind elsewhere. Intentional differences: a pod
+//! keeps the fields that Karmada's typed struct does not know, and an entry of a service account without a name is an
+//! error where Karmada panics.
 
 use std::collections::BTreeSet;
 
 use bulkhead_core::shape::{Malformed, list, text, type_name};
 use serde_json::{Map, Value};
 
-/// Label of a template that leaves the number of replicas to the member cluster.
+/// Label of a template whose replicas are managed by the member cluster.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
-/// `desired` with what `observed` is to keep; `None` for kinds without a rule.
+/// Returns `desired` with the retained fields of `observed`; `None` for kinds without a rule.
 pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> Result<Option<Value>, Malformed> {
     let mut retained = desired.clone();
     match kind {
@@ -46,7 +46,7 @@ pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> R
     Ok(Some(retained))
 }
 
-/// The value at `path`, null if it is null; `None` when it or something above it is missing.
+/// Returns the value at `path`, which may be null; `None` if it or a parent is missing.
 fn there<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
     let mut current = object;
     for (depth, name) in path.iter().enumerate() {
@@ -67,7 +67,7 @@ fn as_text<'a>(path: &[&str], value: &'a Value) -> Result<&'a str, Malformed> {
     value.as_str().ok_or_else(|| unfit(path, value, "a string"))
 }
 
-/// Writes a value, making the objects above it as needed.
+/// Writes a value; creates missing parent objects.
 fn put(object: &mut Value, path: &[&str], value: Value) -> Result<(), Malformed> {
     let mut current = object;
     for (depth, name) in path.iter().enumerate() {
@@ -84,7 +84,7 @@ fn copy(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Mal
     there(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
 }
 
-/// Copies an object all of whose members are strings.
+/// Copies an object whose members must all be strings.
 fn copy_texts(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
     let Some(value) = there(observed, path)? else { return Ok(()) };
     let members = value.as_object().ok_or_else(|| unfit(path, value, "an object"))?;
@@ -106,8 +106,8 @@ fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     }
 }
 
-/// Addresses and ports that the member's API server allocated. `clusterIPs` and node ports are not among them, as in
-/// Karmada.
+/// Retains addresses and ports that the member's API server allocated. As in Karmada, these do not include
+/// `clusterIPs` and node ports.
 fn service(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     let path = ["spec", "healthCheckNodePort"];
     if let Some(value) = there(observed, &path)? {
@@ -125,7 +125,7 @@ fn service(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The template's entries first, then those of the member with other names. Without any the field is null.
+/// Merges the template's entries with those of the member that have other names. Without any entry the field is null.
 fn service_account(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     for field in ["secrets", "imagePullSecrets"] {
         let (mut merged, mut names) = (Vec::new(), BTreeSet::new());
@@ -153,8 +153,8 @@ fn name_of<'a>(entry: &'a Value, field: &str) -> Result<&'a str, Malformed> {
     name.ok_or_else(|| Malformed::new(format!("an entry of {field} has no name")))
 }
 
-/// What scheduling and admission in the member cluster wrote. Volumes are those of the member, so that ones which the
-/// template added meanwhile are lost, as in Karmada; tolerations are not retained.
+/// Retains the fields written by scheduling and admission in the member cluster. As in Karmada, volumes are those of
+/// the member, so volumes added to the template are lost, and tolerations are not retained.
 fn pod(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     for field in ["nodeName", "serviceAccountName"] {
         let path = ["spec", field];

@@ -8,7 +8,7 @@ use crate::{filter, not_asked};
 type Filter = fn(&FilterCall<'_>) -> Vec<FilterVerdict>;
 type Score = fn(&ScoreCall<'_>) -> Vec<i64>;
 
-/// A scheduler plugin that answers from its call alone, which is true of all of Karmada's.
+/// Scheduler plugin whose result depends only on its call, which is true of all of Karmada's.
 pub struct SchedulingPolicy {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -24,7 +24,7 @@ impl SchedulingPolicy {
         Self { id: PolicyId::builtin(name), capabilities, filter, score }
     }
 
-    /// The plugin that Karmada knows by this name, or [`SchedulingPolicy::recent_eviction`].
+    /// Returns the plugin with this name in Karmada, or [`SchedulingPolicy::recent_eviction`].
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "APIEnablement" => Self::api_enablement(),
@@ -40,53 +40,54 @@ impl SchedulingPolicy {
         })
     }
 
-    /// The cluster must serve the resource's API.
+    /// Requires that the cluster serves the resource's API.
     pub fn api_enablement() -> Self {
         Self::new("APIEnablement", Some(filter::api_enablement), None)
     }
 
-    /// The cluster's taints must be tolerated.
+    /// Requires that the cluster's taints are tolerated.
     pub fn taint_toleration() -> Self {
         Self::new("TaintToleration", Some(filter::taint_toleration), None)
     }
 
-    /// The placement must select the cluster. Its score is always 0, as in Karmada.
+    /// Requires that the placement selects the cluster. Its score is always 0, as in Karmada.
     pub fn cluster_affinity() -> Self {
         Self::new("ClusterAffinity", Some(filter::cluster_affinity), Some(|call| vec![0; call.clusters.len()]))
     }
 
-    /// The cluster must have what the spread constraints group by.
+    /// Requires that the cluster has the properties that the spread constraints group by.
     pub fn spread_constraint() -> Self {
         Self::new("SpreadConstraint", Some(filter::spread_constraint), None)
     }
 
-    /// No eviction from the cluster may be under way.
+    /// Requires that no eviction from the cluster is in progress.
     pub fn cluster_eviction() -> Self {
         Self::new("ClusterEviction", Some(filter::cluster_eviction), None)
     }
 
-    /// The workload must not have failed over from the cluster a short while ago. Not one of Karmada's.
+    /// Requires that the workload has not failed over from the cluster recently. Not in Karmada.
     pub fn recent_eviction() -> Self {
         Self::new("RecentEviction", Some(filter::recent_eviction), None)
     }
 
-    /// The cluster must run every other workload of the affinity group.
+    /// Requires that the cluster runs every other workload of the affinity group.
     pub fn workload_affinity() -> Self {
         Self::new("WorkloadAffinity", Some(filter::workload_affinity), None)
     }
 
-    /// The cluster must not run another workload of the anti-affinity group.
+    /// Requires that the cluster runs no other workload of the anti-affinity group.
     pub fn workload_anti_affinity() -> Self {
         Self::new("WorkloadAntiAffinity", Some(filter::workload_anti_affinity), None)
     }
 
-    /// 100 where the workload runs already, 0 elsewhere.
+    /// Scores 100 for clusters that already run the workload, 0 for others.
     pub fn cluster_locality() -> Self {
         Self::new("ClusterLocality", None, Some(locality))
     }
 }
 
-/// Karmada: `clusterlocality/cluster_locality.go:Score`. A target with 0 replicas counts.
+/// Scores 100 for current targets, including those with 0 replicas, and 0 for others. (Karmada:
+/// `clusterlocality/cluster_locality.go:Score`.)
 fn locality(call: &ScoreCall<'_>) -> Vec<i64> {
     let mut scores = vec![0; call.clusters.len()];
     for target in &call.binding.spec.clusters {

@@ -12,25 +12,26 @@ use bulkhead_core::time::Time;
 
 use crate::not_asked;
 
-/// Most changes of a condition within the damping window that are not yet flapping.
+/// Maximum number of changes of a condition within the damping window that do not count as flapping.
 const FLAPS_MAX: usize = 4;
 
-/// How taints of policies are looked after, beyond what Karmada does.
+/// Options for taints of policies, beyond Karmada's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaintPolicyOptions {
-    /// Whether a policy takes back what it added when it no longer declares it or no longer selects the cluster.
-    /// Karmada leaves such taints to people.
+    /// True if a policy removes a taint that it added when it no longer declares it or no longer selects the cluster.
+    /// Karmada leaves such taints in place.
     pub cleans_up: bool,
-    /// While a condition changed more than four times in so many seconds, taints that hang on it are not removed: a
-    /// cluster that comes and goes does not become usable each time. 0 is no damping, as in Karmada.
+    /// Length of the damping window in seconds; 0 disables damping, as in Karmada. If a condition has changed more
+    /// than four times within the window, taints that depend on it are not removed, so that a flapping cluster stays
+    /// unusable.
     pub damping_window_s: i64,
 }
 
 /// One `ClusterTaintPolicy` (Karmada: `pkg/controllers/taint/clustertaintpolicy_controller.go:Reconcile`), in
-/// Karmada's shape or in that of the proposal "Optimize Cluster Failover".
+/// Karmada's format or in that of the proposal "Optimize Cluster Failover".
 ///
-/// Changes are emitted whether or not the taint is there: adding and removing look at (key, effect) alone, so
-/// the order of the changes is all that a later policy depends on.
+/// Changes are emitted even if they have no effect on the existing taints. Additions and removals match by (key,
+/// effect) alone, so a later policy depends only on the order of the changes.
 pub struct ClusterTaintPolicyRule {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -39,8 +40,8 @@ pub struct ClusterTaintPolicyRule {
 }
 
 impl ClusterTaintPolicyRule {
-    /// The policy of an object of that name. Taints with an effect that nobody knows are left out: a control plane
-    /// would refuse the whole list of taints because of one.
+    /// Creates the policy of an object. Taints with an unknown effect are ignored: a control plane would reject the
+    /// whole list of taints because of one.
     pub fn new(name: &str, mut spec: ClusterTaintPolicySpec, options: TaintPolicyOptions) -> Self {
         for taints in [&mut spec.taints, &mut spec.taints_to_add] {
             taints.retain(|taint| !taint.effect.is_foreign());
@@ -49,8 +50,8 @@ impl ClusterTaintPolicyRule {
         Self { id, capabilities: vec![Capability::any(CallKind::ClusterTaint)], spec, options }
     }
 
-    /// One policy for each object, in the order in which they apply: the oldest first. Karmada leaves the order of
-    /// equally old ones open; here the name decides.
+    /// Returns one policy for each object, in the order in which they apply: oldest first. Karmada does not define
+    /// the order of objects of the same age; here it is by name.
     pub fn all(mut objects: Vec<(String, Time, ClusterTaintPolicySpec)>, options: TaintPolicyOptions) -> Vec<Self> {
         objects.sort_by(|(name, created, _), (other_name, other_created, _)| {
             created.cmp(other_created).then_with(|| name.cmp(other_name))
@@ -73,7 +74,7 @@ impl ClusterTaintPolicyRule {
             let declared = spec.taints.iter().chain(&spec.taints_to_add).filter(|_| self.options.cleans_up);
             return declared.map(|taint| self.remove(&taint.key, &taint.effect, "ClusterNotTargeted")).collect();
         }
-        // Additions come before removals, so a taint ends up removed when both lists of conditions hold.
+        // Additions come before removals, so a taint is removed if both lists of conditions hold.
         let mut changes = Vec::new();
         let (adds, removes) = (Requirement::all(&spec.add_on_conditions), Requirement::all(&spec.remove_on_conditions));
         changes.extend(
@@ -104,7 +105,8 @@ impl ClusterTaintPolicyRule {
         changes
     }
 
-    /// A taint of the proposal's shape: there after the match has lasted, gone after the mismatch has.
+    /// Returns the change of a taint in the proposal's format: added after the match has lasted, removed after the
+    /// mismatch has.
     fn follow_match(&self, taint: &PolicyTaint, call: &ClusterTaintCall<'_>) -> Option<TaintChange> {
         let Some(required) = Requirement::all(&self.spec.match_conditions) else {
             return Some(self.add(taint, "NoMatchConditions"));
@@ -123,7 +125,7 @@ impl ClusterTaintPolicyRule {
         window_s <= 0 || call.cluster.condition_history.changes_within(&required.types, window_s, call.now) <= FLAPS_MAX
     }
 
-    /// What this policy added before it was edited.
+    /// Returns removals of the taints that this policy added before it was edited.
     fn no_longer_declared(&self, cluster: &Cluster) -> Vec<TaintChange> {
         let declared = |taint: &&Taint| {
             self.spec
@@ -173,13 +175,14 @@ struct Requirement<'a> {
 }
 
 impl<'a> Requirement<'a> {
-    /// None for an empty list, which means something else wherever there is one.
+    /// Returns `None` for an empty list, whose meaning depends on the caller.
     fn all(required: &'a [MatchCondition]) -> Option<Self> {
         let types = required.iter().map(|required| required.condition_type.as_str()).collect();
         (!required.is_empty()).then_some(Self { required, types })
     }
 
-    /// Whether all hold, or not all of them do, and have done so for that long. Less than nothing counts as nothing.
+    /// Returns true if "all conditions hold" has been equal to `wanted` for the given time. A negative time counts as
+    /// 0.
     fn held_for(&self, call: &ClusterTaintCall<'_>, wanted: bool, seconds: i32) -> bool {
         let cluster = call.cluster;
         let status = |type_: &&str| {
@@ -207,7 +210,7 @@ impl<'a> Requirement<'a> {
     }
 }
 
-/// A condition that the cluster lacks satisfies neither operator.
+/// Returns true if a condition holds. A missing condition satisfies neither operator.
 fn holds(required: &MatchCondition, status: Option<ConditionStatus>) -> bool {
     let Some(status) = status else { return false };
     let listed = required.status_values.iter().any(|value| value == status.as_str());

@@ -1,29 +1,29 @@
-//! From a ResourceInterpreterCustomization to a plugin that an engine can load.
+//! Conversion of a ResourceInterpreterCustomization to a plugin that an engine can load.
 
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::policy::EngineKind;
 use bulkhead_plugin::{Entry, EntryPoint, Module, PluginSource};
 use kube::ResourceExt as _;
 
-/// A text that is no customization.
+/// Error for a text that is not a customization.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {message}")]
 pub struct NotACustomization {
-    /// Where the text came from.
+    /// Origin of the text.
     pub origin: String,
-    /// What is wrong with it, with line and column where they are known.
+    /// Cause, with line and column if known.
     pub message: String,
 }
 
-/// Reads one customization in YAML; `origin` is where the text came from.
+/// Parses one customization in YAML; `origin` is the origin of the text.
 pub fn parse(origin: &str, text: &str) -> Result<ResourceInterpreterCustomization, NotACustomization> {
     serde_saphyr::from_str(text)
         .map_err(|error| NotACustomization { origin: origin.to_owned(), message: error.to_string() })
 }
 
-/// The plugin that its scripts make, one module for each rule that has a script.
+/// Returns the plugin of its scripts, with one module for each rule that has a script.
 ///
-/// A module's origin is `origin` with the name of the rule, which is what errors begin with.
+/// A module's origin is `origin` followed by the name of the rule. Errors begin with it.
 pub fn source(customization: &ResourceInterpreterCustomization, origin: &str) -> PluginSource {
     let target = &customization.spec.target;
     let scripts = customization.spec.customizations.scripts();

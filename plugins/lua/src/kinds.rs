@@ -1,4 +1,4 @@
-//! Which kinds there are.
+//! Kinds that the library interprets.
 
 /// A kind of object that the library interprets.
 #[derive(Debug)]
@@ -7,9 +7,9 @@ pub struct Kind {
     pub api_version: &'static str,
     /// Kind of the objects.
     pub kind: &'static str,
-    /// Whether health is among what it answers.
+    /// True if the library interprets its health.
     pub has_health: bool,
-    /// The text of its `customization.yaml`.
+    /// Text of its `customization.yaml`.
     pub text: &'static str,
 }
 
@@ -27,7 +27,7 @@ macro_rules! kind {
     };
 }
 
-/// Every kind, by API version and name.
+/// All kinds, by API version and name.
 pub const KINDS: &[Kind] = &[
     kind!("apps.kruise.io/v1alpha1", "AdvancedCronJob", has_health: false),
     kind!("apps.kruise.io/v1alpha1", "BroadcastJob"),
@@ -59,12 +59,12 @@ pub const KINDS: &[Kind] = &[
 ];
 
 impl Kind {
-    /// The kind with that API version and name, if the library interprets it.
+    /// Returns the kind with this API version and name, if the library interprets it.
     pub fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
         KINDS.iter().find(|known| (known.api_version, known.kind) == (api_version, kind))
     }
 
-    /// Where its folder is in the source tree, below `plugins/lua`.
+    /// Returns its directory in the source tree, relative to `plugins/lua`.
     pub fn folder(&self) -> String {
         format!("kinds/{}/{}", self.api_version, self.kind)
     }

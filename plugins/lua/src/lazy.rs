@@ -1,4 +1,4 @@
-//! A policy that is loaded when it is first asked.
+//! A policy that is loaded on its first call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,10 +8,10 @@ use bulkhead_plugin::Engine;
 
 use crate::{Kind, customization};
 
-/// The interpreter of one kind of the library.
+/// Interpreter of one kind of the library.
 ///
-/// What it answers is known without reading its scripts. An operation that it has no script for is one that it has no
-/// rule for, and the next policy is asked.
+/// Its capabilities are known without reading its scripts. For an operation without a script it returns that it has
+/// no rule, and the next policy is called.
 pub(crate) struct LazyPolicy {
     id: PolicyId,
     capabilities: Vec<Capability>,
@@ -34,7 +34,7 @@ impl LazyPolicy {
         self.loaded.get_or_init(|| self.load()).as_ref().map_err(Clone::clone)
     }
 
-    /// The texts are compiled in and tested, so that what goes wrong is the host's mistake.
+    /// Loads the scripts. They are compiled in and tested, so an error is a bug of the host.
     fn load(&self) -> Result<Arc<dyn Policy>, Fault> {
         let host_bug = |message: String| Fault::new(FaultKind::HostBug, message);
         let origin = self.kind.folder();

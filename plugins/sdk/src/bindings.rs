@@ -1,5 +1,5 @@
-//! Bindings generated from `wit/`: what a plugin may import once, and one module per part of a world that a plugin
-//! exports. A plugin exports `any_plugin` and the parts of its kinds.
+//! Bindings generated from `wit/`: all possible imports in one module, and one module for each part of a world that a
+//! plugin exports. A plugin exports `any_plugin` and the parts of its kinds.
 #![allow(missing_docs, unused_imports, clippy::all)]
 
 pub mod inputs {

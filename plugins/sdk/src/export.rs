@@ -1,6 +1,6 @@
-//! `export!` ties a plugin type to the functions of its worlds.
+//! The macro `export!`, which connects a plugin type to the functions of its worlds.
 
-/// Exports what every plugin exports, and keeps the configured plugin for the questions that follow.
+/// Exports the interface common to all plugins, and stores the configured plugin for later calls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! export_plugin {
@@ -11,7 +11,7 @@ macro_rules! export_plugin {
             static PLUGIN: ::std::cell::RefCell<Option<$plugin>> = const { ::std::cell::RefCell::new(None) };
         }
 
-        /// Runs a question on the configured plugin.
+        /// Calls a function of the configured plugin.
         fn with_plugin<T>(
             ask: impl FnOnce(&$plugin) -> Result<T, $crate::PolicyError>,
         ) -> Result<T, $crate::PolicyError> {
@@ -150,7 +150,7 @@ macro_rules! export_kind {
 }
 
 /// Exports a plugin with the kinds that it implements, for example `export!(Freeze: EvictionCheck)` or
-/// `export!(Capacity: Filter, Score)`. Called once in a crate.
+/// `export!(Capacity: Filter, Score)`. To be called once in a crate.
 #[macro_export]
 macro_rules! export {
     ($plugin:ty: $($kind:ident),+ $(,)?) => {

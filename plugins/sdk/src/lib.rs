@@ -1,7 +1,7 @@
-//! Write Bulkhead policy plugins in Rust.
+//! SDK for Bulkhead policy plugins in Rust.
 //!
-//! Implement [`Plugin`] and one or more kinds, for example [`EvictionCheck`], then call [`export!`] once with every kind
-//! it implements. `bulkhead plugin build` makes the component.
+//! Implement [`Plugin`] and one or more kinds, for example [`EvictionCheck`], then call [`export!`] once with every
+//! kind that it implements. `bulkhead plugin build` builds the component.
 //!
 //! ```ignore
 //! use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
@@ -18,15 +18,15 @@
 //!
 //! impl EvictionCheck for Freeze {
 //!     fn check(&self, _binding: &Binding, _task: &EvictionTask) -> Result<EvictionVerdict, PolicyError> {
-//!         Ok(EvictionVerdict::hold(Reason::new("Freeze", "nothing goes today")))
+//!         Ok(EvictionVerdict::hold(Reason::new("Freeze", "evictions are frozen")))
 //!     }
 //! }
 //!
 //! bulkhead_sdk::export!(Freeze: EvictionCheck);
 //! ```
 //!
-//! Every call runs in a fresh instance, so nothing that a plugin stores survives a call, unless it declares itself
-//! [`REUSABLE`](Plugin::REUSABLE) and its operator agrees.
+//! Every call runs in a new instance, so no state of a plugin survives a call, unless it declares itself
+//! [`REUSABLE`](Plugin::REUSABLE) and its operator allows it.
 
 #[doc(hidden)]
 pub mod bindings;
@@ -55,31 +55,32 @@ pub use bindings::taints::exports::bulkhead::policy::taints::{Addition, Change a
 
 pub use kinds::{ClusterTaint, EvictionCheck, Filter, HealthInterpreter, ResourceInterpreter, Score};
 
-/// What every plugin has.
+/// Metadata and configuration of a plugin, common to all kinds.
 pub trait Plugin: Sized + 'static {
-    /// Its name.
+    /// Name of the plugin.
     const NAME: &'static str;
-    /// Its version, 1 to 64 characters.
+    /// Version, 1 to 64 characters.
     const VERSION: &'static str;
-    /// What it is for, in a sentence.
+    /// Purpose of the plugin in one sentence.
     const DESCRIPTION: &'static str = "";
-    /// JSON Schema of its configuration; empty when it takes none. Its `examples` are configurations that it accepts,
-    /// which the conformance suite tries.
+    /// JSON Schema of the configuration; empty if it takes none. The schema's `examples` are valid configurations,
+    /// which the conformance suite tests.
     const CONFIG_SCHEMA: &'static str = "";
-    /// The kinds of object that it interprets, as (apiVersion, kind); none is every kind.
+    /// Kinds of object that it interprets, as (apiVersion, kind); empty means every kind.
     const OBJECT_KINDS: &'static [(&'static str, &'static str)] = &[];
-    /// The keys of the taints that it may add and remove.
+    /// Keys of the taints that it may add and remove.
     const TAINT_KEYS: &'static [&'static str] = &[];
-    /// Whether an instance may answer one call after another. Say so only if no call leaves anything behind that
-    /// changes the next answer.
+    /// True if an instance may answer several calls. Set it only if no call leaves state behind that changes a later
+    /// answer.
     const REUSABLE: bool = false;
 
-    /// Takes the configuration as JSON text, `null` when there is none; [`config`] reads it into a type. An error says
-    /// what would be right. It is called on every instance before its first question, so it must be cheap.
+    /// Creates the plugin from its configuration in JSON text, `null` if there is none; [`config`] parses it. An
+    /// error describes a valid configuration. It is called on every instance before its first question, so it must be
+    /// cheap.
     fn configure(config: &str) -> Result<Self, PolicyError>;
 }
 
-/// Reads a configuration into a type; what does not fit is an error that says where.
+/// Parses a configuration. The error contains the position of an invalid value.
 #[cfg(feature = "serde")]
 pub fn config<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, PolicyError> {
     serde_json::from_str(text).map_err(|error| PolicyError::InvalidConfig(error.to_string()))

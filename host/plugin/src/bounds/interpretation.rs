@@ -1,22 +1,22 @@
-//! Bounds of what interpreters return.
+//! Bounds on the results of interpreters.
 
 use bulkhead_core::call::Interpretation;
 use bulkhead_core::model::ReplicaRequirements;
 use serde_json::{Map, Value};
 
-/// Deepest nesting of an object or a status, in levels. Objects from the API are flatter by far; code that walks a
-/// deeper one could overflow its stack.
+/// Maximum nesting of an object or a status, in levels. Objects from the API are far flatter; code that recurses into
+/// a deeper one could overflow its stack.
 pub const JSON_DEPTH_MAX: usize = 128;
-/// Most labels, and most annotations, of an object.
+/// Maximum number of labels, and of annotations, of an object.
 const METADATA_ENTRIES_MAX: usize = 4_096;
-/// Most components of a workload.
+/// Maximum number of components of a workload.
 const COMPONENTS_MAX: usize = 1_024;
-/// Most dependencies of a workload.
+/// Maximum number of dependencies of a workload.
 const DEPENDENCIES_MAX: usize = 4_096;
-/// Most resources that one replica requests.
+/// Maximum number of resources that one replica requests.
 const RESOURCES_MAX: usize = 256;
 
-/// Returns what is too much in an interpretation, if anything.
+/// Returns a description of the exceeded bound, if any.
 pub(super) fn excess(told: &Interpretation) -> Option<String> {
     match told {
         Interpretation::Replicas { requirements, .. } => requirements.as_ref().and_then(of_requirements),
@@ -48,7 +48,7 @@ fn of_metadata(object: &Value) -> Option<String> {
     ["labels", "annotations"].into_iter().find_map(|name| over(name, entries(name)?, METADATA_ENTRIES_MAX))
 }
 
-/// True if the value has more than so many levels of lists and maps. Looks no deeper than that.
+/// Returns true if the value has more than `levels` levels of lists and maps. Does not recurse deeper than that.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,

@@ -1,18 +1,18 @@
-//! Bound on what it costs to check a configuration against a schema.
+//! Bound on the cost of validating a configuration against a schema.
 //!
 //! A schema comes from the author of a plugin. Two references to the same definition, repeated sixty times, take 2^60
-//! visits to check and nine kilobytes to write. The visits are counted before anything is checked: the count of a
-//! schema at a value is computed once, however many references lead there.
+//! visits to validate and nine kilobytes to write. The visits are counted before validation. The count for a schema
+//! and a value is computed once, however many references lead there.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Most visits of a schema that one check may take; each takes well under a microsecond.
+/// Maximum number of schema visits of one validation; each takes well under a microsecond.
 const VISITS_MAX: u64 = 1_000_000;
-/// Most pairs of schema and value that are counted.
+/// Maximum number of counted pairs of schema and value.
 const PAIRS_MAX: usize = 100_000;
-/// How deep references and keywords may lead.
+/// Maximum depth of references and keywords.
 const DEPTH_MAX: usize = 256;
 
 /// Keywords with one schema for the same value.
@@ -31,14 +31,14 @@ const PARTS_ONE: [&str; 7] = [
     "contains",
     "propertyNames",
 ];
-/// Keywords whose schemas the validator may evaluate again to name what is wrong.
+/// Keywords whose schemas the validator may evaluate again to describe an error.
 const REPEATED: [&str; 6] = ["anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies"];
 /// Keywords for which the validator evaluates the schema a second time.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
-/// How often a repeated keyword counts.
+/// Cost factor of a repeated keyword.
 const REPEATS: u64 = 3;
 
-/// Refuses a schema that takes too long to check the configuration.
+/// Rejects a schema whose validation of the configuration takes too long.
 pub(super) fn check(schema: &Value, config: &Value) -> Result<(), String> {
     let mut count = Count { root: schema, known: HashMap::new(), depth: 0 };
     let visits = count.visits(schema, config)?;
@@ -50,7 +50,7 @@ pub(super) fn check(schema: &Value, config: &Value) -> Result<(), String> {
 
 struct Count<'a> {
     root: &'a Value,
-    /// Visits of a schema at a value; none while they are being counted.
+    /// Visits of a schema at a value; `None` while they are being counted.
     known: HashMap<(*const Value, *const Value), Option<u64>>,
     depth: usize,
 }
@@ -95,7 +95,7 @@ impl<'a> Count<'a> {
         match (keyword, schema) {
             ("$ref", Value::String(reference)) => match self.target(reference)? {
                 Some(target) => self.visits(target, value),
-                // The validator says that there is no such definition.
+                // The validator reports the missing definition.
                 None => Ok(1),
             },
             ("$dynamicRef" | "$recursiveRef", _) => Err(format!("{keyword} is not supported here; use $ref")),
@@ -107,7 +107,7 @@ impl<'a> Count<'a> {
                 let parts = schemas.iter().filter_map(|(name, schema)| Some((schema, fields.get(name)?)));
                 self.total(parts)
             }
-            // The patterns are not looked at: each may match every field.
+            // The patterns are not evaluated: each may match every field.
             ("patternProperties", Value::Object(schemas)) => {
                 let pairs = schemas.values().flat_map(|schema| parts(value).map(move |part| (schema, part)));
                 self.total(pairs)
@@ -130,7 +130,7 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// The definition that a reference names. References by URI would need other rules of resolution.
+    /// Returns the definition that a reference names. References by URI would need other resolution rules.
     fn target(&self, reference: &str) -> Result<Option<&'a Value>, String> {
         let Some(fragment) = reference.strip_prefix('#') else {
             return Err(format!("$ref {reference:?} does not begin with #; references stay in the schema"));
@@ -148,7 +148,7 @@ impl<'a> Count<'a> {
     }
 }
 
-/// The parts of a value that schemas are applied to.
+/// Returns the parts of a value that schemas are applied to.
 fn parts(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Object(fields) => Box::new(fields.values()),
@@ -157,7 +157,7 @@ fn parts(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// Refuses a schema with an identity of its own below the root, which changes how references are resolved.
+/// Returns false for a schema with an `$id` below the root, which changes the resolution of references.
 pub(super) fn has_one_base(schema: &Value) -> bool {
     let mut rest = vec![(schema, 0)];
     while let Some((value, level)) = rest.pop() {
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Definitions `a0` to `a<levels>`, each of which `refer`s to the next.
+    /// Returns definitions `a0` to `a<levels>`, each of which references the next by `refer`.
     fn chain(levels: usize, refer: impl Fn(&str) -> Value) -> Value {
         let mut definitions = Map::new();
         for level in 0..levels {

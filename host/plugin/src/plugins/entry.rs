@@ -1,4 +1,4 @@
-//! One line of a listing, and what became of it.
+//! Entry of a listing and its state.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,22 @@ use crate::{Description, FoundPlugin, LoadLimits, LoadStage, PluginManifest, Reg
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) generation: Option<i64>,
-    /// The manifest, if it could be read.
+    /// Manifest, if it could be read.
     pub(super) manifest: Option<Box<PluginManifest>>,
-    /// The newest version, if it could be read.
+    /// Newest version, if it could be read.
     pub(super) found: Option<FoundPlugin>,
-    /// The version in force.
+    /// Active version.
     pub(super) active: Option<Active>,
-    /// Why the newest version is not in force.
+    /// Reason why the newest version is not active.
     pub(super) refused: Option<Refused>,
-    /// Policy that answers while no version is in force.
+    /// Policy that answers while no version is active.
     pub(super) stand_in: Option<Installed>,
     pub(super) load: Load,
-    /// Loads of the newest version that ran out of time.
+    /// Number of loads of the newest version that ran out of time.
     pub(super) failures: u32,
 }
 
-/// A version in force.
+/// An active version.
 pub(super) struct Active {
     pub(super) found: FoundPlugin,
     pub(super) description: Description,
@@ -37,11 +37,11 @@ pub(super) struct Active {
 /// State of the load of the newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Nothing is to be loaded.
+    /// No load is pending.
     Ended,
-    /// It waits for the loader, or is being loaded, under that number.
+    /// The load is waiting or running, with this attempt number.
     Attempted(u64),
-    /// It ran out of time and is tried again then.
+    /// The load ran out of time and is retried at this time.
     Pausing(Instant),
 }
 
@@ -60,7 +60,7 @@ impl Entry {
         }
     }
 
-    /// A plugin whose name another one has. It has no say.
+    /// Returns the entry of a plugin whose name is already taken. It is not active.
     pub(super) fn second(name: String, generation: Option<i64>, refused: Refused) -> Self {
         Self { generation, refused: Some(refused), ..Self::new(name) }
     }
@@ -73,31 +73,31 @@ impl Entry {
         self.active.as_ref().is_some_and(|active| active.found == *found)
     }
 
-    /// Policies in force for it.
+    /// Returns the active version or its placeholder.
     pub(super) fn installed(&self) -> Option<&Installed> {
         self.active.as_ref().map(|active| &active.installed).or(self.stand_in.as_ref())
     }
 
-    /// Begins an attempt at the newest version.
+    /// Starts an attempt to load the newest version.
     pub(super) fn attempt(&mut self, id: u64) -> Option<Attempt> {
         let found = self.found.clone()?;
         self.load = Load::Attempted(id);
         Some(Attempt { id, found })
     }
 
-    /// The newest version is in force.
+    /// Marks the newest version as active.
     pub(super) fn settle(&mut self) {
         self.found = self.active.as_ref().map(|active| active.found.clone());
         (self.refused, self.stand_in, self.load, self.failures) = (None, None, Load::Ended, 0);
     }
 
-    /// The newest version is not put in force.
+    /// Records the rejection of the newest version.
     pub(super) fn refuse(&mut self, registry: &Registry, refused: Refused, capabilities: Option<Vec<Capability>>) {
         self.stand_in(registry, &refused.to_string(), capabilities);
         self.refused = Some(refused);
     }
 
-    /// Puts a stand-in in place if there is no version in force. Returns true if there is one then.
+    /// Installs a placeholder if no version is active. Returns true if there is one afterwards.
     pub(super) fn stand_in(&mut self, registry: &Registry, why: &str, capabilities: Option<Vec<Capability>>) -> bool {
         self.stand_in = None;
         if self.active.is_none() {
@@ -108,7 +108,7 @@ impl Entry {
         self.stand_in.is_some()
     }
 
-    /// The pause before the next attempt.
+    /// Returns the pause before the next attempt.
     pub(super) fn pause(&mut self, limits: &LoadLimits, now: Instant) -> Load {
         let doubled = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1).min(31);

@@ -12,7 +12,7 @@ fn told(rules: &[ClusterTaintPolicyRule], cluster: &Cluster, now_s: i64) -> Vec<
     rules.iter().flat_map(|rule| in_short(rule.call(&Call::ClusterTaint(call.clone())))).collect()
 }
 
-/// The cluster has Ready=False and Disk=True.
+/// Checks the changes for a cluster with Ready=False and Disk=True.
 fn check(policies: Vec<(&str, i64, Value)>, expected: &[&str]) {
     let cluster: Cluster = serde_json::from_value(json!({
         "name": "member1",
@@ -64,7 +64,7 @@ fn policies_apply_in_order_of_age_then_name() {
     check(three, &["+a:NoExecute", "+b:NoExecute", "+c:NoExecute"]);
 }
 
-/// A cluster whose Ready condition had these statuses from these times on.
+/// Returns a cluster whose Ready condition had these statuses, each with its start time.
 fn cluster(ready: &[(ConditionStatus, i64)]) -> Cluster {
     let mut cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
     for (status, since_s) in ready {
@@ -109,7 +109,7 @@ fn what_the_policy_added_and_no_longer_declares_goes() {
     check(KARMADA, &[]);
 }
 
-/// The example of the proposal, unchanged.
+/// Example of the proposal, unchanged.
 const PROPOSAL: &str = r#"{
     "targetCluster": {"clusterNames": ["member1", "member2"]},
     "matchConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["False", "Unknown"]}],
@@ -134,7 +134,7 @@ fn the_proposals_windows_begin_with_the_match_and_survive_a_change_between_match
     check(&[(True, 0), (False, 100), (True, 390), (False, 395)], 400, &[]);
     check(&[(False, 100), (True, 500)], 679, &[]);
     check(&[(False, 100), (True, 500)], 680, &remove);
-    // A clock that went back: the change lies in the future, and nothing has lasted yet.
+    // The clock went back: the change is in the future, so no state has lasted yet.
     check(&[(True, 0), (False, 900)], 400, &[]);
 }
 

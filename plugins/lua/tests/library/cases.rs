@@ -1,4 +1,4 @@
-//! The cases that lie beside the scripts.
+//! Test cases next to the scripts.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn cases_of(kind: &Kind) -> Vec<Case> {
     read_cases(&folder(kind).join("cases_test.yaml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The rule that a case is about.
+/// Returns the rule that a case is about.
 fn rule(case: &Case) -> &'static str {
     match &case.question.request {
         Request::Health(_) => "healthInterpretation",
@@ -30,7 +30,7 @@ fn rule(case: &Case) -> &'static str {
     }
 }
 
-/// A policy that is asked about health only: Karmada lets the other operations fail on odd objects.
+/// A policy restricted to health: in Karmada the other operations fail on malformed objects.
 struct HealthOnly<'a>(&'a dyn Policy, Vec<Capability>);
 
 impl Policy for HealthOnly<'_> {
@@ -60,7 +60,7 @@ fn every_case_comes_out_and_health_holds_to_the_laws() {
             let only = HealthOnly(&*policy, vec![capability]);
             failures.extend(Some(run(&Subject::new(&only, Budget::default()), &health)).filter(|r| !r.passed()));
         }
-        // No laws for these: junk may fail them, as it does in Karmada.
+        // General invariants are not checked here: malformed objects may cause faults, as in Karmada.
         let subject = Subject::new(&*policy, Budget::default());
         let checks = others.iter().map(|case| one(&subject, case)).filter(Check::failed);
         let failed: Vec<_> = checks.map(|check| format!("{}: {:?}", check.name, check.outcome)).collect();

@@ -1,4 +1,4 @@
-//! The library answers its own cases, and Karmada's where we mean to.
+//! The library answers its own cases, and Karmada's except for intended deviations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cases;
@@ -13,12 +13,12 @@ use bulkhead_engine_lua::LuaEngine;
 use bulkhead_plugin::{Bounded, Engine};
 use bulkhead_plugins_lua::Kind;
 
-/// The folder of a kind.
+/// Returns the directory of a kind.
 fn folder(kind: &Kind) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(kind.folder())
 }
 
-/// Every kind with its policy as a host would ask it.
+/// Returns every kind with its policy as wrapped by a host.
 fn library() -> Vec<(&'static Kind, Arc<dyn Policy>)> {
     let engine: Arc<dyn Engine> = Arc::new(LuaEngine::default());
     let policies = bulkhead_plugins_lua::policies(&engine).into_iter();

@@ -1,4 +1,4 @@
-//! The scripts as texts.
+//! Tests of the scripts' text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ fn every_folder_is_listed_and_says_what_it_is_for() {
     }
 }
 
-/// Functions of the outermost level with their comments, by name.
+/// Returns the top-level functions with their comments, by name.
 fn functions(script: &str) -> Vec<(String, String)> {
     let blocks = script.split("\n\n").map(str::trim);
     let named = blocks.filter_map(|block| {
@@ -37,8 +37,7 @@ fn functions(script: &str) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// A script is complete in itself, so what several have in common is there several times. A mistake that is mended in
-/// one has to be mended in all.
+/// A script is self-contained, so shared functions are copied. A bug fixed in one copy has to be fixed in all.
 #[test]
 fn functions_with_a_comment_and_one_name_are_the_same_everywhere() {
     let mut known: BTreeMap<String, (String, String)> = BTreeMap::new();
@@ -55,7 +54,7 @@ fn functions_with_a_comment_and_one_name_are_the_same_everywhere() {
     assert!(known.len() > 20, "only {} shared functions were found", known.len());
 }
 
-/// What gopher-lua and Luau both have, and what neither lets a script keep.
+/// Scripts use only features common to gopher-lua and Luau, and no globals of their own.
 #[test]
 fn scripts_are_plain_lua_without_globals_of_their_own() {
     for kind in KINDS {
