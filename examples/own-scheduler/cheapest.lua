@@ -1,4 +1,4 @@
--- Scores clusters by the label `price`: 100 for what is free, 0 for what costs 50 or more, or has no price.
+-- Scores clusters by the label `price`: 100 for a price of 0; 0 for a price of 50 or more, or without the label.
 function Score(binding, clusters, now)
   local scores = {}
   for index, cluster in ipairs(clusters) do

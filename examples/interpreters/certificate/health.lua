@@ -1,4 +1,4 @@
--- A health script as Argo CD takes it: the object is the global obj, the result a table with status and message.
+-- Health script in Argo CD's format: the object is the global `obj`, the result a table with `status` and `message`.
 local hs = { status = "Progressing", message = "the certificate is not issued yet" }
 if obj.status ~= nil and obj.status.conditions ~= nil then
   for _, condition in ipairs(obj.status.conditions) do

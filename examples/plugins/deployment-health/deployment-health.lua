@@ -1,4 +1,4 @@
--- Health of Deployments, by the rules that are built into the host.
+-- Health of Deployments, by the rules built into the host.
 
 local function type_name(value)
     local kind = type(value)
@@ -10,7 +10,7 @@ local function type_name(value)
     return "an object"
 end
 
--- The integer at object[parent][name], or nil. A second result says which field has the wrong type.
+-- Returns the integer at object[parent][name], or nil. The second result describes a field of the wrong type.
 local function integer(object, parent, name)
     local map = object[parent]
     if map == nil then

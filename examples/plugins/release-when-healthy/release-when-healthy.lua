@@ -1,5 +1,5 @@
--- Releases an old copy when every cluster that the workload moved to reports it as healthy: the rule of the built-in
--- ResourceHealth.
+-- Releases an old copy when every target cluster reports the workload as healthy.
+-- Same rule as the built-in ResourceHealth.
 
 local function hold(reason, message)
     return { verdict = "hold", reason = reason, message = message }
@@ -18,7 +18,7 @@ function EvictionCheck(binding, task, observed, now)
     end
     local health = {}
     for _, report in ipairs(observed) do
-        -- Of two reports about a cluster the first one counts.
+        -- If a cluster has two reports, the first one counts.
         if health[report.clusterName] == nil then
             health[report.clusterName] = report.health or "no health yet"
         end

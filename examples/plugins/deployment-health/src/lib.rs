@@ -1,4 +1,4 @@
-//! Health of Deployments, by the rules that are built into the host.
+//! Health of Deployments, by the rules built into the host.
 
 use bulkhead_sdk::{HealthInterpreter, HealthVerdict, Object, Plugin, PolicyError, Reason, Value};
 
@@ -16,7 +16,7 @@ impl Plugin for DeploymentHealth {
     }
 }
 
-/// What the verdict depends on, and the maps that it is in.
+/// Fields that the verdict depends on, each with the pointer of its parent map.
 const FIELDS: [(&str, &str); 5] = [
     ("/spec", "/spec/replicas"),
     ("/status", "/status/updatedReplicas"),
@@ -36,13 +36,13 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// What is at `pointer` in words, `spec.replicas is a string, not an integer`.
+/// Describes a field of the wrong type, for example `spec.replicas is a string, not an integer`.
 fn malformed(pointer: &str, value: &Value, expected: &str) -> String {
     let path = pointer.trim_start_matches('/').replace('/', ".");
     format!("{path} is {}, not {expected}", type_name(value))
 }
 
-/// An integer, absent when null is there. A number without a fraction is one, however it is written.
+/// Returns the integer in a value, or `None` for null. A float without a fractional part counts as an integer.
 fn integer(pointer: &str, value: &Value) -> Result<Option<i64>, String> {
     match value {
         Value::Null => Ok(None),
@@ -52,14 +52,14 @@ fn integer(pointer: &str, value: &Value) -> Result<Option<i64>, String> {
     }
 }
 
-/// The integers at [`FIELDS`], read in one call. An error says which field has the wrong type.
+/// Reads the integers at [`FIELDS`] with one call. The error names the field that has the wrong type.
 fn read(observed: &Object) -> Result<[Option<i64>; 5], String> {
     let values = observed.get_many(&FIELDS.map(|(_, pointer)| pointer.to_owned()));
     let mut integers = [None; 5];
     for (slot, ((parent, pointer), value)) in integers.iter_mut().zip(FIELDS.into_iter().zip(values)) {
         *slot = match value {
             Some(value) => integer(pointer, &value)?,
-            // There is nothing, which is fine unless what should hold it is no map.
+            // A missing field is valid unless its parent exists and is not a map.
             None => match observed.get(parent) {
                 None | Some(Value::Null | Value::Fields(_)) => None,
                 Some(other) => return Err(malformed(parent, &other, "an object")),

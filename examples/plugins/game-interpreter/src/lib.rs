@@ -1,5 +1,5 @@
-//! Everything that a host wants to know about a custom resource, here a `Game` of `example.io/v1`: a number of rooms,
-//! each a replica, with a map to load and a lobby beside it.
+//! All interpreter operations for a custom resource, here a `Game` of `example.io/v1`: a number of rooms, each a
+//! replica, with a map to load and a lobby.
 
 use bulkhead_sdk::{
     Component, Dependency, Edit, HealthInterpreter, HealthVerdict, Object, Observations, Plugin, PolicyError, Reason,
@@ -25,7 +25,7 @@ fn count(object: &Object, pointer: &str) -> i32 {
     object.get_s64(pointer).and_then(|count| i32::try_from(count).ok()).unwrap_or(0).max(0)
 }
 
-/// One room: what the object says, or half a core.
+/// Returns the requirements of one room: the requested CPU, or 500m by default.
 fn room(template: &Object) -> ReplicaRequirements {
     let cpu = template.get_string("/spec/cpuPerRoom").unwrap_or_else(|| "500m".to_owned());
     ReplicaRequirements {
@@ -36,7 +36,7 @@ fn room(template: &Object) -> ReplicaRequirements {
     }
 }
 
-/// An edit below `/spec` needs a map there. The host makes one where there is none.
+/// Returns an error if `/spec` exists and is not a map: edits below it would fail. The host creates a missing map.
 fn can_edit_spec(template: &Object) -> Result<(), PolicyError> {
     match template.get("/spec") {
         None | Some(Value::Null | Value::Fields(_)) => Ok(()),
@@ -78,7 +78,7 @@ impl ResourceInterpreter for GameInterpreter {
 
     fn retain(&self, desired: &Object, observed: &Object) -> Result<Vec<Edit>, PolicyError> {
         can_edit_spec(desired)?;
-        // The seed is drawn in the member cluster, and players would notice another one.
+        // The member cluster generates the seed; changing it would disrupt players.
         let seed = observed.json("/spec/seed").map(|seed| Edit::set_json("/spec/seed", seed));
         Ok(seed.into_iter().collect())
     }

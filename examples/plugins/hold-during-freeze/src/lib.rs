@@ -1,6 +1,7 @@
 //! Holds old copies during a change freeze.
 //!
-//! Configuration: `{"namespaces": ["default"], "message": "quarter-end"}`. Without namespaces everything is held.
+//! Configuration: `{"namespaces": ["default"], "message": "quarter-end"}`. Without namespaces, all evictions are
+//! held.
 
 use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Misbehaves as its configuration says: the counterpart of the host's limits, for tests.
+//! Misbehaves in the way that its configuration selects. Tests use it to exercise the host's limits.
 
 use std::cell::Cell;
 use std::hint::black_box;

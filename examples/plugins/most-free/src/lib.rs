@@ -1,6 +1,6 @@
-//! Scores clusters by the share of a resource that is free.
+//! Scores clusters by the free share of a resource.
 //!
-//! Configuration: `{"resource": "memory"}`; without one it is `cpu`.
+//! Configuration: `{"resource": "memory"}`; the default is `cpu`.
 
 use bulkhead_sdk::{Binding, Clusters, Plugin, PolicyError, Score};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ impl Plugin for MostFree {
     }
 }
 
-/// A share in percent; 0 for a cluster that does not report the resource, whose numbers are NaN.
+/// Returns the share in percent; 0 for a cluster that does not report the resource (both numbers are NaN).
 fn share(free: f64, all: f64) -> u32 {
     if all > 0.0 { (free / all * 100.0).clamp(0.0, 100.0) as u32 } else { 0 }
 }

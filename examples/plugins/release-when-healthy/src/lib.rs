@@ -1,4 +1,4 @@
-//! Releases an old copy when every cluster that the workload moved to reports it as healthy: the rule of the built-in
+//! Releases an old copy when every target cluster reports the workload as healthy. Same rule as the built-in
 //! `ResourceHealth`.
 
 use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, HealthState, Plugin, PolicyError, Reason};
@@ -20,7 +20,7 @@ fn hold(code: &str, message: impl Into<String>) -> EvictionVerdict {
     EvictionVerdict::hold(Reason::new(code, message))
 }
 
-/// What is missing on a cluster that reports this; nothing if the workload is healthy there.
+/// Returns the reason why a report does not count as healthy, or `None` if it does.
 fn shortcoming(report: Option<&Option<HealthState>>) -> Option<&'static str> {
     match report {
         Some(Some(HealthState::Healthy)) => None,
@@ -47,7 +47,7 @@ impl EvictionCheck for ReleaseWhenHealthy {
         let reports = binding.observed();
         let (clusters, health) = (reports.clusters(), reports.health());
         let lacking = targets.iter().filter_map(|target| {
-            // Reports are in order of name. Searching them costs a fraction of what a map costs to build.
+            // Reports are sorted by cluster name. A binary search is much cheaper than building a map.
             let place = clusters.binary_search(&target.cluster).ok();
             let missing = shortcoming(place.and_then(|place| health.get(place)))?;
             Some(format!("{}: {missing}", target.cluster))

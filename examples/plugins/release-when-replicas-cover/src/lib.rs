@@ -1,4 +1,4 @@
-//! Releases an old copy as soon as the replicas available elsewhere cover what is desired.
+//! Releases an old copy as soon as the available replicas on the target clusters cover the desired replicas.
 
 use bulkhead_sdk::{Binding, EvictionCheck, EvictionTask, EvictionVerdict, Plugin, PolicyError, Reason};
 
@@ -25,7 +25,7 @@ impl EvictionCheck for ReplicasCover {
         let reports = binding.observed();
         let (clusters, replicas) = (reports.clusters(), reports.number("/availableReplicas"));
         let there = binding.targets().into_iter().filter_map(|target| {
-            // Reports are in order of name. Searching them costs a fraction of what a set of the targets costs to build.
+            // Reports are sorted by cluster name. A binary search is much cheaper than building a set of the targets.
             let place = clusters.binary_search(&target.cluster).ok()?;
             replicas.get(place).copied().filter(|number| *number > 0.0)
         });

@@ -1,6 +1,6 @@
-//! Lets workloads run only on clusters with a label.
+//! Restricts workloads to clusters that have a label.
 //!
-//! Configuration: `{"key": "tier", "value": "gold"}`; without a value any will do.
+//! Configuration: `{"key": "tier", "value": "gold"}`; without `value`, any value of the label is accepted.
 
 use bulkhead_sdk::{Binding, Clusters, Filter, FilterVerdict, Plugin, PolicyError, Reason};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Taints a cluster that has not been ready for some time, and removes the taint when it is ready again.
+//! Taints a cluster that has not been ready for a configurable time and removes the taint when it is ready again.
 //!
 //! Configuration: `{"afterSeconds": 300}`.
 
