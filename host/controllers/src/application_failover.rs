@@ -4,10 +4,12 @@
 //! memory of an application is written together with the eviction, in one write that fails if the binding changed
 //! meanwhile.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
+use bulkhead_core::combine::Because;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Case, Decision, Question, plan};
@@ -29,7 +31,11 @@ use crate::store::{Change, Key};
 const NAME: &str = "application-failover-controller";
 const WORKERS: usize = 5;
 
-struct ApplicationFailover(Context);
+struct ApplicationFailover {
+    context: Context,
+    /// Reason codes of the last recorded waits, by cluster.
+    waits: Mutex<BTreeMap<Key, BTreeMap<String, String>>>,
+}
 
 /// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
@@ -51,7 +57,7 @@ pub(crate) async fn run(context: Context) {
         enqueue::<ResourceBinding>(&known, &held_back);
         enqueue::<ClusterResourceBinding>(&known, &held_back);
     });
-    let controller = Arc::new(ApplicationFailover(context.clone()));
+    let controller = Arc::new(ApplicationFailover { context: context.clone(), waits: Mutex::default() });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
@@ -83,11 +89,15 @@ fn producer<B: Binding>() -> &'static str {
 
 impl Reconcile for ApplicationFailover {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let context = &self.0;
-        let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
+        let context = &self.context;
+        let Some(binding) = B::store(&context.stores).get(&key) else {
+            self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            return Ok(Action::Wait);
+        };
         let options = FailoverOptions {
             graceful_eviction: context.flags.gate(FeatureGate::GracefulEviction),
             preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
+            pre_check: context.flags.eviction_pre_check,
         };
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
         let (mut model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
@@ -98,8 +108,14 @@ impl Reconcile for ApplicationFailover {
             }
         }
         let asking = context.asking_nobody();
-        let plan = failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, now });
-        let decides = !plan.paused.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
+        let has_failed = model.status.aggregated_status.iter().any(|item| item.health == Some(Health::Unhealthy));
+        let clusters = if has_failed { context.stores.clusters.list() } else { Vec::new() };
+        let clusters: Vec<_> = clusters.iter().map(|cluster| Arc::new(cluster.to_model())).collect();
+        let snapshot =
+            FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, clusters: &clusters, now };
+        let plan = failover::decide(snapshot);
+        let waits = self.new_waits(&key, &plan);
+        let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
         let case = if decides {
             asking.case(|| Basis {
                 trigger: "what is reported of the application changed, or its time came",
@@ -110,19 +126,19 @@ impl Reconcile for ApplicationFailover {
                     options,
                     pauses,
                 },
-                clusters: Vec::new(),
+                clusters,
                 plan: plan::failover(&plan),
             })
         } else {
             None
         };
-        for (cluster, because) in &plan.paused {
+        for (cluster, because) in waits {
             let record = Record {
                 controller: NAME,
                 subject: subject(&*binding),
-                cluster: Some(cluster.clone()),
+                cluster: Some(cluster),
                 decision: Decision::EvictionsWait,
-                because: because.clone(),
+                because,
                 effect: "the application stays for now".to_owned(),
                 inputs: vec![input(&*binding)],
             };
@@ -176,19 +192,32 @@ fn spec_patch(spec: &BindingSpec) -> Value {
 }
 
 impl ApplicationFailover {
+    /// Evictions that wait for a reason that is not recorded yet.
+    fn new_waits(&self, key: &Key, plan: &FailoverPlan) -> Vec<(String, Because)> {
+        let all = || plan.paused.iter().chain(&plan.without_target);
+        let codes: BTreeMap<_, _> =
+            all().map(|(cluster, because)| (cluster.clone(), because.reason.code.clone())).collect();
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if codes.is_empty() { waits.remove(key) } else { waits.insert(key.clone(), codes.clone()) };
+        let is_new = |(cluster, _): &&(String, Because)| {
+            before.as_ref().and_then(|before| before.get(cluster)) != codes.get(cluster)
+        };
+        all().filter(is_new).cloned().collect()
+    }
+
     /// Records evictions, and clocks that start. Returns the records that depend on the write.
     fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan, case: Option<&Arc<Case>>) -> Vec<u64> {
-        let record = |cluster: &str, decision, because: &_, effect: String| {
+        let record = |cluster: &str, decision, because: &Because, effect: String| {
             let record = Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.to_owned()),
                 decision,
-                because: bulkhead_core::combine::Because::clone(because),
+                because: because.clone(),
                 effect,
                 inputs: vec![input(binding)],
             };
-            self.0.record_decided(record, case, None)
+            self.context.record_decided(record, case, None)
         };
         let counting = plan.counting.iter().map(|(cluster, because)| {
             record(cluster, Decision::Tolerated, because, "the application stays for now".to_owned())
@@ -203,7 +232,7 @@ impl ApplicationFailover {
 
     /// Emits an event for each eviction. Karmada has none for a successful one.
     fn emit<B: Binding>(&self, binding: &B, plan: &FailoverPlan, error: Option<&kube::Error>, records: &[u64]) {
-        let events = self.0.events_of(records);
+        let events = self.context.events_of(records);
         if error.is_some_and(controller::is_conflict) {
             return;
         }

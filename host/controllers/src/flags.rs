@@ -179,7 +179,8 @@ pub struct Flags {
     pub large_cluster_num_threshold: usize,
     /// Not in Karmada: grouping of clusters for the threshold of failed clusters.
     pub eviction_brake_by: BrakeBy,
-    /// Only proposed for Karmada: condition on the other clusters that must hold before a binding is evicted.
+    /// Only proposed for Karmada: condition on the other clusters for an eviction, because of a taint or of an application
+    /// that failed.
     pub eviction_pre_check: PreCheck,
     /// Not in Karmada: time in the queue after which an eviction is overdue. Every fourth slot then goes to the
     /// oldest eviction. 0 disables aging.

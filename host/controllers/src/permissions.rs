@@ -81,6 +81,7 @@ impl Mode {
             Self::All => &[
                 LEADER_ELECTION,
                 DEFAULT_MODE,
+                DOCTOR,
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
@@ -105,6 +106,7 @@ impl Mode {
             ],
             Self::Evict => &[
                 LEADER_ELECTION,
+                DOCTOR,
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
@@ -116,12 +118,20 @@ impl Mode {
                 APPLICATION_FAILOVER,
                 PLUGIN_STATUS,
             ],
-            Self::Finish => {
-                &[LEADER_ELECTION, INFORMERS, EVENTS, ADMISSION, WEBHOOK_CERTIFICATE, GRACEFUL_EVICTION, PLUGIN_STATUS]
-            }
-            Self::Report => &[INFORMERS],
+            Self::Finish => &[
+                LEADER_ELECTION,
+                DOCTOR,
+                INFORMERS,
+                EVENTS,
+                ADMISSION,
+                WEBHOOK_CERTIFICATE,
+                GRACEFUL_EVICTION,
+                PLUGIN_STATUS,
+            ],
+            Self::Report => &[DOCTOR, INFORMERS],
             Self::Interpret => &[
                 LEADER_ELECTION,
+                DOCTOR,
                 INFORMERS,
                 EVENTS,
                 ADMISSION,
@@ -189,6 +199,14 @@ const DEFAULT_MODE: Duty = Duty {
             ),
         ),
     ],
+};
+
+const DOCTOR: Duty = Duty {
+    name: "doctor",
+    rules: &[within(
+        Place::LeaseNamespace,
+        rule(LEASES, "leases", &["list"], "the Leases of Karmada's controllers, for `bulkhead doctor`"),
+    )],
 };
 
 const INFORMERS: Duty = Duty {
@@ -343,7 +361,10 @@ const CLUSTER: Duty = Duty {
 
 const CLUSTER_TAINT_POLICY: Duty = Duty {
     name: "clustertaintpolicy",
-    rules: &[rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that say whose they are")],
+    rules: &[
+        rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that say whose they are"),
+        rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
+    ],
 };
 
 const TAINT_MANAGER: Duty = Duty {
@@ -351,6 +372,8 @@ const TAINT_MANAGER: Duty = Duty {
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks"),
         rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "the same"),
     ],
 };
 
@@ -367,6 +390,8 @@ const GRACEFUL_EVICTION: Duty = Duty {
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "end an eviction task, or call it off"),
         rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "the same"),
     ],
 };
 
@@ -375,6 +400,8 @@ const APPLICATION_FAILOVER: Duty = Duty {
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and remember its health"),
         rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
+        rule(WORK, "clusterresourcebindings", GET, "the same"),
     ],
 };
 

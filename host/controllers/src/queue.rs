@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 /// Delay of the first retry of a failing key; doubles with each failure (Karmada: `--rate-limiter-base-delay`).
 const BACKOFF_BASE: Duration = Duration::from_millis(5);
-/// Longest delay of a retry (Karmada: `--rate-limiter-max-delay`).
-const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+/// Longest pause between retries. Karmada has 1000 s (`--rate-limiter-max-delay`), by which work resumes up to 17 minutes
+/// after an outage of the control plane is over.
+const BACKOFF_MAX: Duration = Duration::from_mins(1);
 
 /// Queue of keys.
 pub struct WorkQueue<K> {

@@ -10,9 +10,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot};
 use bulkhead_core::decide::finish::{self, CONFIRMED, FinishOptions, FinishSnapshot};
-use bulkhead_core::model::Binding;
+use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::time::Time;
 use bulkhead_plugins_builtin::ResourceHealth;
@@ -68,14 +69,15 @@ fn assess(criterion: &mut Criterion) {
 }
 
 fn look_at_application(criterion: &mut Criterion) {
-    let options = FailoverOptions { graceful_eviction: true, preserve_state: false };
+    let options = FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: PreCheck::Feasible };
+    let clusters: [Cluster; 0] = [];
     let mut group = criterion.benchmark_group("application");
     for size in SIZES {
         let binding = binding(size);
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &binding, |bencher, binding| {
             let now = Time::from_millis(60_000);
-            let snapshot = FailoverSnapshot { binding, producer: "p", options, pauses: &[], now };
+            let snapshot = FailoverSnapshot { binding, producer: "p", options, pauses: &[], clusters: &clusters, now };
             bencher.iter(|| black_box(failover::decide(black_box(snapshot))));
         });
     }

@@ -57,11 +57,29 @@ pub enum Mutation {
     TaintStays,
     /// L3: a restart loses the time of the last eviction.
     LastEvictionForgotten,
+    /// S1: the last report of a target that is lost counts as its state.
+    StaleReportCounts,
+    /// S1: the first probe of a process replaces the condition of a cluster at once.
+    FirstProbeCounts,
+    /// S6: a binding or a Work of another object is taken over when the names are equal.
+    NamesakeTakenOver,
+    /// S1: a step of the wall clock moves every deadline.
+    WallClockTrusted,
+    /// S1: the status of a deleted object is written to an object that has its name now.
+    NamesakeReported,
+    /// L1: an eviction that failed several times is retried after a quarter of an hour.
+    RetriesRare,
+    /// L3: an application leaves the only cluster that could run it.
+    LastPlaceLeft,
+    /// L3: a lost cluster holds back a replacement whose task purges directly.
+    PurgeWaits,
+    /// S1: a copy that the scheduler gives up goes without an eviction.
+    CopyDropped,
 }
 
 impl Mutation {
     /// All mutations, in declaration order.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 34] = [
         Self::Karmada1640,
         Self::Karmada2769,
         Self::Karmada2989,
@@ -87,6 +105,15 @@ impl Mutation {
         Self::HeldForEver,
         Self::TaintStays,
         Self::LastEvictionForgotten,
+        Self::StaleReportCounts,
+        Self::FirstProbeCounts,
+        Self::NamesakeTakenOver,
+        Self::WallClockTrusted,
+        Self::NamesakeReported,
+        Self::RetriesRare,
+        Self::LastPlaceLeft,
+        Self::PurgeWaits,
+        Self::CopyDropped,
     ];
 }
 

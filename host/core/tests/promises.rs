@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
+use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::finish::{
     self, CONFIRMED, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, ReplacementHealth,
@@ -324,14 +325,25 @@ proptest! {
                 "failover": {"application": {"decisionConditions": {"tolerationSeconds": tolerated}}},
             },
         })).unwrap();
-        let options = FailoverOptions { graceful_eviction: true, preserve_state: false };
+        let options = FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: PreCheck::Feasible };
+        let ready = |name| json!({
+            "name": name, "spec": {"syncMode": "Push"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let clusters: Vec<Cluster> = serde_json::from_value(json!([ready("m1"), ready("m2")])).unwrap();
         let (mut now, mut ill_s) = (0, 0);
         for (lasts, health) in reports {
             let items = json!([{"clusterName": "m1", "health": health}, {"clusterName": "m2", "health": "Healthy"}]);
             binding.status.aggregated_status = serde_json::from_value(items).unwrap();
             for _ in 0..lasts {
                 // Decides every second, with no state other than the binding.
-                let plan = failover::decide(FailoverSnapshot { binding: &binding, producer: "p", options, pauses: &[], now: at(now) });
+                let plan = failover::decide(FailoverSnapshot {
+                    binding: &binding,
+                    producer: "p",
+                    options,
+                    pauses: &[],
+                    clusters: &clusters,
+                    now: at(now),
+                });
                 if let Some(spec) = plan.spec {
                     prop_assert_eq!(health, "Unhealthy");
                     prop_assert!(ill_s > tolerated, "{ill_s} s of illness, {tolerated} s are tolerated");

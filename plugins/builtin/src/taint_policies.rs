@@ -2,7 +2,7 @@
 
 use bulkhead_core::call::{Call, CallKind, ClusterTaintCall, Reason, Reply, TaintChange, TaintVerdict};
 use bulkhead_core::decide::affinity;
-use bulkhead_core::decide::taint::CLUSTER_TAINT_POLICY;
+use bulkhead_core::decide::taint::{CLUSTER_TAINT_POLICY, REMOVE_ON_CONDITIONS};
 use bulkhead_core::model::{
     ADD_ON_MATCH_SECONDS, Cluster, ClusterTaintPolicySpec, ConditionStatus, MatchCondition, PolicyTaint,
     REMOVE_ON_MISMATCH_SECONDS, Taint, TaintEffect,
@@ -94,7 +94,7 @@ impl ClusterTaintPolicyRule {
                             && self.is_calm(removes, call)
                     })
                 })
-                .map(|taint| self.remove(&taint.key, &taint.effect, "RemoveOnConditions")),
+                .map(|taint| self.remove(&taint.key, &taint.effect, REMOVE_ON_CONDITIONS)),
         );
         for taint in &spec.taints_to_add {
             changes.extend(self.follow_match(taint, call));

@@ -302,7 +302,14 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
             let unhealthy_s = remembered.get(name).map_or(0, |seen| seen.unhealthy_ms(case.now) / 1000);
             let evicted = case.plan["evicted"].as_array().into_iter().flatten();
             let leaves = evicted.filter(|item| item["task"]["fromCluster"] == name).count() > 0;
+            let mut waits =
+                ["paused", "withoutTarget"].into_iter().flat_map(|list| case.plan[list].as_array()).flatten();
+            let within = waits.find(|item| item["cluster"] == name).map(|item| Finding {
+                would_change: "the end of the EvictionPause, or another cluster that could run it".to_owned(),
+                ..finding("gate", reason(&item["because"]))
+            });
             Finding {
+                within: within.into_iter().collect(),
                 observed: format!("{health}, unhealthy for {unhealthy_s} s so far"),
                 threshold: format!("tolerationSeconds {}", toleration.unwrap_or(300)),
                 would_change: "a healthy report in time, a longer toleration, or an EvictionPause".to_owned(),

@@ -202,7 +202,8 @@ impl Federation {
     async fn join(&mut self, scenario: &Loaded) -> anyhow::Result<()> {
         for namespace in ["default", "karmada-system", "karmada-cluster"] {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            self.apply(&ManifestObject { origin: "set-up".to_owned(), value: object }).await?;
+            let object = ManifestObject { origin: "set-up".to_owned(), value: object };
+            anyhow::ensure!(self.apply(&object).await?, "set-up: the control plane refuses writes");
         }
         let clusters: Api<Cluster> = Api::all(self.client());
         for spec in &scenario.clusters {

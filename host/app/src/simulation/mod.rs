@@ -13,6 +13,7 @@ mod timeline;
 pub mod trial;
 mod witness;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use serde_json::Value;
 
 use crate::report::{EntrySource, Report, TimelineEntry, Tone};
 use crate::scenario::faults::{FaultKind, FaultSpec};
-use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent};
+use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent, ManifestObject, ObjectSpec};
 use expect::Watched;
 use federation::{Federation, Start};
 use inject::Injector;
@@ -37,6 +38,9 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Maximum delay of a request by a fault that waits for its request.
 const PENDING_MAX: Duration = Duration::from_secs(40);
+
+/// Pause before a write of a person that failed is made again.
+const ACT_PAUSE: Duration = Duration::from_secs(2);
 
 /// Options of a run.
 pub struct RunOptions {
@@ -96,10 +100,11 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         disturbed_until: None,
         blind_for: None,
         target_losses: Vec::new(),
+        acts: VecDeque::new(),
     };
     let mut observed = inspector.as_ref().and_then(|inspector| Observed::new(&federation, inspector.clone()));
     for manifest in &scenario.manifests {
-        federation.apply(manifest).await?;
+        anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
     }
     let mut events = scenario.events.iter().peekable();
     let end = scenario.duration;
@@ -129,6 +134,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
             break;
         }
         run.put_right(&mut federation, at);
+        run.act(&federation, at).await?;
         run.lose_targets(&mut federation, at);
         while let Some(event) = events.next_if(|event| event.at <= at) {
             run.inject(&mut federation, event).await?;
@@ -140,6 +146,11 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
             progress(at, end);
         }
         at = run.next_moment(at, end, events.peek().map(|event| event.at));
+    }
+    if let Some((_, Act::Apply(ManifestObject { origin: act, .. }) | Act::Delete(ObjectSpec { name: act, .. }))) =
+        run.acts.front()
+    {
+        anyhow::bail!("{act}: the control plane refused writes until the end");
     }
     if let Some(observed) = &observed {
         observed.end(&federation, end);
@@ -188,6 +199,14 @@ struct Run {
     blind_for: Option<GoDuration>,
     /// Target losses that wait for an eviction.
     target_losses: Vec<FaultSpec>,
+    /// Writes of people that are still to be made, in order, each from its moment on.
+    acts: VecDeque<(GoDuration, Act)>,
+}
+
+/// A write of a person to the control plane.
+enum Act {
+    Apply(ManifestObject),
+    Delete(ObjectSpec),
 }
 
 /// Scheduled follow-up action.
@@ -216,7 +235,7 @@ impl Run {
     /// Returns the time of the next sample, event, follow-up action or expectation, whichever is first.
     fn next_moment(&self, at: GoDuration, end: GoDuration, event: Option<GoDuration>) -> GoDuration {
         let sample = GoDuration(at.0 + SAMPLE);
-        let later = self.later.iter().map(|(at, _)| *at);
+        let later = self.later.iter().map(|(at, _)| *at).chain(self.acts.front().map(|(at, _)| *at));
         let expectations = self.watched.iter().filter_map(|watched| watched.moment(end));
         let moments = event.into_iter().chain(later).chain(expectations);
         moments.filter(|moment| *moment > at).fold(sample, Ord::min).min(end)
@@ -253,6 +272,21 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Makes the writes of people that are due, one after the other. A write that fails for a reason that passes is made
+    /// again later, and those after it wait.
+    async fn act(&mut self, federation: &Federation, at: GoDuration) -> anyhow::Result<()> {
+        while let Some((_, act)) = self.acts.pop_front_if(|(due, _)| *due <= at) {
+            let is_done = match &act {
+                Act::Apply(object) => federation.apply(object).await?,
+                Act::Delete(object) => federation.delete(object).await?,
+            };
+            if !is_done {
+                self.acts.push_front((GoDuration(at.0 + ACT_PAUSE), act));
+            }
+        }
+        Ok(())
     }
 
     /// Assigns each pending target loss to a target of an eviction in progress, as soon as there is one.
@@ -323,13 +357,13 @@ impl Run {
             }
             EventAction::Apply(file, objects) => {
                 self.note(at, Tone::Neutral, None, "applied", file);
-                for object in objects {
-                    federation.apply(object).await?;
-                }
+                self.acts.extend(objects.iter().map(|object| (at, Act::Apply(object.clone()))));
+                self.act(federation, at).await?;
             }
             EventAction::Delete(object) => {
                 self.note(at, Tone::Neutral, None, "deleted", &format!("{} {}", object.kind, object.name));
-                federation.delete(object).await?;
+                self.acts.push_back((at, Act::Delete(object.clone())));
+                self.act(federation, at).await?;
             }
             EventAction::KillController(controller, away) => {
                 self.note(at, Tone::Bad, None, "killed", &format!("controller {controller}, back after {away}"));

@@ -13,6 +13,11 @@ use crate::time::Time;
 /// Name prefix of policies that represent a `ClusterTaintPolicy`; followed by the object's name.
 pub const CLUSTER_TAINT_POLICY: &str = "ClusterTaintPolicy/";
 
+/// Reason code of a removal that follows `removeOnConditions` of a `ClusterTaintPolicy`. It covers a taint that has a
+/// `timeAdded` and no recorded owner: Karmada records none, and after a take-over no other program removes what Karmada
+/// added. A taint that a person sets with kubectl has no `timeAdded`, and stays.
+pub const REMOVE_ON_CONDITIONS: &str = "RemoveOnConditions";
+
 /// Options for taint management.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -124,9 +129,14 @@ impl Draft {
         if mutation::on(Mutation::TaintStays) {
             return;
         }
-        let owner = self.taints.get(position).and_then(|taint| self.owners.get(&taint.identity()));
+        let Some(known) = self.taints.get(position) else { return };
+        let owner = self.owners.get(&known.identity());
         let cleans_up = options.cleans_up && !mutation::on(Mutation::ForeignTaintRemoved);
-        if cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) {
+        let is_adopted = owner.is_none()
+            && known.time_added.is_some()
+            && reason.code == REMOVE_ON_CONDITIONS
+            && policy.name.starts_with(CLUSTER_TAINT_POLICY);
+        if cleans_up && is_bound_to_its_own(policy) && owner != Some(&policy.name) && !is_adopted {
             return;
         }
         let taint = self.taints.remove(position);
@@ -283,6 +293,25 @@ mod tests {
         check(&[":k"], vec![policy(P, &["-k"])], KARMADA, &[]);
         // The rules for the Ready condition correct their keys regardless of the owner.
         check(&[":k"], vec![policy("ReadyCondition", &["-k"])], OWNED, &[]);
+    }
+
+    #[test]
+    fn a_policy_adopts_a_taint_without_an_owner_when_its_remove_conditions_hold() {
+        let remove = |name: &str| {
+            let (key, effect) = ("k".to_owned(), TaintEffect::NoSchedule);
+            scripted(
+                name,
+                Ok(vec![TaintChange::Remove { key, effect, reason: Reason::new(REMOVE_ON_CONDITIONS, "m") }]),
+            )
+        };
+        check(&[":k"], vec![remove(P)], OWNED, &[]);
+        check(
+            &["ClusterTaintPolicy/q:k"],
+            vec![remove(P), policy("ClusterTaintPolicy/q", &[])],
+            OWNED,
+            &["ClusterTaintPolicy/q:k"],
+        );
+        check(&[":k"], vec![remove("some-plugin")], OWNED, &[":k"]);
     }
 
     #[test]

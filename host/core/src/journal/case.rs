@@ -97,7 +97,7 @@ pub enum Question {
         #[serde(default, skip_serializing_if = "UnconfirmedTargets::is_empty")]
         unconfirmed: UnconfirmedTargets,
     },
-    /// Failover of an application that has failed on its clusters.
+    /// Application failover of a binding. The clusters are all members if a target has failed, else none.
     Failover {
         /// Binding of the application.
         binding: Arc<Binding>,
@@ -216,7 +216,8 @@ impl Case {
                 plan::finish(&finish::decide(snapshot, policies))
             }
             Question::Failover { binding, producer, options, pauses } => {
-                let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, now };
+                let clusters = &self.clusters;
+                let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, clusters, now };
                 plan::failover(&failover::decide(snapshot))
             }
             Question::Failback { binding, stable, pauses, window_s } => {

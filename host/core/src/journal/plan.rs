@@ -102,7 +102,7 @@ pub fn finish(plan: &FinishPlan) -> Value {
 
 /// Encodes a plan for a failed application.
 pub fn failover(plan: &FailoverPlan) -> Value {
-    let FailoverPlan { memory, spec, evicted, counting, paused, blocked, again_after_ms } = plan;
+    let FailoverPlan { memory, spec, evicted, counting, paused, without_target, blocked, again_after_ms } = plan;
     let spec = spec.as_ref().map(|spec| {
         json!({
             "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks, "rest": spec.rest,
@@ -115,6 +115,7 @@ pub fn failover(plan: &FailoverPlan) -> Value {
         ("counting", about_clusters(counting)),
         ("paused", about_clusters(paused)),
         ("blocked", canonical(&blocked.as_ref().map(ToString::to_string))),
+        ("withoutTarget", about_clusters(without_target)),
         ("againAfterMs", canonical(again_after_ms)),
     ])
 }

@@ -10,8 +10,10 @@ use serde_json::Value;
 use super::Federation;
 use crate::scenario::{ManifestObject, ObjectSpec};
 
-/// Number of retries.
-const PATIENCE: usize = 5;
+/// Attempts in a row at one request.
+const ATTEMPTS: usize = 6;
+/// Pause between two of them.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Returns true if the API server rejected a request as invalid, so that a retry is pointless.
 fn is_refused(error: &anyhow::Error) -> bool {
@@ -21,16 +23,16 @@ fn is_refused(error: &anyhow::Error) -> bool {
 }
 
 impl Federation {
-    /// Creates an object in the control plane, or merges it into the existing one. Retries like a person if the
-    /// request hits a fault that was injected for the controllers.
-    pub(in crate::simulation) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
-        for _ in 0..PATIENCE {
+    /// Creates an object in the control plane, or merges it into the existing one. Returns false if the request failed for
+    /// a reason that passes.
+    pub(in crate::simulation) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<bool> {
+        for _ in 0..ATTEMPTS {
             match self.try_apply(object).await {
-                Err(error) if !is_refused(&error) => tokio::time::sleep(Duration::from_millis(200)).await,
-                done => return done,
+                Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
+                done => return done.map(|()| true),
             }
         }
-        self.try_apply(object).await
+        Ok(false)
     }
 
     async fn try_apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
@@ -51,15 +53,15 @@ impl Federation {
         Ok(())
     }
 
-    /// Deletes an object of the control plane.
-    pub(in crate::simulation) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {
-        for _ in 0..PATIENCE {
+    /// Deletes an object of the control plane. Returns false if the request failed for a reason that passes.
+    pub(in crate::simulation) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<bool> {
+        for _ in 0..ATTEMPTS {
             match self.try_delete(object).await {
-                Err(error) if !is_refused(&error) => tokio::time::sleep(Duration::from_millis(200)).await,
-                done => return done,
+                Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
+                done => return done.map(|()| true),
             }
         }
-        self.try_delete(object).await
+        Ok(false)
     }
 
     async fn try_delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {

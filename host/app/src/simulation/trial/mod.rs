@@ -34,17 +34,6 @@ pub use sweep::{Sweep, sweep};
 /// Number of seeds of which one is run twice, to check that the results are identical.
 const TWICE: u64 = 50;
 
-/// Faults that still violate invariants, so that trials exclude them. Scenarios can use them.
-const UNSOLVED: [FaultKind; 7] = [
-    FaultKind::ClockStepAhead,
-    FaultKind::ClockStepBack,
-    FaultKind::Recreate,
-    FaultKind::Rejoin,
-    FaultKind::SluggishPlugin,
-    FaultKind::TargetLoss,
-    FaultKind::WriteOutage,
-];
-
 /// Kind of trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sort {
@@ -65,9 +54,9 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns every kind, except unsolved faults.
+    /// Returns every kind.
     pub fn all() -> Vec<Self> {
-        let faults = FaultKind::ALL.into_iter().filter(|kind| !UNSOLVED.contains(kind)).map(Self::Fault);
+        let faults = FaultKind::ALL.into_iter().map(Self::Fault);
         let others = [
             Self::ClusterLoss,
             Self::ClusterUnready,

@@ -5,9 +5,13 @@ use std::borrow::Borrow;
 use super::pause::{EvictionPause, PauseScope, paused};
 use super::target::{PreCheck, has_target};
 use crate::combine::Because;
-use crate::decide::evict::{self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement};
+use crate::decide::evict::{self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED};
 use crate::model::{BindingSpec, Cluster, GracefulEvictionTask};
 use crate::time::Time;
+
+/// Milliseconds for which a cluster that became ready keeps its workloads regardless of its taints. The taints of the
+/// failure are removed in that time.
+const SETTLE_MS: i64 = 5_000;
 
 /// Inputs of the decision.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +78,11 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
             return Ok(Judgement::Wait { because, again_after_ms: None });
         }
     };
+    if let Some(remaining_ms) = cluster.and_then(|cluster| settles_for(cluster, now))
+        && task.reason != REASON_DRAINED
+    {
+        return Ok(Judgement::Later { remaining_ms });
+    }
     let source = cluster.map_or("", |cluster| cluster.name.as_str());
     let scope = PauseScope { cluster: source, workload: &binding.spec.resource };
     if let Some(paused) = paused(pauses, scope, now) {
@@ -87,4 +96,69 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
         return Ok(Judgement::Wait { because: Because::rule("NoTargetCluster", message), again_after_ms: None });
     }
     Ok(Judgement::Evict { spec, task, because })
+}
+
+/// Milliseconds until the taints of a cluster that became ready a moment ago count.
+fn settles_for(cluster: &Cluster, now: Time) -> Option<i64> {
+    let ready_since = cluster.ready().filter(|_| cluster.is_ready())?.last_transition_time?;
+    let age_ms = now.millis_since(ready_since);
+    (0..SETTLE_MS).contains(&age_ms).then_some(SETTLE_MS - age_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::Binding;
+    use crate::names::keys;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    /// Judgement at 60 s of a workload on `m1`, which has a taint and was ready from a moment on.
+    fn judged(taint: &str, ready: &str, since: i64) -> Judgement {
+        let cluster = |name: &str, taints: Value| {
+            json!({
+                "name": name, "spec": {"syncMode": "Push", "taints": taints},
+                "status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": at(since)}]},
+            })
+        };
+        let taints = json!([{"key": taint, "effect": "NoExecute"}]);
+        let mut clusters = json!([cluster("m1", taints), cluster("m2", json!([]))]);
+        clusters[1]["status"]["conditions"][0]["status"] = json!("True");
+        let clusters: Vec<Cluster> = serde_json::from_value(clusters).unwrap();
+        let binding: Binding = serde_json::from_value(json!({
+            "namespace": "default", "name": "b", "annotations": {keys::APPLIED_PLACEMENT: "{}"},
+            "spec": {
+                "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"},
+                "clusters": [{"name": "m1", "replicas": 1}],
+            },
+        }))
+        .unwrap();
+        let options = EvictOptions { no_execute: true, ..EvictOptions::default() };
+        judge(JudgeSnapshot {
+            binding: Evictable::from(&binding),
+            cluster: Some(&clusters[0]),
+            clusters: &clusters,
+            options,
+            pre_check: PreCheck::Feasible,
+            pauses: &[],
+            now: at(60),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_cluster_that_has_just_become_ready_keeps_its_workloads_until_its_taints_settle() {
+        let evicts = |judgement: Judgement| matches!(judgement, Judgement::Evict { .. });
+        let lost = "cluster.karmada.io/not-ready";
+        assert!(evicts(judged(lost, "False", 60)), "a failure does not settle");
+        assert_eq!(judged(lost, "True", 60), Judgement::Later { remaining_ms: 5_000 });
+        assert_eq!(judged(lost, "True", 56), Judgement::Later { remaining_ms: 1_000 });
+        assert!(evicts(judged(lost, "True", 55)));
+        assert!(evicts(judged(lost, "True", 1_000)), "a time in the future delays nothing");
+        assert!(evicts(judged(keys::DRAIN_TAINT, "True", 60)), "a drain concerns ready clusters");
+    }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bucket::{Bucket, Rate};
+use crate::mutation::{self, Mutation};
 
 /// One of this many slots goes to the item that has waited longest, if it exceeds the aging limit. The others follow
 /// the priority. Neither a stream of high-priority items nor a long queue of old ones can starve the other.
@@ -355,7 +356,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
             Finished::Failed => self.change(key, |item| {
                 let doubled = RETRY_BASE.saturating_mul(1_u32.checked_shl(item.failures).unwrap_or(u32::MAX));
                 item.failures = item.failures.saturating_add(1);
-                item.place = Place::Delayed(now.saturating_add(doubled.min(RETRY_MAX)));
+                let longest = if mutation::on(Mutation::RetriesRare) { Duration::from_mins(15) } else { RETRY_MAX };
+                item.place = Place::Delayed(now.saturating_add(doubled.min(longest)));
             }),
         }
     }

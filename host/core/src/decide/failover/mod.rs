@@ -11,17 +11,21 @@
 pub mod memory;
 pub mod preserve;
 
+use std::borrow::Borrow;
+
 use serde_json::{Value, json};
 
 pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
 pub use self::preserve::PreserveError;
 use super::evict::graceful_evict;
-use super::eviction::{self, EvictionPause, PauseScope};
+use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_target};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Because;
 use crate::model::{
-    ApplicationFailover, Binding, BindingSpec, GracefulEvictionTask, Health, PreConditions, PurgeMode, Reports,
+    ApplicationFailover, Binding, BindingSpec, Cluster, GracefulEvictionTask, Health, Placement, PreConditions,
+    PurgeMode, Reports,
 };
+use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Reason of tasks that application failover creates.
@@ -30,7 +34,10 @@ pub const REASON_APPLICATION_FAILURE: &str = "ApplicationFailure";
 /// Default for how long an application may be unhealthy, in seconds. Same as in Karmada's CRD.
 const TOLERATION_S: i64 = 300;
 
-/// Feature gates for application failover.
+/// Milliseconds until clusters are looked at again for a workload that has nowhere to go.
+const NO_TARGET_RECHECK_MS: i64 = 30_000;
+
+/// Settings of application failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverOptions {
@@ -38,6 +45,14 @@ pub struct FailoverOptions {
     pub graceful_eviction: bool,
     /// Gate `StatefulFailoverInjection`: labels are carried over according to `statePreservation`.
     pub preserve_state: bool,
+    /// Condition on the other clusters. `Proposal` counts as `Feasible`: the proposal is about lost clusters. Journals
+    /// written before this field existed replay with `None`.
+    #[serde(default = "no_pre_check")]
+    pub pre_check: PreCheck,
+}
+
+fn no_pre_check() -> PreCheck {
+    PreCheck::None
 }
 
 /// Reason why a failed application cannot be evicted. The binding stays unchanged, and the eviction is retried.
@@ -53,15 +68,17 @@ pub enum Blocked {
 
 /// Inputs of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct FailoverSnapshot<'a> {
+pub struct FailoverSnapshot<'a, C> {
     /// Binding with the reported status of its application.
     pub binding: &'a Binding,
     /// Producer name of its tasks.
     pub producer: &'a str,
-    /// Feature gates.
+    /// Settings.
     pub options: FailoverOptions,
     /// Eviction pauses.
     pub pauses: &'a [EvictionPause],
+    /// All member clusters.
+    pub clusters: &'a [C],
     /// Evaluation time.
     pub now: Time,
 }
@@ -79,6 +96,8 @@ pub struct FailoverPlan {
     pub counting: Vec<(String, Because)>,
     /// Clusters that should be evicted but are subject to an eviction pause, each with its reason.
     pub paused: Vec<(String, Because)>,
+    /// Clusters on which the application stays unhealthy because no other cluster could run it.
+    pub without_target: Vec<(String, Because)>,
     /// Reason why no cluster is evicted although at least one has failed.
     pub blocked: Option<Blocked>,
     /// Delay until the next decision if nothing changes, in milliseconds.
@@ -86,8 +105,8 @@ pub struct FailoverPlan {
 }
 
 /// Decides on application failover for one binding.
-pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
-    let FailoverSnapshot { binding, producer, options, pauses, now } = snapshot;
+pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> FailoverPlan {
+    let FailoverSnapshot { binding, producer, options, pauses, clusters, now } = snapshot;
     let remembered = memory::read(binding);
     let Some(application) = in_force(binding) else {
         let memory = binding.annotations.contains_key(HEALTH_MEMORY).then(HealthMemory::new);
@@ -134,14 +153,18 @@ pub fn decide(snapshot: FailoverSnapshot<'_>) -> FailoverPlan {
         }
         memory.insert(cluster.clone(), seen);
     }
-    match leave(binding, application, &failed, producer, options, now) {
-        Ok((spec, evicted)) => {
-            // If the workload is placed on this cluster again, its history starts anew.
-            for (cluster, _) in &failed {
-                memory.remove(cluster);
+    match leave(binding, application, failed, producer, options, &others(binding, clusters, now), now) {
+        Ok(Left { spec, evicted, without_target }) => {
+            // A later placement on the same cluster starts with a new memory.
+            for (task, _) in &evicted {
+                memory.remove(&task.from_cluster);
+            }
+            if !without_target.is_empty() {
+                plan.again_after_ms = plan.again_after_ms.into_iter().chain([NO_TARGET_RECHECK_MS]).min();
             }
             plan.spec = (!evicted.is_empty()).then(|| Box::new(spec));
             plan.evicted = evicted;
+            plan.without_target = without_target;
         }
         Err(blocked) => plan.blocked = Some(blocked),
     }
@@ -188,32 +211,57 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
     (seen, Step::Leave(Because::rule(REASON_APPLICATION_FAILURE, message)))
 }
 
-type Left = (BindingSpec, Vec<(GracefulEvictionTask, Because)>);
+/// Result of moving the failed clusters of a binding.
+#[derive(Default)]
+struct Left {
+    spec: BindingSpec,
+    evicted: Vec<(GracefulEvictionTask, Because)>,
+    without_target: Vec<(String, Because)>,
+}
 
-/// Evicts all failed clusters in one edit, or none of them.
+/// The clusters that the scheduler may use: all but those that the policy blocks after an eviction.
+fn others<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a [C], now: Time) -> Vec<&'a Cluster> {
+    let blocked = blocked_until(binding, now);
+    let is_blocked = |name: &str| !binding.spec.targets(name) && blocked.iter().any(|(blocked, _)| blocked == name);
+    clusters.iter().map(Borrow::borrow).filter(|cluster| !is_blocked(&cluster.name)).collect()
+}
+
+/// Moves the failed clusters in one edit, or none of them if one cannot be moved. A cluster stays a target if no other
+/// one could run the workload: the copies of a workload that is unhealthy in every cluster (a bad image) are never all
+/// taken away, so that a corrected template reaches a member.
 fn leave(
     binding: &Binding,
     application: &ApplicationFailover,
-    failed: &[(String, Because)],
+    failed: Vec<(String, Because)>,
     producer: &str,
     options: FailoverOptions,
+    clusters: &[&Cluster],
     now: Time,
 ) -> Result<Left, Blocked> {
     if failed.is_empty() {
-        return Ok((BindingSpec::default(), Vec::new()));
+        return Ok(Left::default());
     }
-    let mut spec = binding.spec.clone();
-    let before: Vec<_> = spec.clusters.iter().map(|target| target.name.clone()).collect();
+    let mut left = Left { spec: binding.spec.clone(), ..Left::default() };
+    let before: Vec<_> = left.spec.clusters.iter().map(|target| target.name.clone()).collect();
     let graceful = application.purge_mode == PurgeMode::Gracefully;
     if graceful && !options.graceful_eviction {
         return Err(Blocked::GateOff);
     }
-    let mut evicted = Vec::new();
+    let is_off = options.pre_check == PreCheck::None || mutation::on(Mutation::LastPlaceLeft);
+    let pre_check = if is_off { PreCheck::None } else { PreCheck::Feasible };
+    let anywhere = Placement::default();
+    let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
     for (cluster, because) in failed {
+        // The spec has the tasks of the clusters before it, which bar those as targets.
+        if !has_target(pre_check, &left.spec, placement, &cluster, clusters) {
+            let message = "no other cluster could run it, so leaving would only take it away";
+            left.without_target.push((cluster, Because::rule("NoTargetCluster", message)));
+            continue;
+        }
         let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
         let preserved_label_state = match rules.map(|state| state.rules.as_slice()) {
             None | Some([]) => std::collections::BTreeMap::new(),
-            Some(rules) => preserve::labels(&binding.status.aggregated_status, cluster, rules)?,
+            Some(rules) => preserve::labels(&binding.status.aggregated_status, &cluster, rules)?,
         };
         let kept = !preserved_label_state.is_empty();
         let task = GracefulEvictionTask {
@@ -226,13 +274,14 @@ fn leave(
             preserved_label_state,
             ..GracefulEvictionTask::default()
         };
-        evicted.push((graceful_evict(&mut spec, cluster, task), because.clone()));
+        left.evicted.push((graceful_evict(&mut left.spec, &cluster, task), because));
     }
-    if application.block_predecessor_seconds.is_some() {
-        let history = history(binding, failed.iter().map(|(cluster, _)| cluster.as_str()), now);
-        spec.rest.insert(EVICTION_HISTORY.to_owned(), history);
+    if application.block_predecessor_seconds.is_some() && !left.evicted.is_empty() {
+        let sources = left.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
+        let history = history(binding, sources, now);
+        left.spec.rest.insert(EVICTION_HISTORY.to_owned(), history);
     }
-    Ok((spec, evicted))
+    Ok(left)
 }
 
 /// Returns the eviction history with these clusters added. Expired entries are removed.

@@ -4,11 +4,29 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const ON: FailoverOptions = FailoverOptions { graceful_eviction: true, preserve_state: true };
+const ON: FailoverOptions =
+    FailoverOptions { graceful_eviction: true, preserve_state: true, pre_check: PreCheck::Feasible };
 const PRODUCER: &str = "resource-binding-application-failover-controller";
 
 fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: Time) -> FailoverPlan {
-    super::decide(FailoverSnapshot { binding, producer, options, pauses: &[], now })
+    decide_among(&["m1", "m2", "m3"], binding, producer, options, now)
+}
+
+/// A decision in a federation of these clusters, all of them ready.
+fn decide_among(
+    clusters: &[&str],
+    binding: &Binding,
+    producer: &str,
+    options: FailoverOptions,
+    now: Time,
+) -> FailoverPlan {
+    let clusters = ready(clusters);
+    super::decide(FailoverSnapshot { binding, producer, options, pauses: &[], clusters: &clusters, now })
+}
+
+fn ready(clusters: &[&str]) -> Vec<Cluster> {
+    let cluster = |name: &&str| json!({"name": name, "spec": {"syncMode": "Push"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    clusters.iter().map(|name| serde_json::from_value(cluster(name)).unwrap()).collect()
 }
 
 fn at(seconds: i64) -> Time {
@@ -138,7 +156,7 @@ fn what_cannot_leave_whole_stays_whole() {
         assert_eq!(plan.evicted, []);
         assert_eq!(plan.blocked.unwrap().to_string(), expected);
     };
-    let off = FailoverOptions { graceful_eviction: false, preserve_state: true };
+    let off = FailoverOptions { graceful_eviction: false, ..ON };
     check(json!({}), off, "purge mode Gracefully needs the feature gate GracefulEviction");
     let rules = json!({"rules": [{"aliasLabelName": "alias", "jsonPath": "{.jobID}"}]});
     let message = "jsonPath \"{.jobID}\" of the label alias: jobID is not found";
@@ -173,6 +191,53 @@ fn a_cluster_that_is_being_left_is_not_left_again() {
     assert_eq!(decide(&binding, PRODUCER, ON, at(1000)).spec, None);
 }
 
+/// Evicted clusters, and those that stay for want of a target, when all targets have been unhealthy for too long.
+fn all_fail(clusters: &[&str], placement: Value, targets: &[&str], options: FailoverOptions) -> [Vec<String>; 2] {
+    let mut binding = binding(targets, json!({"purgeMode": "Directly"}));
+    binding.spec.placement = Some(serde_json::from_value(placement).unwrap());
+    let reports: Vec<_> = targets.iter().map(|name| (*name, "Unhealthy")).collect();
+    report(&mut binding, &reports);
+    let plan = decide_among(clusters, &binding, PRODUCER, options, at(0));
+    apply(&mut binding, &plan);
+    let plan = decide_among(clusters, &binding, PRODUCER, options, at(61));
+    assert_eq!(plan.again_after_ms.is_some(), !plan.without_target.is_empty(), "clusters may change");
+    for (_, because) in &plan.without_target {
+        assert_eq!(because.reason.code, "NoTargetCluster");
+    }
+    let evicted = plan.evicted.iter().map(|(task, _)| task.from_cluster.clone()).collect();
+    [evicted, plan.without_target.into_iter().map(|(cluster, _)| cluster).collect()]
+}
+
+#[test]
+fn an_application_that_fails_everywhere_keeps_a_place() {
+    let check = |clusters: &[&str], placement: Value, targets: &[&str], evicted: &[&str], stays: &[&str]| {
+        let found = all_fail(clusters, placement.clone(), targets, ON);
+        assert_eq!(found, [evicted, stays], "{targets:?} among {clusters:?}, {placement}");
+    };
+    check(&["m1"], json!({}), &["m1"], &[], &["m1"]);
+    check(&["m1", "m2"], json!({}), &["m1"], &["m1"], &[]);
+    check(&["m1", "m2"], json!({}), &["m1", "m2"], &["m1"], &["m2"]);
+    check(&["m1", "m2", "m3"], json!({}), &["m1", "m2"], &["m1", "m2"], &[]);
+    check(&["m1", "m2", "m3"], json!({"clusterAffinity": {"clusterNames": ["m1"]}}), &["m1"], &[], &["m1"]);
+    let two = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]});
+    check(&["m1", "m2"], two, &["m1", "m2"], &[], &["m1", "m2"]);
+    let off = FailoverOptions { pre_check: PreCheck::None, ..ON };
+    assert_eq!(all_fail(&["m1"], json!({}), &["m1"], off), [vec!["m1".to_owned()], Vec::new()]);
+}
+
+#[test]
+fn a_blocked_predecessor_is_no_target() {
+    let mut binding = binding(&["m1"], json!({"blockPredecessorSeconds": 100}));
+    let left = json!([{"clusterName": "m2", "creationTimestamp": at(0)}]);
+    binding.spec.rest.insert(EVICTION_HISTORY.to_owned(), left);
+    report(&mut binding, &[("m1", "Unhealthy")]);
+    let plan = decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(0));
+    apply(&mut binding, &plan);
+    let held = decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(61));
+    assert_eq!((held.spec, held.without_target.len()), (None, 1));
+    assert!(decide_among(&["m1", "m2"], &binding, PRODUCER, ON, at(101)).spec.is_some(), "the block is over");
+}
+
 #[test]
 fn a_pause_stops_an_application_from_leaving_until_it_ends() {
     let mut binding = binding(&["m1"], json!({}));
@@ -181,7 +246,8 @@ fn a_pause_stops_an_application_from_leaving_until_it_ends() {
     apply(&mut binding, &plan);
     let pause = |spec: Value| EvictionPause { name: "freeze".to_owned(), spec: serde_json::from_value(spec).unwrap() };
     let decide_at = |pauses: &[EvictionPause], now| {
-        super::decide(FailoverSnapshot { binding: &binding, producer: PRODUCER, options: ON, pauses, now })
+        let (binding, clusters) = (&binding, ready(&["m1", "m2"]));
+        super::decide(FailoverSnapshot { binding, producer: PRODUCER, options: ON, pauses, clusters: &clusters, now })
     };
     let plan = decide_at(&[pause(json!({"until": at(100)}))], at(61));
     assert_eq!((plan.spec, plan.again_after_ms), (None, Some(39_001)));
