@@ -144,7 +144,8 @@ pub(crate) async fn review(client: &Client, needs: &[Need]) -> Vec<Result<bool, 
         asking.spawn(async move { (index, api.create(&PostParams::default(), &review).await) });
     }
     let mut answers: Vec<_> = needs.iter().map(|_| Err("nobody answered".to_owned())).collect();
-    while let Some(Ok((index, answer))) = asking.join_next().await {
+    while let Some(joined) = asking.join_next().await {
+        let Ok((index, answer)) = joined else { continue };
         let answer = answer.map_err(|error| error.to_string()).and_then(|review| allowed(review.status));
         if let Some(place) = answers.get_mut(index) {
             *place = answer;

@@ -19,13 +19,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match print(arguments.group.as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    crate::exit::code(print(arguments.group.as_deref()).map(|()| true))
 }
 
 fn print(group: Option<&str>) -> anyhow::Result<()> {

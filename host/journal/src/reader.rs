@@ -57,6 +57,8 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
             // The writer removed the segment to make room, or created it and has recorded nothing yet.
             Err(JournalError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 waiting = open.before;
+                // The chain cannot be checked across a segment that is gone.
+                before = None;
                 continue;
             }
             Err(JournalError::Damaged(Problem::Torn { bytes: 0, .. })) if number == last => {

@@ -181,16 +181,10 @@ pub(crate) fn finish(work: impl Future<Output = anyhow::Result<String>>) -> Exit
         .build()
         .context("starting the runtime")
         .and_then(|runtime| runtime.block_on(work));
-    match outcome {
-        Ok(text) => {
-            let _ = writeln!(anstream::stdout(), "{text}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
-            ExitCode::FAILURE
-        }
-    }
+    crate::exit::code(outcome.and_then(|text| {
+        writeln!(anstream::stdout(), "{text}")?;
+        Ok(true)
+    }))
 }
 
 /// Returns the uid of `kube-system`, which identifies a cluster.

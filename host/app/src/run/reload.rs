@@ -142,11 +142,11 @@ impl Reloading {
             return Ok(false);
         }
         let unguarded = connect(config.clone(), &WritePermit::unlimited(), &self.answers)?;
-        // Credentials that the API server rejects (401) are not used. Missing permission to read the version does
-        // not matter.
+        // A configuration by which no API server answers, or that it rejects (401), is not used. Missing permission to
+        // read the version does not matter.
         match unguarded.apiserver_version().await {
-            Err(kube::Error::Api(status)) if status.code == 401 => anyhow::bail!("{}", status.message),
-            _ => {}
+            Err(kube::Error::Api(status)) if status.code != 401 => {}
+            answer => drop(answer?),
         }
         let (vital_guarded, vital_unguarded) = vital_clients(&config, &self.permit, &self.answers, &self.vital)?;
         self.guarded.set(connect(config, &self.permit, &self.answers)?);

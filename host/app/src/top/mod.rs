@@ -75,13 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .build()
         .context("starting the runtime")
         .and_then(|runtime| runtime.block_on(watch(arguments)));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
-            ExitCode::FAILURE
-        }
-    }
+    crate::exit::code(outcome.map(|()| true))
 }
 
 async fn watch(arguments: &Arguments) -> anyhow::Result<()> {

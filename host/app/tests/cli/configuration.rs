@@ -61,13 +61,13 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
 #[test]
 fn a_kubeconfig_that_is_not_there_is_told_once() {
     let commands = [
-        &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..],
-        &["unjoin", "m1", "--kubeconfig=/nowhere/a"],
-        &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"],
+        (1, &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..]),
+        (2, &["unjoin", "m1", "--kubeconfig=/nowhere/a"]),
+        (1, &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"]),
     ];
-    for command in commands {
+    for (expected, command) in commands {
         let (code, _, complaint) = bulkhead(command);
-        assert_eq!((code, complaint.matches("os error 2").count()), (Some(1), 1), "{command:?}: {complaint}");
+        assert_eq!((code, complaint.matches("os error 2").count()), (Some(expected), 1), "{command:?}: {complaint}");
         assert!(complaint.contains("reading the kubeconfig /nowhere/a"), "{command:?}: {complaint}");
     }
     let (code, told, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);

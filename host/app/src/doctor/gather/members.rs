@@ -29,8 +29,8 @@ pub(super) async fn gather(client: &Client, clusters: Vec<Cluster>, facts: &mut 
         asking.spawn(async move { (index, ask(&client, &cluster, talks).await) });
     }
     let mut asked = Vec::new();
-    while let Some(Ok(one)) = asking.join_next().await {
-        asked.push(one);
+    while let Some(joined) = asking.join_next().await {
+        asked.extend(joined);
     }
     asked.sort_by_key(|(index, _)| *index);
     for (_, Asked { member, certificate, unread }) in asked {
