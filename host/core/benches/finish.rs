@@ -77,8 +77,9 @@ fn look_at_application(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &binding, |bencher, binding| {
             let now = Time::from_millis(60_000);
-            let snapshot = FailoverSnapshot { binding, producer: "p", options, pauses: &[], clusters: &clusters, now };
-            bencher.iter(|| black_box(failover::decide(black_box(snapshot))));
+            let snapshot =
+                || FailoverSnapshot { binding, producer: "p", options, pauses: &[], clusters: &clusters, now };
+            bencher.iter(|| black_box(failover::decide(black_box(snapshot()))));
         });
     }
     group.finish();

@@ -303,7 +303,7 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
             let evicted = case.plan["evicted"].as_array().into_iter().flatten();
             let leaves = evicted.filter(|item| item["task"]["fromCluster"] == name).count() > 0;
             let mut waits =
-                ["paused", "withoutTarget"].into_iter().flat_map(|list| case.plan[list].as_array()).flatten();
+                ["paused", "withoutTarget"].into_iter().filter_map(|list| case.plan[list].as_array()).flatten();
             let within = waits.find(|item| item["cluster"] == name).map(|item| Finding {
                 would_change: "the end of the EvictionPause, or another cluster that could run it".to_owned(),
                 ..finding("gate", reason(&item["because"]))

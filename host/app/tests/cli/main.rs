@@ -13,7 +13,7 @@ mod what_if;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn simulate(name: &str, scenario: &str, arguments: &[&str]) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -39,6 +39,18 @@ fn success_is_0_and_data_is_json() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["expectations"][0]["held"], true);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-regions/scenario.yaml");
+    let example = example.display().to_string();
+    for words in [&["crds"][..], &["simulate", &example], &["interpret", "--show", "list"]] {
+        let mut child = bulkhead().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+        assert_eq!((status.code(), String::from_utf8_lossy(&stderr).as_ref()), (Some(0), ""), "{words:?}");
+    }
 }
 
 #[test]
