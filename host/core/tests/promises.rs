@@ -1,6 +1,6 @@
 //! Property tests of the safety promises for starting and finishing evictions, over arbitrary bindings. No copy is
-//! lost, a copy in doubt is kept, and no task ends twice. Covers S1, S4, S6, S7 and S8 of the promises in README, as
-//! far as a decision can guarantee them.
+//! lost, a copy in doubt is kept, and no task ends twice. Covers S1, S4, S6, S7 and S8 of
+//! `docs/src/explanation/promises.md`, as far as a decision can guarantee them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;

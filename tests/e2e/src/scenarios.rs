@@ -33,7 +33,7 @@ pub(crate) fn all() -> Vec<(&'static str, Scenario)> {
         ("the leader is paused in the middle of a storm", |site| Box::pin(faults::paused(site))),
         ("credentials are replaced", |site| Box::pin(faults::credentials(site))),
         ("killed over and over in a storm", |site| Box::pin(faults::kills(site))),
-        ("README's sidecar is installed word by word", |site| Box::pin(sidecar::follow(site))),
+        ("the tutorial of the sidecar is followed word by word", |site| Box::pin(sidecar::follow(site))),
         ("doctor finds what an installation lacks", |site| Box::pin(soundness::doctor(site))),
         ("a mode with a verb less says which", |site| Box::pin(soundness::roles(site))),
         ("interpret answers what Karmada asks", |site| Box::pin(modes::interpret(site))),

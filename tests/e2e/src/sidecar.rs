@@ -1,4 +1,4 @@
-//! README section "Install as a sidecar", executed literally.
+//! The tutorial "Beside Karmada", executed literally.
 
 use std::fs;
 use std::path::Path;
@@ -13,20 +13,18 @@ use crate::federation::{Federation, Plan, Site};
 use crate::process::Process;
 use crate::wait;
 
-/// Start and end markers of the section.
-const SECTION: (&str, &str) = ("\n## Install as a sidecar\n", "\n## ");
+/// Page of the tutorial. Its `sh` blocks are executed, its `console` blocks are not.
+const PAGE: &str = "docs/src/tutorials/beside-karmada.md";
 /// Prefix of commands that run until they are interrupted.
 const RUNS: &str = "bulkhead run ";
 
-/// Returns the shell blocks of the section, in order.
-fn blocks(readme: &str) -> anyhow::Result<Vec<String>> {
-    let (_, rest) = readme.split_once(SECTION.0).context("README has no such section")?;
-    let section = rest.split(SECTION.1).next().unwrap_or_default();
-    let blocks = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
-    Ok(blocks.collect())
+/// Returns the shell blocks of a page, in order.
+fn blocks(page: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
+    blocks.collect()
 }
 
-/// Follows the section on a control plane with Karmada's kinds and none of Bulkhead's.
+/// Follows the tutorial on a control plane with Karmada's kinds and without Bulkhead's.
 pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     let mut federation = Box::pin(Federation::start(site, "sidecar", Plan { members: 0, ..Plan::default() })).await?;
     if let Some(process) = federation.processes().first_mut() {
@@ -44,9 +42,9 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     std::os::unix::fs::symlink(&site.program, folder.join("bin/bulkhead"))?;
     fs::copy(federation.hub.kubeconfig(), folder.join("karmada.kubeconfig"))?;
 
-    let readme = fs::read_to_string(site.root.join("README.md")).context("reading README.md")?;
+    let page = fs::read_to_string(site.root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
     let (mut running, mut runs) = (None::<Process>, 0);
-    for block in blocks(&readme)? {
+    for block in blocks(&page) {
         let (script, run): (Vec<_>, Vec<_>) = block.lines().partition(|line| !line.starts_with(RUNS));
         if !script.is_empty() {
             // "Stop the process, and start it in the next mode."
@@ -66,7 +64,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
             .await?;
         }
     }
-    ensure!(runs == 2, "the section runs the program {runs} times");
+    ensure!(runs == 2, "the tutorial runs the program {runs} times");
     // The process now runs in mode finish, so a task that Karmada created is completed.
     federation.kubectl_with(&["apply", "-f", "-"], BINDING)?;
     let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
@@ -78,7 +76,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
     })
     .await?;
-    // The journal commands of the section.
+    // Commands of the tutorial that read the journal.
     let journal = folder.join("journal").display().to_string();
     let told = federation.bulkhead(&["history", "--journal", &journal])?;
     ensure!(told.contains("default/till"), "the history has no decision about it: {told}");
@@ -121,8 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_the_section() {
-        let readme = "# A\n\n## Install as a sidecar\n\n```sh\none\ntwo\n```\ntext\n```yaml\nno\n```\n```sh\nthree\n```\n\n## B\n```sh\nfour\n```\n";
-        assert_eq!(blocks(readme).unwrap(), ["one\ntwo\n", "three\n"]);
+    fn blocks_are_those_of_the_sort_sh() {
+        let page =
+            "# A\n\n```sh\none\ntwo\n```\ntext\n```yaml\nno\n```\n```console\n$ no\n```\n## B\n```sh\nthree\n```\n";
+        assert_eq!(blocks(page), ["one\ntwo\n", "three\n"]);
     }
 }

@@ -1,8 +1,15 @@
-//! Checks that every test and example named in `docs/behaviour.md` exists.
+//! Checks that every test and example named on the pages about behaviour exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+/// Pages whose words between backticks are checked.
+const PAGES: [&str; 3] = [
+    "docs/src/explanation/behaviour.md",
+    "docs/src/explanation/promises.md",
+    "docs/src/explanation/which-test-holds-what.md",
+];
 
 /// Returns the words between backticks in a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
@@ -30,24 +37,26 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_and_example_that_the_table_of_behaviour_names_is_there() {
+fn every_test_and_example_that_the_pages_about_behaviour_name_is_there() {
     let root = super::root();
-    let text = fs::read_to_string(root.join("docs/behaviour.md")).unwrap();
     let mut known = BTreeSet::new();
     functions(&root, &mut known);
     let (mut named, mut missing) = (0, Vec::new());
-    for word in quoted(&text) {
-        let is_there = match word.strip_prefix("examples/") {
-            Some("") => continue,
-            Some(example) => root.join("examples").join(example).join("scenario.yaml").is_file(),
-            None if is_test_name(word) => known.contains(word),
-            None => continue,
-        };
-        named += 1;
-        if !is_there {
-            missing.push(word);
+    for page in PAGES {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        for word in quoted(&text) {
+            let is_there = match word.strip_prefix("examples/") {
+                Some("") => continue,
+                Some(example) => root.join("examples").join(example).join("scenario.yaml").is_file(),
+                None if is_test_name(word) => known.contains(word),
+                None => continue,
+            };
+            named += 1;
+            if !is_there {
+                missing.push(format!("{page}: {word}"));
+            }
         }
     }
-    assert!(named > 50, "only {named} names were found");
-    assert!(missing.is_empty(), "docs/behaviour.md names what is not there: {}", missing.join(", "));
+    assert!(named > 100, "only {named} names were found");
+    assert!(missing.is_empty(), "no such test or example:\n{}", missing.join("\n"));
 }

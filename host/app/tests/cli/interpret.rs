@@ -1,4 +1,4 @@
-//! `bulkhead interpret`: output, exit codes, and the transcripts in README.
+//! `bulkhead interpret`: output, exit codes, and the transcripts in the documentation.
 
 use std::fs;
 use std::io::Write as _;
@@ -318,10 +318,13 @@ fn cases_beside_a_customization_are_run() {
     check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
 }
 
-/// Returns the commands in README's `console` blocks, each with the output shown below it.
-fn transcripts() -> Vec<(String, String)> {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let blocks = readme.split("```console\n").skip(1).filter_map(|block| block.split("\n```").next());
+/// Pages with transcripts of `bulkhead interpret`.
+const PAGES: [&str; 2] = ["docs/src/reference/interpreters.md", "docs/src/tutorials/first-lua-script.md"];
+
+/// Returns the commands in a page's `console` blocks, each with the output shown below it.
+fn transcripts(page: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let blocks = text.split("```console\n").skip(1).filter_map(|block| block.split("\n```").next());
     let commands = blocks.flat_map(|block| {
         let mut commands: Vec<(String, String)> = Vec::new();
         for line in block.lines() {
@@ -337,8 +340,8 @@ fn transcripts() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_transcripts_in_the_readme_are_what_is_printed() {
-    let transcripts = transcripts();
+fn the_transcripts_in_the_documentation_are_what_is_printed() {
+    let transcripts: Vec<_> = PAGES.into_iter().flat_map(transcripts).collect();
     assert!(transcripts.len() >= 4, "only {} transcripts", transcripts.len());
     for (command, expected) in transcripts {
         let words: Vec<_> = command.split_whitespace().skip(2).collect();

@@ -67,7 +67,7 @@ pub(crate) fn plain(of: (&str, &str)) -> Vec<(&'static str, Value)> {
         ("that lags behind", with(lagging)),
         ("whose status is about an older generation", with(json!({"observedGeneration": 1, "readyReplicas": 3}))),
         ("whose status is empty", with(json!({}))),
-        ("that nobody reported a status of", fresh),
+        ("without a status", fresh),
     ]
 }
 

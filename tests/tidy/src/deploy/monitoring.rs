@@ -10,7 +10,7 @@ use super::{at, one_yaml, promql, text};
 const ALERTS: &str = "host/deploy/chart/monitoring/alerts.yaml";
 const ALERTS_TEST: &str = "host/deploy/chart/monitoring/alerts_test.yaml";
 const DASHBOARD: &str = "host/deploy/chart/monitoring/dashboard.json";
-const RUNBOOK: &str = "docs/runbook.md";
+const RUNBOOK: &str = "docs/src/runbook.md";
 
 /// Labels that every scrape adds.
 const OF_THE_SCRAPE: &[&str] = &["job", "instance", "namespace", "pod"];

@@ -37,7 +37,7 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
         Some(ready) => {
             let what = format!("Ready is {:?}: {}: {}", ready.status, ready.reason, ready.message);
             let remedy = match cluster.spec.sync_mode {
-                SyncMode::Push => "docs/runbook.md#bulkheadclusternotready",
+                SyncMode::Push => "docs/src/runbook.md#bulkheadclusternotready",
                 SyncMode::Pull => "look whether its bulkhead agent runs, and what it says",
             };
             section.warning(&place, what, remedy);
