@@ -12,6 +12,8 @@ mod deploy;
 #[cfg(test)]
 mod layering;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod size;
 
 #[cfg(test)]
