@@ -37,7 +37,7 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     condition(&federation, "freeze", "Loaded", "True", "is in force").await?;
     condition(&federation, "freeze", "Answering", "True", "its answers count").await?;
     condition(&federation, "vital", "Loaded", "False", "Plugin vital spec.lua failed to compile").await?;
-    condition(&federation, "vital", "Answering", "False", "no version of it").await?;
+    condition(&federation, "vital", "Answering", "False", "no version could be loaded").await?;
     apply(&federation, &script("vital", VITAL))?;
     condition(&federation, "vital", "Loaded", "True", "is in force").await?;
     apply(&federation, &script("vital", BROKEN))?;

@@ -15,6 +15,8 @@ mod layering;
 mod links;
 #[cfg(test)]
 mod size;
+#[cfg(test)]
+mod voice;
 
 #[cfg(test)]
 fn root() -> std::path::PathBuf {

@@ -41,7 +41,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let skipped = path.file_name().is_some_and(|name| name == "target" || name.to_string_lossy().starts_with('.'));
         if path.is_dir() && !skipped {
             files(&path, found);
-        } else if path.extension().is_some_and(|extension| ["rs", "wit", "md"].iter().any(|known| extension == *known)) {
+        } else if path.extension().is_some_and(|extension| ["rs", "wit", "md"].iter().any(|known| extension == *known))
+        {
             found.push(path);
         }
     }
@@ -98,9 +99,8 @@ fn starts_with(text: &str, phrase: &str) -> bool {
 
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(word).any(|(at, _)| {
-        !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
-    })
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
 }
 
 /// The sentences of a paragraph. Code in backticks counts as one word.

@@ -247,7 +247,7 @@ impl Observed {
         }
         let there = foreign_taints(after);
         let lost: Vec<_> =
-            self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(known)).cloned().collect();
+            self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(*known)).cloned().collect();
         for (cluster, taint) in lost {
             self.found("S6", at, format!("{cluster} lost the taint {taint}, which is not ours"));
             self.foreign.remove(&(cluster, taint));

@@ -2,11 +2,13 @@
 //! leave as fast as the rates allow.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target};
+use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, Health};
 use bulkhead_core::time::Time;
 
@@ -17,6 +19,8 @@ use crate::simulation::federation::Federation;
 const SLACK: Duration = Duration::from_secs(25);
 /// Tolerated delay of application failover, which has its own timers.
 const APPLICATION_SLACK: Duration = Duration::from_secs(12);
+/// Interval at which application failover looks for another cluster, with tolerance.
+const PLACE_RECHECK: Duration = Duration::from_secs(45);
 /// Default toleration of an unhealthy application, in seconds.
 const TOLERATION_S: i32 = 300;
 
@@ -68,7 +72,7 @@ impl Pace {
     pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
         let passed = at.0.saturating_sub(self.last_look.0);
         self.last_look = at;
-        let applications = self.applications(hub, passed);
+        let applications = self.applications(hub, passed, federation.now());
         let clusters = self.clusters(hub, federation.now(), at);
         let paused = !federation.context().stores.eviction_pauses.list().is_empty();
         if at < self.disturbed_until || paused {
@@ -109,22 +113,28 @@ impl Pace {
         })
     }
 
-    fn has_to_leave(
-        &self,
-        binding: &Binding,
-        cluster: &Cluster,
-        clusters: &[std::sync::Arc<Cluster>],
-        now: Time,
-    ) -> bool {
+    fn has_to_leave(&self, binding: &Binding, cluster: &Cluster, clusters: &[Arc<Cluster>], now: Time) -> bool {
         let leaves = matches!(due(Evictable::from(binding), cluster, self.options, now), Ok(Due::Now(_)));
         let placement = applied_placement(binding).filter(|_| leaves);
         placement
             .is_some_and(|placement| has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters))
     }
 
+    /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.
+    fn has_other_place(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
+        let pre_check = if self.pre_check == PreCheck::None { PreCheck::None } else { PreCheck::Feasible };
+        let blocked = blocked_until(binding, now);
+        let is_open = |other: &&Arc<Cluster>| {
+            binding.spec.targets(&other.name) || !blocked.iter().any(|(name, _)| *name == other.name)
+        };
+        let clusters: Vec<_> = hub.clusters.values().filter(is_open).cloned().collect();
+        let placement = binding.spec.placement.clone().unwrap_or_default();
+        has_target(pre_check, &binding.spec, &placement, cluster, &clusters)
+    }
+
     /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves the cluster.
     /// Only a healthy report resets the timer.
-    fn applications(&mut self, hub: &Hub, passed: Duration) -> Option<(&'static str, String)> {
+    fn applications(&mut self, hub: &Hub, passed: Duration, now: Time) -> Option<(&'static str, String)> {
         let mut unhealthy = BTreeMap::new();
         let mut late = None;
         for binding in hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()) {
@@ -144,6 +154,11 @@ impl Pace {
                     Some(Health::Healthy) => continue,
                     Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before + passed),
                     _ => before.unwrap_or_default(),
+                };
+                let so_far = if self.has_other_place(binding, cluster, hub, now) {
+                    so_far
+                } else {
+                    so_far.min(tolerated.saturating_sub(PLACE_RECHECK))
                 };
                 if so_far > tolerated {
                     late = Some(("L1", format!("{} is unhealthy on {cluster} for {so_far:?} and stays", key.0)));
