@@ -63,12 +63,14 @@ impl Reconcile for BindingStatus {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let context = &self.context;
         let Some(binding) = B::store(&context.stores).get(&key) else { return Ok(Action::Wait) };
-        let scheduled = binding.status().last_scheduled_time.is_some();
-        let Some(id) = binding.permanent_id().filter(|_| scheduled && binding.meta().deletion_timestamp.is_none())
-        else {
+        let Some(id) = binding.permanent_id().filter(|_| binding.meta().deletion_timestamp.is_none()) else {
             return Ok(Action::Wait);
         };
         let works = context.stores.works.by_index(id);
+        // Bindings of dependencies are never scheduled, and one that was created again has lost its status.
+        if binding.status().last_scheduled_time.is_none() && works.is_empty() {
+            return Ok(Action::Wait);
+        }
         let live = works.iter().filter(|work| work.metadata.deletion_timestamp.is_none());
         let reports: Vec<_> = live
             .map(|work| report::WorkReport {

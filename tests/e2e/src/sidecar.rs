@@ -67,6 +67,7 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     ensure!(runs == 2, "the tutorial runs the program {runs} times");
     // The process now runs in mode finish, so a task that Karmada created is completed.
     federation.kubectl_with(&["apply", "-f", "-"], BINDING)?;
+    federation.kubectl(&["patch", "cluster", "member2", "--subresource=status", "--type=merge", "-p", READY])?;
     let status = ["patch", "resourcebinding", "till", "--subresource=status", "--type=merge", "-p", STATUS];
     federation.kubectl(&status)?;
     let api: Api<ResourceBinding> = Api::namespaced(federation.client.clone(), "default");
@@ -97,6 +98,11 @@ fn shell(folder: &Path, script: &str) -> anyhow::Result<()> {
 }
 
 const BINDING: &str = r#"
+apiVersion: cluster.karmada.io/v1alpha1
+kind: Cluster
+metadata: {name: member2}
+spec: {syncMode: Push, apiEndpoint: "https://127.0.0.1:1"}
+---
 apiVersion: work.karmada.io/v1alpha2
 kind: ResourceBinding
 metadata: {name: till, namespace: default}
@@ -108,6 +114,10 @@ spec:
   - {fromCluster: member1, reason: TaintUntolerated, producer: TaintManager, purgeMode: Gracefully,
     creationTimestamp: "2026-01-01T00:00:00Z"}
 "#;
+
+/// Status of the target cluster. A report of a cluster that is not ready does not count.
+const READY: &str = r#"{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "ClusterReady",
+    "message": "ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}"#;
 
 const STATUS: &str = r#"{"status": {"schedulerObservedGeneration": 1, "conditions": [{"type": "Scheduled",
     "status": "True", "reason": "Success", "message": "ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}],

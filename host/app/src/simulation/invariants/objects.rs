@@ -1,6 +1,7 @@
 //! Invariants of the control plane's objects, checked change by change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
@@ -36,6 +37,8 @@ pub(in crate::simulation) struct Observed {
     failure_threshold: Duration,
     /// Time at which a copy was last not held, by binding and cluster.
     unheld: BTreeMap<(String, String), GoDuration>,
+    /// Deleted bindings, by key.
+    deleted: BTreeMap<String, Arc<Binding>>,
     /// Time of the last change of a binding's placement or replicas.
     replanned: BTreeMap<String, GoDuration>,
     /// Clusters that joined after the start.
@@ -77,6 +80,7 @@ impl Observed {
             rate: flags.resource_eviction_rate,
             failure_threshold: flags.cluster_failure_threshold.0.min(flags.cluster_monitor_grace_period.0),
             unheld: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             replanned: BTreeMap::new(),
             joined: BTreeSet::new(),
             foreign,
@@ -113,11 +117,19 @@ impl Observed {
         self.sample(federation);
         for step in self.hub.drain().unwrap_or_default() {
             match step {
-                Step::Binding { before, after } => {
-                    if let (before, Some(after)) = (before, after) {
-                        self.binding(before.as_deref(), &after, observer, at);
-                    }
+                Step::Binding { before: Some(before), after: None } => {
+                    self.deleted.insert(before.key(), before);
                 }
+                Step::Binding { before, after: Some(after) } => {
+                    // Another program may delete an object and create it again with the same spec.
+                    let is_copy = |deleted: &Arc<Binding>| {
+                        !after.spec.graceful_eviction_tasks.is_empty()
+                            && deleted.spec.resource.uid == after.spec.resource.uid
+                    };
+                    let before = before.or_else(|| self.deleted.remove(&after.key()).filter(is_copy));
+                    self.binding(before.as_deref(), &after, observer, at);
+                }
+                Step::Binding { before: None, after: None } => {}
                 Step::Cluster { before, after } => self.cluster(before.as_deref(), after.as_deref(), at),
                 Step::WorkGoes { name, cluster } => self.work_goes(&name, &cluster, at),
             }
