@@ -97,7 +97,7 @@ impl Reconcile for ApplicationFailover {
         let options = FailoverOptions {
             graceful_eviction: context.flags.gate(FeatureGate::GracefulEviction),
             preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
-            pre_check: context.flags.eviction_pre_check,
+            pre_check: Some(context.flags.eviction_pre_check),
         };
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
         let (mut model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());

@@ -69,7 +69,8 @@ fn assess(criterion: &mut Criterion) {
 }
 
 fn look_at_application(criterion: &mut Criterion) {
-    let options = FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: PreCheck::Feasible };
+    let options =
+        FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: Some(PreCheck::Feasible) };
     let clusters: [Cluster; 0] = [];
     let mut group = criterion.benchmark_group("application");
     for size in SIZES {

@@ -325,7 +325,7 @@ proptest! {
                 "failover": {"application": {"decisionConditions": {"tolerationSeconds": tolerated}}},
             },
         })).unwrap();
-        let options = FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: PreCheck::Feasible };
+        let options = FailoverOptions { graceful_eviction: true, preserve_state: false, pre_check: Some(PreCheck::Feasible) };
         let ready = |name| json!({
             "name": name, "spec": {"syncMode": "Push"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });

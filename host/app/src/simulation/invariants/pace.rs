@@ -9,7 +9,7 @@ use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target};
 use bulkhead_core::decide::schedule::blocked_until;
-use bulkhead_core::model::{Binding, Cluster, Health};
+use bulkhead_core::model::{Binding, Cluster, Health, PurgeMode};
 use bulkhead_core::time::Time;
 
 use super::hub::Hub;
@@ -122,7 +122,10 @@ impl Pace {
 
     /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.
     fn has_other_place(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
-        let pre_check = if self.pre_check == PreCheck::None { PreCheck::None } else { PreCheck::Feasible };
+        let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
+        let purge_mode = application.map(|application| application.purge_mode).unwrap_or_default();
+        let checked = self.pre_check != PreCheck::None || purge_mode == PurgeMode::Directly;
+        let pre_check = if checked { PreCheck::Feasible } else { PreCheck::None };
         let blocked = blocked_until(binding, now);
         let is_open = |other: &&Arc<Cluster>| {
             binding.spec.targets(&other.name) || !blocked.iter().any(|(name, _)| *name == other.name)

@@ -45,14 +45,9 @@ pub struct FailoverOptions {
     pub graceful_eviction: bool,
     /// Gate `StatefulFailoverInjection`: labels are carried over according to `statePreservation`.
     pub preserve_state: bool,
-    /// Condition on the other clusters. `Proposal` counts as `Feasible`: the proposal is about lost clusters. Journals
-    /// written before this field existed replay with `None`.
-    #[serde(default = "no_pre_check")]
-    pub pre_check: PreCheck,
-}
-
-fn no_pre_check() -> PreCheck {
-    PreCheck::None
+    /// Condition on the other clusters, see [`pre_check`]. Absent in journals of versions without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_check: Option<PreCheck>,
 }
 
 /// Reason why a failed application cannot be evicted. The binding stays unchanged, and the eviction is retried.
@@ -226,6 +221,18 @@ fn others<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a [C], now: Tim
     clusters.iter().map(Borrow::borrow).filter(|cluster| !is_blocked(&cluster.name)).collect()
 }
 
+/// Returns the check that an eviction has to pass. Without a check, mode `Directly` would delete the only copy again and
+/// again, so that mode is always checked.
+pub fn pre_check(options: FailoverOptions, purge_mode: PurgeMode) -> PreCheck {
+    let is_off = match options.pre_check {
+        None => true,
+        Some(PreCheck::None) => purge_mode != PurgeMode::Directly,
+        // The proposal is about lost clusters.
+        Some(PreCheck::Feasible | PreCheck::Proposal) => false,
+    };
+    if is_off || mutation::on(Mutation::LastPlaceLeft) { PreCheck::None } else { PreCheck::Feasible }
+}
+
 /// Moves the failed clusters in one edit, or none of them if one cannot be moved. A cluster stays a target if no other
 /// one could run the workload: the copies of a workload that is unhealthy in every cluster (a bad image) are never all
 /// taken away, so that a corrected template reaches a member.
@@ -247,8 +254,7 @@ fn leave(
     if graceful && !options.graceful_eviction {
         return Err(Blocked::GateOff);
     }
-    let is_off = options.pre_check == PreCheck::None || mutation::on(Mutation::LastPlaceLeft);
-    let pre_check = if is_off { PreCheck::None } else { PreCheck::Feasible };
+    let pre_check = pre_check(options, application.purge_mode);
     let anywhere = Placement::default();
     let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
     for (cluster, because) in failed {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 const ON: FailoverOptions =
-    FailoverOptions { graceful_eviction: true, preserve_state: true, pre_check: PreCheck::Feasible };
+    FailoverOptions { graceful_eviction: true, preserve_state: true, pre_check: Some(PreCheck::Feasible) };
 const PRODUCER: &str = "resource-binding-application-failover-controller";
 
 fn decide(binding: &Binding, producer: &str, options: FailoverOptions, now: Time) -> FailoverPlan {
@@ -221,8 +221,11 @@ fn an_application_that_fails_everywhere_keeps_a_place() {
     check(&["m1", "m2", "m3"], json!({"clusterAffinity": {"clusterNames": ["m1"]}}), &["m1"], &[], &["m1"]);
     let two = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]});
     check(&["m1", "m2"], two, &["m1", "m2"], &[], &["m1", "m2"]);
-    let off = FailoverOptions { pre_check: PreCheck::None, ..ON };
-    assert_eq!(all_fail(&["m1"], json!({}), &["m1"], off), [vec!["m1".to_owned()], Vec::new()]);
+    let off = FailoverOptions { pre_check: Some(PreCheck::None), ..ON };
+    assert_eq!(all_fail(&["m1"], json!({}), &["m1"], off), [Vec::new(), vec!["m1".to_owned()]]);
+    assert_eq!(pre_check(off, PurgeMode::Gracefully), PreCheck::None);
+    let recorded_before = FailoverOptions { pre_check: None, ..ON };
+    assert_eq!(pre_check(recorded_before, PurgeMode::Directly), PreCheck::None);
 }
 
 #[test]
