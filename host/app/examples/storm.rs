@@ -1,5 +1,5 @@
-//! What a storm costs: one cluster with many bindings is lost, and all of them leave at an unlimited rate, on the
-//! embedded control plane and on virtual time.
+//! Cost of a storm: one cluster with many bindings is lost, and all of them leave at an unlimited rate, on the embedded
+//! control plane and on virtual time.
 //!
 //! `cargo run --release --example storm -- 5000` prints how many evictions a second of real time were made, and how many
 //! writes and conflicts each of them took. What the same federation writes when nothing is lost is subtracted, so the
@@ -113,7 +113,7 @@ fn real_seconds(run: &Run, from_ms: i64, to_ms: i64) -> Option<f64> {
     Some(end.duration_since(*start).as_secs_f64())
 }
 
-/// What the storm wrote beyond what is written anyway.
+/// Returns the writes of the storm that a calm run does not make.
 fn beyond(storm: &[WriteRow], calm: &[WriteRow]) -> BTreeMap<(String, u16), i64> {
     let mut rows = BTreeMap::new();
     for (writes, sign) in [(storm, 1), (calm, -1)] {
@@ -134,7 +134,7 @@ fn table(storm: &Run, calm: &Run) -> anyhow::Result<String> {
     let evicting = real_seconds(storm, first, last).context("the run ended too early")?;
     let settling = real_seconds(storm, first, settled).context("the run ended too early")?;
     let writes = beyond(&storm.report.writes, &calm.report.writes);
-    // Events are told to people and hold up nobody.
+    // Events delay no other write.
     let counted: Vec<_> = writes.iter().filter(|((resource, _), _)| !resource.starts_with("events")).collect();
     let all: i64 = counted.iter().map(|(_, count)| **count).sum();
     let conflicts: i64 = counted.iter().filter(|((_, code), _)| *code == 409).map(|(_, count)| **count).sum();

@@ -300,7 +300,10 @@ impl BindingController {
         }
         let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
         match self.context.interpret(NAME, &subject(binding), revise).await {
-            Ok(Some(Interpretation::Object(revised))) => Ok(revised),
+            Ok(Some(Interpretation::Object(revised))) => {
+                dynamic::same_identity(template, &revised).map_err(Error::Undecided)?;
+                Ok(revised)
+            }
             Ok(_) => Ok(Value::clone(template)),
             Err(fault) => Err(Error::Undecided(format!("replicas of {}: {}", binding.spec().resource, fault.reason()))),
         }

@@ -347,6 +347,7 @@ impl Execution {
         let retain = Operation::Retain { desired: &ours, observed: &theirs };
         match self.context.interpret(NAME, &binding_subject(work), retain).await {
             Ok(Some(Interpretation::Object(retained))) => {
+                dynamic::same_identity(&ours, &retained).map_err(undecided)?;
                 serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
             }
             Ok(_) => Ok(desired),

@@ -7,7 +7,7 @@
 //! | filter | unfit if any policy rejects the cluster; the first reason counts | stays where it runs, is not placed anew |
 //! | score | weighted sum over the policies | the policy is excluded from the sum and reported |
 //! | eviction check | by default released if one policy releases and none holds | held |
-//! | interpret | the first policy that has a rule decides; it must return the given object | an error, nothing is changed |
+//! | interpret | the first policy that has a rule decides | an error, nothing is changed |
 //!
 //! [`Composition`](crate::composition::Composition) selects the rule for kinds with more than one. A policy that
 //! returns [`FaultKind::Unsupported`] abstains. Shadow policies are called after the decision, see [`crate::shadow`].
@@ -15,11 +15,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::call::{
     Call, ClusterTaintCall, EvictionCheckCall, EvictionVerdict, FilterCall, FilterVerdict, HealthCall, InterpretCall,
-    Interpretation, Operation, Reason, Reply, ScoreCall, TaintChange,
+    Interpretation, Reason, Reply, ScoreCall, TaintChange,
 };
 use crate::composition::{EvictionRule, HealthRule};
 use crate::model::{Binding, Cluster, Health};
@@ -361,25 +360,6 @@ pub struct InterpretOutcome {
     pub remarks: Remarks,
 }
 
-/// Describes how a returned object differs in identity from the object of the call. An interpreter changes fields of
-/// an object; the object that is written into a Work or into a member cluster stays the same one.
-fn changed_identity(call: &Call<'_>, interpretation: &Interpretation) -> Option<String> {
-    let Interpretation::Object(returned) = interpretation else { return None };
-    let Call::Interpret(InterpretCall { operation, .. }) = call else { return None };
-    let (Operation::Revise { object: given, .. }
-    | Operation::Retain { desired: given, .. }
-    | Operation::AggregateStatus { object: given, .. }) = operation
-    else {
-        return None;
-    };
-    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].into_iter().find_map(|pointer| {
-        let (before, after) = (given.pointer(pointer), returned.pointer(pointer));
-        let text = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-        let field = pointer.trim_start_matches('/').replace('/', ".");
-        (before != after).then(|| format!("returned another object: {field} is {}, not {}", text(after), text(before)))
-    })
-}
-
 /// Interprets with the first policy that has a rule.
 pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<InterpretOutcome, PolicyFault> {
     let call = Call::Interpret(call);
@@ -387,10 +367,6 @@ pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<Interp
     for member in policies.answering(&call) {
         match ask(member, &call)? {
             Some(Reply::Interpret(Some(told))) => {
-                if let Some(message) = changed_identity(&call, &told) {
-                    let fault = Fault::new(FaultKind::BadReply, message);
-                    return Err(PolicyFault { policy: member.policy.id().clone(), fault });
-                }
                 interpretation = Some(told);
                 break;
             }

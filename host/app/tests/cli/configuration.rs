@@ -106,5 +106,5 @@ fn a_control_plane_that_is_not_there_is_an_error_of_the_installation() {
     );
     assert!(!told.contains('\u{1b}'), "{told}");
     let (code, _, complaint) = bulkhead(&["what-if", "--down=m1", "--kubeconfig", &kubeconfig]);
-    assert!(code == Some(1) && complaint.contains("http://127.0.0.1:1/ does not answer"), "{complaint}");
+    assert!(code == Some(2) && complaint.contains("http://127.0.0.1:1/ does not answer"), "{complaint}");
 }

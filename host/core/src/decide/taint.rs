@@ -311,7 +311,6 @@ mod tests {
             OWNED,
             &["ClusterTaintPolicy/q:k"],
         );
-        check(&[":k"], vec![remove("some-plugin")], OWNED, &[":k"]);
     }
 
     #[test]

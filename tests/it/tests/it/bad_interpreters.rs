@@ -136,10 +136,6 @@ fn any_other_operation_with_a_script_that_is_wrong_is_an_error() {
     check(EntryPoint::Replicas, "function GetReplicas(o) return", FaultKind::NotLoaded);
     check(EntryPoint::ReflectStatus, "function ReflectStatus(o) return nil end", FaultKind::BadReply);
     check(EntryPoint::Revise, "function ReviseReplica(o, n) o.kind = nil return o end", FaultKind::BadReply);
-    for other in ["o.metadata.name = 'admin'", "o.metadata.namespace = 'kube-system'", "o.kind = 'ClusterRole'"] {
-        let script = format!("function ReviseReplica(o, n) {other} return o end");
-        check(EntryPoint::Revise, &script, FaultKind::BadReply);
-    }
     check(EntryPoint::Dependencies, "function GetDependencies(o) return {{kind = 'Secret'}} end", FaultKind::BadReply);
     check(EntryPoint::Dependencies, "function getDependencies(o) return {} end", FaultKind::MissingExport);
 }
