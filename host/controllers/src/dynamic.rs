@@ -340,8 +340,8 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 
-/// Checks that an interpreter returned the object that it was given. An interpreter changes fields; what is written into
-/// a Work or a member cluster stays the same object, whatever the interpreter answers.
+/// Checks that an interpreter returned the object that it was given. An interpreter changes fields. The object
+/// that is written into a Work or a member cluster stays the same one, regardless of the answer.
 ///
 /// # Errors
 ///

@@ -67,6 +67,8 @@ fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
         "eviction-pre-check: none, purge-without-replacement: after-grace-period, restore-recovered-source: never, \
          graceful-eviction-timeout: 30s, ",
     );
+    // A policy that selects one cluster only.
+    let text = text.replace("nginx-divided/policy.yaml", "no-other-place/policy.yaml");
     let folder = Folder::new("careless", &[("scenario.yaml", &text)]);
     let found = trials(Base::Scenario(folder.path().join("scenario.yaml")), 200, "cluster-loss,compact,respond");
     let failure = found.failure.expect("nothing was found");
