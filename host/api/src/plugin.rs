@@ -49,7 +49,7 @@ impl JsonSchema for PluginSpec {
         without_defaults(&mut schema);
         schema.remove("required");
         schema.remove("additionalProperties");
-        let description = "What the operator says of the plugin. Exactly one of wasm and lua is given.";
+        let description = "Specification of the plugin. Exactly one of wasm and lua must be set.";
         schema.insert("description".to_owned(), description.into());
         if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
             fields.remove("name");

@@ -143,7 +143,7 @@ pub(crate) async fn review(client: &Client, needs: &[Need]) -> Vec<Result<bool, 
         let (api, review) = (Api::<SelfSubjectAccessReview>::all(client.clone()), review_of(need));
         asking.spawn(async move { (index, api.create(&PostParams::default(), &review).await) });
     }
-    let mut answers: Vec<_> = needs.iter().map(|_| Err("nobody answered".to_owned())).collect();
+    let mut answers: Vec<_> = needs.iter().map(|_| Err("no answer".to_owned())).collect();
     while let Some(joined) = asking.join_next().await {
         let Ok((index, answer)) = joined else { continue };
         let answer = answer.map_err(|error| error.to_string()).and_then(|review| allowed(review.status));

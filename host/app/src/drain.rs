@@ -155,7 +155,7 @@ impl Drains {
             && drain.spec.cluster_name != cluster
         {
             bail!(
-                "ClusterDrain {cluster} drains another cluster, {}; this command leaves it alone",
+                "ClusterDrain {cluster} drains another cluster, {}; this command does not change it",
                 drain.spec.cluster_name
             );
         }
@@ -180,7 +180,7 @@ impl Drains {
         };
         let created = self.drains.create(&PostParams::default(), &ClusterDrain::new(cluster, spec)).await;
         created.with_context(|| {
-            format!("making ClusterDrain {cluster}; `bulkhead crds` prints the definition of its kind")
+            format!("creating ClusterDrain {cluster}; `bulkhead crds` prints the definition of its kind")
         })
     }
 
@@ -190,13 +190,14 @@ impl Drains {
         let mut said = String::new();
         loop {
             let drain = self.find(cluster).await?;
-            let drain = drain.with_context(|| format!("the drain of {cluster} was ended by somebody else"))?;
+            let drain = drain
+                .with_context(|| format!("the drain of {cluster} ended: another client deleted its ClusterDrain"))?;
             if drain.status.phase == Some(DrainPhase::Drained) {
                 return Ok(drain);
             }
             let state = describe(&drain);
             if timeout.is_some_and(|timeout| started.elapsed() >= timeout) {
-                bail!("{state}; it goes on, but this command waits no longer");
+                bail!("{state}; the drain continues, but this command stopped waiting");
             }
             if state != said {
                 say(&state);
@@ -215,8 +216,8 @@ impl Drains {
         deleted.with_context(|| format!("deleting ClusterDrain {cluster}"))?;
         let ClusterDrainStatus { bindings_left, copies_left, .. } = drain.status;
         Ok(format!(
-            "{cluster} is no longer drained; {bindings_left} bindings stay there, {copies_left} are on their way out \
-             and go on{}",
+            "{cluster} is no longer drained; {bindings_left} bindings stay there, {copies_left} evictions \
+             continue{}",
             self.others(cluster).await?
         ))
     }
@@ -237,7 +238,7 @@ fn describe(drain: &ClusterDrain) -> String {
     };
     let ClusterDrainStatus { phase, message, .. } = &drain.status;
     match phase {
-        None => format!("{cluster} is to be drained ({rate}); no controller has looked at it yet"),
+        None => format!("{cluster} is to be drained ({rate}); no controller has processed it yet"),
         Some(DrainPhase::Pending) => format!("{cluster} waits: {message}"),
         Some(DrainPhase::Draining) => format!("{cluster} is being drained ({rate}): {message}"),
         Some(DrainPhase::Drained) => format!("{cluster} is drained: {message}"),

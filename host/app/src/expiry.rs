@@ -8,12 +8,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Returns the expiry of the first certificate of a chain, which is the one presented; the rest are authorities.
 pub(crate) fn of_chain(pem: &[u8]) -> anyhow::Result<Time> {
-    all(pem)?.first().copied().context("there is no certificate in it")
+    all(pem)?.first().copied().context("it contains no certificate")
 }
 
 /// Returns the latest expiry in a bundle of authorities.
 pub(crate) fn of_bundle(pem: &[u8]) -> anyhow::Result<Time> {
-    all(pem)?.into_iter().max().context("there is no certificate in it")
+    all(pem)?.into_iter().max().context("it contains no certificate")
 }
 
 fn all(pem: &[u8]) -> anyhow::Result<Vec<Time>> {
@@ -22,7 +22,7 @@ fn all(pem: &[u8]) -> anyhow::Result<Vec<Time>> {
 
 /// Returns the expiry of a certificate in DER.
 pub(crate) fn of_der(der: &[u8]) -> anyhow::Result<Time> {
-    let Ok((_, certificate)) = X509Certificate::from_der(der) else { bail!("it is no X.509 certificate") };
+    let Ok((_, certificate)) = X509Certificate::from_der(der) else { bail!("it is not an X.509 certificate") };
     Ok(Time::from_millis(certificate.validity().not_after.timestamp().saturating_mul(1000)))
 }
 

@@ -147,18 +147,18 @@ fn told(out: &mut impl Write, trials: &Trials) -> std::io::Result<()> {
     let Trials { seeds, troubles, decisions, failure } = trials;
     let total: u64 = troubles.values().sum();
     let sorts: Vec<_> = troubles.iter().map(|(sort, count)| format!("{sort} {count}")).collect();
-    writeln!(out, "{seeds} seeds, {total} things went wrong, {decisions} decisions recorded")?;
+    writeln!(out, "{seeds} seeds, {total} disturbances, {decisions} decisions recorded")?;
     writeln!(out, "  {}", sorts.join(", "))?;
     let Some(Failure { seed, violations, parts: (before, after), file }) = failure else {
-        return writeln!(out, "every promise held");
+        return writeln!(out, "every invariant held");
     };
-    writeln!(out, "seed {seed} broke a promise; {after} of {before} parts of the scenario are enough:")?;
+    writeln!(out, "seed {seed} broke an invariant; {after} of {before} parts of the scenario reproduce it:")?;
     for violation in violations {
         writeln!(out, "  {}", line(violation))?;
     }
     writeln!(out, "commit: {}", commit())?;
     match file {
-        Some(file) => writeln!(out, "see it again: bulkhead simulate {}", file.display()),
+        Some(file) => writeln!(out, "reproduce it: bulkhead simulate {}", file.display()),
         None => Ok(()),
     }
 }
@@ -169,7 +169,7 @@ fn swept(out: &mut impl Write, sweep: &Sweep) -> std::io::Result<()> {
     for (write, kind, violation) in broken {
         writeln!(out, "  {kind}, after {write} writes: {}", line(violation))?;
     }
-    if broken.is_empty() { writeln!(out, "every promise held") } else { writeln!(out, "commit: {}", commit()) }
+    if broken.is_empty() { writeln!(out, "every invariant held") } else { writeln!(out, "commit: {}", commit()) }
 }
 
 fn line(violation: &Violation) -> String {

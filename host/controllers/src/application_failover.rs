@@ -118,7 +118,7 @@ impl Reconcile for ApplicationFailover {
         let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
         let case = if decides {
             asking.case(|| Basis {
-                trigger: "what is reported of the application changed, or its time came",
+                trigger: "the reported state of the application changed, or a deadline passed",
                 now,
                 question: Question::Failover {
                     binding: Arc::new(model),
@@ -162,7 +162,7 @@ impl Reconcile for ApplicationFailover {
             written?;
         }
         if let Some(blocked) = plan.blocked {
-            return Err(Error::Undecided(format!("{} {key} cannot leave: {blocked}", B::kind(&()))));
+            return Err(Error::Undecided(format!("cannot evict {} {key}: {blocked}", B::kind(&()))));
         }
         let after = plan.again_after_ms.and_then(|ms| u64::try_from(ms).ok());
         Ok(after.map_or(Action::Wait, |ms| Action::After(Duration::from_millis(ms))))

@@ -110,7 +110,7 @@ impl Reconcile for BindingController {
         if orphans.iter().any(|work| work.metadata.deletion_timestamp.is_none()) {
             self.is_current(&*binding).await?;
         }
-        self.withdraw(&*binding, &orphans, "no target and no eviction task holds it any more").await?;
+        self.withdraw(&*binding, &orphans, "the cluster is neither a target nor in an eviction task").await?;
         let unpurged = works.iter().map(|work| cluster_of(work)).filter(|name| dispatch.purged_first.contains(name));
         let given_up = match self.purged(&key, &*binding, unpurged.collect()) {
             Purged::Yes { given_up } => given_up,
@@ -225,7 +225,7 @@ impl BindingController {
         let live = api.get_metadata_opt(&name).await.map_err(Error::api(format!("reading {kind} {name}")))?;
         let version = |meta: &ObjectMeta| (meta.uid.clone(), meta.generation);
         if live.is_some_and(|live| version(&live.metadata) != version(binding.meta())) {
-            return Err(Error::NotYet(format!("{kind} {name} is newer than what is known of it")));
+            return Err(Error::NotYet(format!("{kind} {name} is newer than its cached version")));
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
     let namespace = names::execution_namespace(&name);
     // The cluster must stay until its remaining bindings and Works are known.
     if context.stores.known(&context.scope).now_or_never().is_none() {
-        return Err(Error::NotYet(format!("what is left on Cluster {name} is not known yet")));
+        return Err(Error::NotYet(format!("the remaining bindings and Works of Cluster {name} are not known yet")));
     }
     if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {
         for work in context.stores.works.list_namespace(&namespace) {
@@ -231,7 +231,9 @@ async fn make_lease(leases: &Api<Lease>, cluster: &Cluster) -> Result<(), Error>
         ..ObjectMeta::default()
     };
     match leases.create(&PostParams::default(), &Lease { metadata, spec: None }).await {
-        Err(error) if !is_conflict(&error) => Err(Error::api(format!("making lease {LEASE_NAMESPACE}/{name}"))(error)),
+        Err(error) if !is_conflict(&error) => {
+            Err(Error::api(format!("creating lease {LEASE_NAMESPACE}/{name}"))(error))
+        }
         _ => Ok(()),
     }
 }

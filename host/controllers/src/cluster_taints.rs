@@ -86,7 +86,7 @@ fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
     };
     for taint in cluster.spec.taints.iter().filter(|taint| taint.effect.is_foreign()) {
         if !before.iter().any(|known| known.same_identity(taint)) {
-            let message = format!("The effect of the taint {taint} means nothing here: it is ignored and left alone.");
+            let message = format!("The effect of the taint {taint} is unknown; the taint is ignored and not changed.");
             context.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
         }
     }
@@ -101,7 +101,7 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
     let (asking, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
     let case = || Basis {
-        trigger: "the cluster, a policy or a condition of the cluster changed, or its time came",
+        trigger: "the cluster, a policy or a condition of the cluster changed, or a deadline passed",
         now,
         question: Question::Taint { options },
         clusters: vec![model],

@@ -57,10 +57,10 @@ enum Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteRefused {
     /// Another process is the leader.
-    #[error("this process may not write: it was not elected")]
+    #[error("this process may not write: it is not the leader")]
     NotElected,
     /// The process was elected but could not renew its lease.
-    #[error("this process may not write: its lease ran out")]
+    #[error("this process may not write: its lease expired")]
     LeaseRanOut,
     /// Decisions that cannot be recorded are not carried out.
     #[error("this process may not write: its journal cannot be written")]
@@ -69,7 +69,7 @@ pub enum WriteRefused {
     #[error("this process may not write: it is stopping")]
     Stopping,
     /// The process decides and reports only.
-    #[error("this process only reports what it would write")]
+    #[error("this process only reports and sends no writes")]
     OnlyReports,
 }
 

@@ -288,7 +288,7 @@ impl Failures {
         if failures.len() >= Self::KINDS_MAX && !failures.contains_key(&key) {
             failures.retain(|_, count| now - count.last < Self::FORGET);
             if failures.len() >= Self::KINDS_MAX {
-                "more failures than are told apart".clone_into(&mut key.1);
+                "other failures".clone_into(&mut key.1);
             }
         }
         let counted = failures.entry(key).or_insert(Count { class, count: 0, last: now });
@@ -461,7 +461,7 @@ mod tests {
         (0..Failures::KINDS_MAX + 2).for_each(fail);
         let counts = failures.counts();
         let last = counts.last().map(|failure| (failure.text.as_str(), failure.count));
-        assert_eq!((counts.len(), last), (Failures::KINDS_MAX + 1, Some(("more failures than are told apart", 2))));
+        assert_eq!((counts.len(), last), (Failures::KINDS_MAX + 1, Some(("other failures", 2))));
         tokio::time::advance(Failures::FORGET).await;
         fail(5_000);
         assert_eq!(failures.counts().iter().map(|failure| failure.text.as_str()).collect::<Vec<_>>(), ["5000"]);

@@ -95,7 +95,7 @@ fn load(context: &Context) {
         if let Some((_, error)) = outcome.faulty.iter().find(|(faulty, _)| *faulty == name) {
             report(context, customization, EventType::Warning, "CustomizationRefused", &error.to_string());
         } else if customization.spec.customizations.scripts().next().is_some() {
-            let message = format!("its scripts interpret {} {} from now on", target.api_version, target.kind);
+            let message = format!("the customization interprets {} {}", target.api_version, target.kind);
             report(context, customization, EventType::Normal, "CustomizationLoaded", &message);
         }
     }

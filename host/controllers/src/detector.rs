@@ -385,7 +385,7 @@ async fn describe(
     if context.flags.health_without_interpreter == NoInterpreter::Refuse && !context.covers_health(&object) {
         let name = template.name_any();
         let message =
-            format!("{} {name} is not bound: nobody interprets the health of {}", kind.kind, kind.api_version);
+            format!("{} {name} is not bound: no interpreter covers the health of {}", kind.kind, kind.api_version);
         return Err(Error::Undecided(message));
     }
     let about = Subject::new(&kind.kind, &template.namespace().unwrap_or_default(), &template.name_any());

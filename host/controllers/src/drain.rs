@@ -52,7 +52,7 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
 fn status(context: &Context, drain: &ClusterDrain) -> ClusterDrainStatus {
     let (cluster, stores) = (drain.spec.cluster_name.as_str(), &context.stores);
     if stores.cluster(cluster).is_none() {
-        let message = format!("there is no cluster {cluster}");
+        let message = format!("cluster {cluster} does not exist");
         return ClusterDrainStatus { phase: Some(DrainPhase::Pending), message, ..ClusterDrainStatus::default() };
     }
     let left = stores.bindings.by_index(cluster).len() + stores.cluster_bindings.by_index(cluster).len();
@@ -60,9 +60,9 @@ fn status(context: &Context, drain: &ClusterDrain) -> ClusterDrainStatus {
     let now = context.clock.now().truncated();
     let is_done = left == 0 && copies == 0;
     let message = if is_done {
-        "nothing is placed there any more".to_owned()
+        "no binding is placed on the cluster".to_owned()
     } else if drain.spec.evictions_per_second == Some(0.0) {
-        format!("{left} bindings left; the drain stands still, because evictionsPerSecond is 0")
+        format!("{left} bindings left; the drain is paused because evictionsPerSecond is 0")
     } else {
         format!("{left} bindings left, {copies} old copies wait for their replacement")
     };

@@ -188,7 +188,7 @@ impl Execution {
         let marks = member_owner::marks(observed);
         let owner = member_owner::of(&self.context.stores, work, manifest, &marks);
         if owner == Ownership::Foreign {
-            let message = format!("{} in {cluster} is left alone: it belongs to {marks}", describe(manifest));
+            let message = format!("{} in {cluster} is not deleted: it belongs to {marks}", describe(manifest));
             self.context.events.emit(NAME, about(work), EventType::Warning, "DeletionSkipped", message);
         }
         owner == Ownership::Ours
@@ -341,7 +341,8 @@ impl Execution {
         observed: &DynamicObject,
     ) -> Result<DynamicObject, Error> {
         let cluster = cluster_of(work);
-        let undecided = |why: String| Error::Undecided(format!("what {cluster} retains of {}: {why}", kind.kind));
+        let undecided =
+            |why: String| Error::Undecided(format!("retaining fields of {} in {cluster}: {why}", kind.kind));
         let (ours, theirs) =
             (Arc::new(dynamic::live_value(kind, &desired)), Arc::new(dynamic::live_value(kind, observed)));
         let retain = Operation::Retain { desired: &ours, observed: &theirs };

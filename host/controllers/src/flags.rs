@@ -444,11 +444,9 @@ impl Flags {
         }
         let always_purges = self.purge_without_replacement == PurgeWithoutReplacement::AfterGracePeriod;
         if self.restore_recovered_source == RestoreSource::Never && !always_purges {
-            return Err(
-                "restore-recovered-source: never goes with purge-without-replacement: after-grace-period only; \
-                        a workload that fits nowhere would be stuck for ever"
-                    .to_owned(),
-            );
+            return Err("restore-recovered-source: never requires purge-without-replacement: after-grace-period; \
+                a workload that fits nowhere would stay stuck"
+                .to_owned());
         }
         Ok(())
     }

@@ -115,7 +115,7 @@ impl Reconcile for GracefulEviction {
         let dead = unconfirmed.iter().filter(|(_, reason)| reason.is_dead()).map(|(name, _)| name.clone());
         let dead: BTreeSet<_> = dead.collect();
         let basis = || Basis {
-            trigger: "the binding, one of its clusters or an eviction check changed, or its time came",
+            trigger: "the binding, one of its clusters or an eviction check changed, or a deadline passed",
             now,
             question: Question::Finish { binding: model, options, unconfirmed: Arc::unwrap_or_clone(unconfirmed) },
             clusters: sources.iter().cloned().map(Arc::new).collect(),

@@ -133,7 +133,7 @@ impl Context {
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
         let case = asking.case(|| Basis {
-            trigger: "what the member cluster reports of the object changed",
+            trigger: "the status of the object in the member cluster changed",
             now,
             question: Question::Health { object: Arc::clone(object), uncovered },
             clusters: Vec::new(),

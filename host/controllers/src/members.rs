@@ -56,7 +56,7 @@ impl Members for OneMember {
         if cluster == self.name {
             return Ok(self.client.clone());
         }
-        Err(MemberError::NotYet(format!("this is the agent of {}, and not of {cluster}", self.name)))
+        Err(MemberError::NotYet(format!("this is the agent of {}, not of {cluster}", self.name)))
     }
 }
 
@@ -141,7 +141,7 @@ async fn credentials(hub: &Client, cluster: &Cluster) -> Result<Result<Credentia
     let name = cluster.name_any();
     let reference = |field| cluster.spec.secret_ref.as_ref()?.get(field)?.as_str().filter(|text| !text.is_empty());
     let (Some(namespace), Some(secret_name)) = (reference("namespace"), reference("name")) else {
-        return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef wants namespace and name")));
+        return Ok(Err(format!("cluster {name} does not have a secret: spec.secretRef needs namespace and name")));
     };
     let api: Api<Secret> = Api::namespaced(hub.clone(), namespace);
     let secret = api.get_opt(secret_name).await;

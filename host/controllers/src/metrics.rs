@@ -163,28 +163,36 @@ impl Metrics {
         let registry = &mut self.registry;
         let mut gauge =
             |name: &str, help: &str, family: Family<QueueLabels, Gauge>| registry.register(name, help, family);
-        gauge("eviction_queue_depth", "Evictions that could be looked at now", self.queue_depth.clone());
+        gauge("eviction_queue_depth", "Evictions that are ready to be processed", self.queue_depth.clone());
         registry.register("eviction_kind_total", "Bindings that wait to leave a cluster", self.kind_total.clone());
         registry.register(
             "eviction_processing_latency_seconds",
-            "How long it took to decide about an eviction and to write it",
+            "Duration of an eviction decision, including its write",
             self.processing_latency.clone(),
         );
         // The encoder adds `_total` to the name of a counter.
         registry.register("eviction_processing", "Evictions that were processed, by result", self.processing.clone());
         registry.register("evict_total", "Resources that wait to leave a cluster", self.evict_total.clone());
-        registry.register("evict_kind_total", "The same by kind of resource", self.evict_kind_total.clone());
+        registry.register(
+            "evict_kind_total",
+            "Resources that wait to leave a cluster, by kind",
+            self.evict_kind_total.clone(),
+        );
         registry.register("evict_rate", "Evictions per second from a cluster, over a minute", self.evict_rate.clone());
         registry.register(
             "evict_processing_latency_seconds",
-            "How long a resource waited from the moment it was due until it was evicted",
+            "Time from the moment an eviction is due until it is written",
             self.evict_processing_latency.clone(),
         );
         let success = "Share of the eviction attempts on a cluster that succeeded";
         registry.register("evict_success_rate", success, self.evict_success_rate.clone());
         registry.register("cluster_fault_num", "Clusters that are not ready", self.cluster_fault_num.clone());
-        registry.register("cluster_fault_rate", "The same as a share of all", self.cluster_fault_rate.clone());
-        let brake = "What the brake does to evictions from a cluster: 0 nothing, 1 slows, 2 stops them";
+        registry.register(
+            "cluster_fault_rate",
+            "Share of clusters that are not ready",
+            self.cluster_fault_rate.clone(),
+        );
+        let brake = "State of the eviction brake of a cluster: 0 no effect, 1 slows evictions, 2 stops them";
         registry.register("bulkhead_eviction_brake", brake, self.brake.clone());
         let offset = "Seconds by which the wall clock is ahead of the time that decisions use";
         registry.register("bulkhead_wall_clock_offset_seconds", offset, self.clock_offset.clone());

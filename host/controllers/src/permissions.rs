@@ -173,7 +173,10 @@ const MEMBERS: Place = Place::Namespace("karmada-cluster");
 const LEADER_ELECTION: Duty = Duty {
     name: "leader election",
     rules: &[
-        within(Place::LeaseNamespace, rule(LEASES, "leases", &["create"], "make the Lease; a create has no name yet")),
+        within(
+            Place::LeaseNamespace,
+            rule(LEASES, "leases", &["create"], "create the Lease; a rule for create cannot name it"),
+        ),
         within(
             Place::LeaseNamespace,
             only("bulkhead", rule(LEASES, "leases", &["get", "update"], "take, renew and release the Lease")),
@@ -212,24 +215,29 @@ const DOCTOR: Duty = Duty {
 const INFORMERS: Duty = Duty {
     name: "informers",
     rules: &[
-        rule(CLUSTERS, "clusters", READ, "which clusters there are, and how they are"),
-        rule(POLICY, "propagationpolicies", READ, "what is to be placed, and what failover it asks for"),
-        rule(POLICY, "clusterpropagationpolicies", READ, "the same for the whole control plane"),
-        rule(POLICY, "clustertaintpolicies", READ, "which conditions taint a cluster"),
-        rule(WORK, "resourcebindings", READ, "what is placed where, and what leaves"),
-        rule(WORK, "clusterresourcebindings", READ, "the same for objects without a namespace"),
-        rule(WORK, "works", READ, "what each cluster was given"),
+        rule(CLUSTERS, "clusters", READ, "clusters and their state"),
+        rule(POLICY, "propagationpolicies", READ, "selected resources, their placement and failover"),
+        rule(
+            POLICY,
+            "clusterpropagationpolicies",
+            READ,
+            "selected resources of the whole control plane, their placement and failover",
+        ),
+        rule(POLICY, "clustertaintpolicies", READ, "conditions that taint a cluster"),
+        rule(WORK, "resourcebindings", READ, "scheduling results and eviction tasks"),
+        rule(WORK, "clusterresourcebindings", READ, "scheduling results and eviction tasks of cluster-scoped objects"),
+        rule(WORK, "works", READ, "objects dispatched to each cluster"),
         rule(CONFIG, "resourceinterpretercustomizations", READ, "scripts that interpret kinds"),
-        rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "hooks that interpret kinds"),
-        rule(OURS, "evictionpauses", READ, "what people stopped from being evicted"),
-        rule(OURS, "clusterdrains", READ, "clusters that people empty"),
+        rule(CONFIG, "resourceinterpreterwebhookconfigurations", READ, "webhooks that interpret kinds"),
+        rule(OURS, "evictionpauses", READ, "pauses of evictions"),
+        rule(OURS, "clusterdrains", READ, "clusters to drain"),
         rule(OURS, "plugins", READ, "plugins that are objects"),
     ],
 };
 
 const EVENTS: Duty = Duty {
     name: "events",
-    rules: &[rule("", "events", &["create", "patch"], "tell of what was done; a repeated event is counted up")],
+    rules: &[rule("", "events", &["create", "patch"], "report actions; a repeated event increments the count")],
 };
 
 const ADMISSION: Duty = Duty {
@@ -248,10 +256,13 @@ const ADMISSION: Duty = Duty {
 const WEBHOOK_CERTIFICATE: Duty = Duty {
     name: "webhook certificate",
     rules: &[
-        within(Place::LeaseNamespace, rule("", "secrets", &["create"], "keep it; only without --webhook-cert-dir")),
         within(
             Place::LeaseNamespace,
-            only("bulkhead-webhook", rule("", "secrets", &["get", "update"], "share it, and renew it in time")),
+            rule("", "secrets", &["create"], "store the certificate; only without --webhook-cert-dir"),
+        ),
+        within(
+            Place::LeaseNamespace,
+            only("bulkhead-webhook", rule("", "secrets", &["get", "update"], "share and renew the certificate")),
         ),
     ],
 };
@@ -266,7 +277,7 @@ const MEMBER_CREDENTIALS: Duty = Duty {
 
 const INTERPRETER_CUSTOMIZATION: Duty = Duty { name: "interpreterCustomization", rules: &[] };
 
-const HOOK_SERVICE: Rule = rule("", "services", GET, "where a webhook interpreter is that names a service");
+const HOOK_SERVICE: Rule = rule("", "services", GET, "address of a webhook interpreter that names a service");
 
 const DETECTOR: Duty = Duty {
     name: "detector",
@@ -284,14 +295,14 @@ const SCHEDULER: Duty = Duty {
     name: "scheduler",
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "the scheduling result and the applied placement"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "clusterresourcebindings", PATCH, "the scheduling result and the applied placement"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "resourcebindings/status", UPDATE, "the condition Scheduled"),
-        rule(WORK, "clusterresourcebindings/status", UPDATE, "the same"),
+        rule(WORK, "clusterresourcebindings/status", UPDATE, "the condition Scheduled"),
         within(
             Place::Namespace("karmada-system"),
-            rule("", "services", GET, "where accurate estimators are; only with --enable-scheduler-estimator"),
+            rule("", "services", GET, "addresses of accurate estimators; only with --enable-scheduler-estimator"),
         ),
     ],
 };
@@ -300,8 +311,8 @@ const BINDING: Duty = Duty {
     name: "binding",
     rules: &[
         rule(WORK, "works", &["create", "update", "delete"], "the Work of each target cluster"),
-        rule(WORK, "resourcebindings", PATCH, "let a deleted binding go"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", PATCH, "remove the finalizer of a deleted binding"),
+        rule(WORK, "clusterresourcebindings", PATCH, "remove the finalizer of a deleted binding"),
         rule("*", "*", GET, "a template that no informer knows yet"),
         HOOK_SERVICE,
     ],
@@ -310,7 +321,7 @@ const BINDING: Duty = Duty {
 const EXECUTION: Duty = Duty {
     name: "execution",
     rules: &[
-        rule(WORK, "works", PATCH, "let a deleted Work go once its objects are gone"),
+        rule(WORK, "works", PATCH, "remove the finalizer of a deleted Work after its objects"),
         rule(WORK, "works", GET, "a fresh copy after a conflict"),
         rule(WORK, "works/status", UPDATE, "the conditions Applied and Dispatching"),
         HOOK_SERVICE,
@@ -330,10 +341,10 @@ const BINDING_STATUS: Duty = Duty {
     name: "bindingStatus",
     rules: &[
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
         rule(WORK, "resourcebindings/status", UPDATE, "the aggregated status"),
-        rule(WORK, "clusterresourcebindings/status", UPDATE, "the same"),
-        rule("*", "*/status", PATCH, "the status of a template, put together from the members'"),
+        rule(WORK, "clusterresourcebindings/status", UPDATE, "the aggregated status"),
+        rule("*", "*/status", PATCH, "the status of a template, aggregated from the member clusters"),
         HOOK_SERVICE,
     ],
 };
@@ -353,16 +364,19 @@ const CLUSTER: Duty = Duty {
         rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
         rule(CLUSTERS, "clusters/status", UPDATE, "the condition Ready of a Pull cluster that stopped reporting"),
         rule("", "namespaces", &["get", "create", "delete"], "the execution namespace karmada-es-NAME of a cluster"),
-        rule(WORK, "works", PATCH, "let the Works of a removed Pull cluster go"),
+        rule(WORK, "works", PATCH, "remove the finalizers of the Works of a removed Pull cluster"),
         within(MEMBERS, rule(LEASES, "leases", GET, "heartbeats of Pull clusters")),
-        within(MEMBERS, rule(LEASES, "leases", &["create"], "the Lease that an agent renews and may not create")),
+        within(
+            MEMBERS,
+            rule(LEASES, "leases", &["create"], "the Lease of an agent, which renews it and may not create it"),
+        ),
     ],
 };
 
 const CLUSTER_TAINT_POLICY: Duty = Duty {
     name: "clustertaintpolicy",
     rules: &[
-        rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that say whose they are"),
+        rule(CLUSTERS, "clusters", PATCH, "taints, and the annotations that record their owners"),
         rule(CLUSTERS, "clusters", GET, "a fresh copy after a conflict"),
     ],
 };
@@ -371,9 +385,9 @@ const TAINT_MANAGER: Duty = Duty {
     name: "taintManager",
     rules: &[
         rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
 };
 
@@ -381,27 +395,27 @@ const CLUSTER_DRAIN: Duty = Duty {
     name: "clusterDrain",
     rules: &[
         rule(OURS, "clusterdrains", GET, "a fresh copy after a conflict"),
-        rule(OURS, "clusterdrains/status", UPDATE, "what is left to drain"),
+        rule(OURS, "clusterdrains/status", UPDATE, "progress of a drain"),
     ],
 };
 
 const GRACEFUL_EVICTION: Duty = Duty {
     name: "gracefulEviction",
     rules: &[
-        rule(WORK, "resourcebindings", PATCH, "end an eviction task, or call it off"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", PATCH, "complete or cancel an eviction task"),
+        rule(WORK, "clusterresourcebindings", PATCH, "complete or cancel an eviction task"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
 };
 
 const APPLICATION_FAILOVER: Duty = Duty {
     name: "applicationFailover",
     rules: &[
-        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and remember its health"),
-        rule(WORK, "clusterresourcebindings", PATCH, "the same"),
+        rule(WORK, "resourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
+        rule(WORK, "clusterresourcebindings", PATCH, "move a target to the eviction tasks, and record its health"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
-        rule(WORK, "clusterresourcebindings", GET, "the same"),
+        rule(WORK, "clusterresourcebindings", GET, "a fresh copy after a conflict"),
     ],
 };
 
@@ -409,7 +423,7 @@ const DEPENDENCIES_DISTRIBUTOR: Duty = Duty {
     name: "dependenciesDistributor",
     rules: &[
         rule("*", "*", READ, "objects that workloads depend on"),
-        rule("*", "*", GET, "one of them that no informer knows yet"),
+        rule("*", "*", GET, "a dependency that no informer knows yet"),
         rule(WORK, "resourcebindings", &["create", "patch", "update", "delete"], "the bindings of dependencies"),
         rule(WORK, "resourcebindings", GET, "a fresh copy after a conflict"),
         HOOK_SERVICE,
@@ -420,7 +434,7 @@ const PLUGIN_STATUS: Duty = Duty {
     name: "pluginStatus",
     rules: &[
         rule(OURS, "plugins", GET, "a fresh copy after a conflict"),
-        rule(OURS, "plugins/status", UPDATE, "what became of a plugin"),
+        rule(OURS, "plugins/status", UPDATE, "the state of a plugin"),
     ],
 };
 

@@ -237,7 +237,7 @@ fn status(plugin: &Plugin, fate: Fate, now: Time) -> PluginStatus {
 
 fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
     match refused {
-        None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is in force"), now),
+        None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is active"), now),
         Some(refused) => {
             let reason = format!("Not{:?}", refused.stage);
             Condition::new(LOADED, ConditionStatus::False, &reason, refused.to_string(), now)
@@ -258,15 +258,17 @@ fn holding(held: &[CallKind], now: Time) -> Condition {
 fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition {
     use ConditionStatus::{False, True};
     let (status, reason, message) = match (mode, breaker) {
-        (None, _) => (False, "NoVersion", "no version of it has been in force in this process"),
+        (None, _) => (False, "NoVersion", "no version of the plugin has been active in this process"),
         (Some(Mode::Off), _) => (False, "SwitchedOff", "spec.mode is off"),
         (Some(Mode::Shadow), BreakerState::Open | BreakerState::HalfOpen) => {
-            (False, "Quarantined", "it failed too often; its answers would not count anyway")
+            (False, "Quarantined", "the plugin failed too often; its answers would not count in shadow mode anyway")
         }
-        (_, BreakerState::Open) => (False, "Quarantined", "it failed too often; spec.fallback answers"),
-        (_, BreakerState::HalfOpen) => (False, "Probed", "it is asked again in shadow; spec.fallback answers"),
-        (Some(Mode::Shadow), _) => (True, "Shadow", "its answers are compared and do not count"),
-        (Some(Mode::Enforce), _) => (True, "Enforced", "its answers count"),
+        (_, BreakerState::Open) => (False, "Quarantined", "the plugin failed too often; spec.fallback answers"),
+        (_, BreakerState::HalfOpen) => {
+            (False, "Probed", "the plugin is called again in shadow mode; spec.fallback answers")
+        }
+        (Some(Mode::Shadow), _) => (True, "Shadow", "the answers of the plugin are compared and do not count"),
+        (Some(Mode::Enforce), _) => (True, "Enforced", "the answers of the plugin count"),
     };
     Condition::new(ANSWERING, status, reason, message, now)
 }

@@ -34,7 +34,7 @@ pub(crate) async fn describe(context: &Context, policy: &PropagationSpec, spec: 
     let Some(class) = class else {
         let resource = &spec.resource;
         return Err(Error::NotYet(format!(
-            "{resource} is not bound: there is no PriorityClass {name}, which its policy names"
+            "{resource} is not bound: PriorityClass {name} of its policy does not exist"
         )));
     };
     let value = class.data.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());

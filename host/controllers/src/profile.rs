@@ -53,9 +53,11 @@ impl Profile {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Modern => "current Karmada with its defaults; an old copy stays while nothing replaces it",
-            Self::Classic => "Karmada before 1.14: a lost cluster is tainted and left by itself after some minutes",
+            Self::Classic => {
+                "Karmada before 1.14: a lost cluster is tainted and evicted automatically after some minutes"
+            }
             Self::Configurable => "classic, and policies choose purge mode and grace period for lost clusters too",
-            Self::Optimized => "only taint policies evict; a move that began goes on until it ends or is called off",
+            Self::Optimized => "only taint policies evict; a started eviction continues until it ends or is cancelled",
         }
     }
 

@@ -164,7 +164,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
     let before = work.status.manifest_statuses.first();
     let ObjectHealth { outcome, newly_uncovered, case } = context.health(NAME, observed).await;
     if newly_uncovered {
-        let message = format!("no interpreter tells the health of {} {}", kind.api_version, kind.kind);
+        let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
     let (binding, cluster) = (binding_of(work), cluster_of(work));

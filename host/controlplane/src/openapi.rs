@@ -78,7 +78,7 @@ fn add_schema(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> String {
         properties.insert(
             "metadata".to_owned(),
             json!({
-                "description": "What every object has: name, labels and so on.",
+                "description": "Standard metadata of every object: name, labels and so on.",
                 "allOf": [{"$ref": format!("#/components/schemas/{metadata}")}],
             }),
         );

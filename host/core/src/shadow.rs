@@ -93,7 +93,7 @@ pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Bo
                 .map(|((cluster, _), verdict)| (cluster.name.as_str(), verdict))
                 .unzip();
             let fit = verdicts.iter().filter(|verdict| fits(verdict)).count();
-            let shadow = format!("{fit} of {} fit; otherwise about {}", verdicts.len(), shortened(&names));
+            let shadow = format!("{fit} of {} fit; differs for {}", verdicts.len(), shortened(&names));
             (!names.is_empty()).then(|| (enforced(), shadow))
         }
         _ => None,

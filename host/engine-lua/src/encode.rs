@@ -184,7 +184,7 @@ impl Encoder<'_> {
         if number.fract() == 0.0 && number.abs() < 9.2e18 {
             return Ok((number as i64).into());
         }
-        Number::from_f64(number).ok_or_else(|| self.error(format!("{number} is no JSON number")))
+        Number::from_f64(number).ok_or_else(|| self.error(format!("{number} is not a JSON number")))
     }
 
     fn text(&mut self, text: &mlua::LuaString) -> Result<String, NotJson> {
@@ -250,7 +250,7 @@ impl Encoder<'_> {
                 elements.push((*index as usize, element));
             }
             (Shape::List(_), mlua::Value::Integer(_) | mlua::Value::Number(_)) => {
-                return Err(self.error("a list has a hole or an index that is no position".to_owned()));
+                return Err(self.error("a list has a hole or an index that is not a position".to_owned()));
             }
             (Shape::Object(members), mlua::Value::String(name)) => {
                 let name = self.text(name)?;
@@ -273,11 +273,13 @@ impl Encoder<'_> {
     fn list(&self, mut elements: Vec<(usize, Option<Value>)>) -> Result<Value, NotJson> {
         elements.sort_unstable_by_key(|(index, _)| *index);
         if elements.iter().enumerate().any(|(position, (index, _))| position + 1 != *index) {
-            return Err(self.error("a list has a hole or an index that is no position".to_owned()));
+            return Err(self.error("a list has a hole or an index that is not a position".to_owned()));
         }
         let dropped = elements.iter().filter(|(_, element)| element.is_none()).count();
         if dropped > 1 && self.empties.conversions() == Conversions::Karmada {
-            return Err(self.error("a list has several empty tables, which Karmada may drop others for".to_owned()));
+            return Err(
+                self.error("a list has several empty tables; Karmada may drop other elements instead".to_owned())
+            );
         }
         Ok(Value::Array(elements.into_iter().filter_map(|(_, element)| element).collect()))
     }

@@ -215,7 +215,7 @@ fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry
     let entries: Vec<_> = points.flat_map(|point| Entry::on(point, &source.object_kinds)).collect();
     if entries.is_empty() {
         let known = EntryPoint::ALL.map(EntryPoint::function).join(", ");
-        return Err(format!("the script defines none of the global functions that answer something: {known}"));
+        return Err(format!("the script defines none of the known global functions: {known}"));
     }
     Ok(entries)
 }

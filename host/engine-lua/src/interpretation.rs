@@ -24,7 +24,7 @@ pub(crate) fn replicas(
     let in_range = cut >= f64::from(i32::MIN) && cut <= f64::from(i32::MAX);
     let cut = if in_range || conversions == Conversions::Safe { cut } else { f64::from(i32::MIN) };
     if !in_range && conversions == Conversions::Safe {
-        return Err(format!("{number}, which is no number of replicas"));
+        return Err(format!("{number}, which is not a number of replicas"));
     }
     let requirements = match requirements {
         Value::Null => None,
@@ -87,7 +87,7 @@ fn node_claim(members: &Map<String, Value>) -> Result<Map<String, Value>, String
         Some(list @ Value::Array(_)) => {
             claim.insert("tolerations".to_owned(), list.clone());
         }
-        Some(_) => return Err("tolerations that are no list".to_owned()),
+        Some(_) => return Err("tolerations that are not a list".to_owned()),
     }
     Ok(claim)
 }
@@ -148,7 +148,7 @@ pub(crate) fn dependencies(result: &Value) -> Result<Interpretation, String> {
             kind: text(members, "kind")?,
             namespace: text(members, "namespace")?,
             name: text(members, "name")?,
-            label_selector: selector.map_err(|error| format!("a labelSelector that is none: {error}"))?,
+            label_selector: selector.map_err(|error| format!("a labelSelector that is not valid: {error}"))?,
         };
         match dependency.problem() {
             Some(problem) => Err(format!("a dependency{problem}")),

@@ -81,7 +81,7 @@ impl Machine {
         let machine = Self::build(library, scripts, budget).map_err(|error| host_bug(&error))?;
         if machine.clean_bytes >= budget.memory_bytes {
             let (least, given) = (machine.clean_bytes, budget.memory_bytes);
-            let message = format!("a state alone takes {least} bytes of memory, the plugin may use {given}");
+            let message = format!("the Lua state needs {least} bytes of memory, and the plugin may use {given}");
             return Err(Fault::new(FaultKind::Memory, message));
         }
         Ok(machine)

@@ -152,7 +152,7 @@ impl Meter {
         if refusals < REFUSALS_MAX {
             return self.spend(lua, 1);
         }
-        let message = format!("asked more than {REFUSALS_MAX} times for something that it may not have");
+        let message = format!("more than {REFUSALS_MAX} of its calls were refused");
         self.stop(lua, FaultKind::Denied, message).map(drop)
     }
 

@@ -155,5 +155,5 @@ pub(crate) fn eviction_check(result: &Value) -> Result<EvictionVerdict, String> 
 fn seconds(value: &Value) -> Result<u32, String> {
     let seconds = value.as_u64().or_else(|| value.as_f64().filter(|number| *number >= 0.0).map(|number| number as u64));
     let seconds = seconds.and_then(|seconds| u32::try_from(seconds).ok());
-    seconds.ok_or_else(|| "a table whose recheckAfterSeconds is no number of seconds".to_owned())
+    seconds.ok_or_else(|| "a table whose recheckAfterSeconds is not a number of seconds".to_owned())
 }

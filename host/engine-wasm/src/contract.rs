@@ -29,7 +29,7 @@ pub(crate) fn objection(outline: &Outline) -> Option<String> {
     import_objection(outline.imports.iter().map(String::as_str)).or_else(|| {
         let exports = || outline.exports.iter().map(String::as_str);
         if let Some(other) = exports().find(|name| other_version(name)) {
-            return Some(format!("exports {}, and this host speaks {PACKAGE}@{VERSION}", shown(other)));
+            return Some(format!("exports {}, and this host supports {PACKAGE}@{VERSION}", shown(other)));
         }
         let exported = |name: &str| exports().any(|export| export == interface(name));
         if !exported("plugin") {
@@ -47,12 +47,12 @@ pub(crate) fn import_objection<'a>(mut imports: impl Iterator<Item = &'a str>) -
     let refused = imports.find(|name| !offered(name))?;
     let name = shown(refused);
     Some(if other_version(refused) {
-        format!("imports {name}, and this host speaks {PACKAGE}@{VERSION}")
+        format!("imports {name}, and this host supports {PACKAGE}@{VERSION}")
     } else {
         let offered = OFFERED.join(", ");
         format!(
-            "imports {name}, which no plugin gets; a plugin may import {offered} of {PACKAGE}@{VERSION}, the basic \
-             interfaces of WASI 0.2, which lead nowhere, and nothing else"
+            "imports {name}, which no plugin may import; allowed are {offered} of {PACKAGE}@{VERSION}, and the basic \
+             interfaces of WASI 0.2, which have no effect"
         )
     })
 }
@@ -86,8 +86,8 @@ mod tests {
         check(&["bulkhead:policy/log@0.1.0"], &[plugin, score], None);
         check(&["wasi:clocks/wall-clock@0.2.6"], &[plugin, score], None);
         check(&["wasi:http/types@0.2.6"], &[plugin, score], Some("imports wasi:http/types@0.2.6, which"));
-        check(&["bulkhead:policy/log@0.2.0"], &[plugin, score], Some("log@0.2.0, and this host speaks"));
-        check(&["bulkhead:policy/secrets@0.1.0"], &[plugin, score], Some("which no plugin gets"));
+        check(&["bulkhead:policy/log@0.2.0"], &[plugin, score], Some("log@0.2.0, and this host supports"));
+        check(&["bulkhead:policy/secrets@0.1.0"], &[plugin, score], Some("which no plugin may import"));
         check(&[], &[score], Some("does not export bulkhead:policy/plugin@0.1.0"));
         check(&[], &[plugin], Some("exports no kind of policy"));
         check(&[], &[plugin, "bulkhead:policy/score@0.2.0"], Some("exports bulkhead:policy/score@0.2.0, and this"));

@@ -12,10 +12,10 @@ const POINTER_CHARS_MAX: usize = 100;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     /// The pointer is invalid.
-    #[error("{0:?} is no JSON Pointer: it must be empty or begin with /")]
+    #[error("{0:?} is not a JSON Pointer: it must be empty or begin with /")]
     NoPointer(String),
     /// The target or the value is nested too deeply.
-    #[error("{0:?} is deeper than {DEPTH_MAX} levels, or what it leads to is with its value")]
+    #[error("{0:?}, or the edited value, is nested deeper than {DEPTH_MAX} levels")]
     TooDeep(String),
     /// The target does not exist.
     #[error("{0:?} leads through a value that is neither a list nor a map, or past the end of a list")]

@@ -167,7 +167,7 @@ impl Engine for WasmEngine {
         let checked = check_config(description.config_schema.as_ref(), &source.config);
         checked.map_err(|message| at.error(LoadStage::Configured, message))?;
         if source.instances == Instances::Reused && !description.reusable {
-            let message = "instances: reused is asked for, and the plugin does not declare itself reusable";
+            let message = "instances: reused needs a plugin that declares itself reusable";
             return Err(at.error(LoadStage::Described, message));
         }
         let id = metadata::id(source, &description);
@@ -202,7 +202,7 @@ fn foreign(code: &[u8]) -> Option<String> {
              for the plugins in examples/plugins, with wit-component)"
                 .to_owned(),
         ),
-        Binary::Foreign => Some("is no WebAssembly in binary form".to_owned()),
+        Binary::Foreign => Some("is not WebAssembly in binary form".to_owned()),
     }
 }
 
@@ -230,7 +230,7 @@ fn configure(session: &mut Session<'_>) -> Result<(), Fault> {
     ];
     let mistyped = |name, fault: Fault| {
         let interface = contract::interface(name);
-        Fault::new(fault.kind, format!("its {interface} is not of the type that the contract says: {fault}"))
+        Fault::new(fault.kind, format!("its {interface} does not have the type of the contract: {fault}"))
     };
     loaded
         .into_iter()

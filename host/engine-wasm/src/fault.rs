@@ -40,7 +40,7 @@ pub(crate) fn of_wasmtime(error: &Error, limits: &Limits, budget: &Budget, other
         FaultKind::Deadline => return deadline(budget),
         FaultKind::Memory => format!("asked for more than {} bytes of memory", budget.memory_bytes),
         FaultKind::Denied if is_full(error) => {
-            format!("held {HANDLES_MAX} handles of the host and asked for another; drop those that are done with")
+            format!("held {HANDLES_MAX} handles of the host and asked for another; drop handles after use")
         }
         _ => plain(&error.root_cause().to_string(), GUEST_ERROR_CHARS_MAX),
     };

@@ -35,7 +35,7 @@ pub(crate) fn description(metadata: Metadata, source: &PluginSource, outline: Ou
         None
     } else {
         let parsed = serde_json::from_str(&config_schema);
-        Some(parsed.map_err(|error| format!("its configuration schema is no JSON: {error}"))?)
+        Some(parsed.map_err(|error| format!("its configuration schema is not JSON: {error}"))?)
     };
     Ok(Description {
         name: plain(&name, TEXT_CHARS_MAX),

@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
 /// Returns the fault of a call that found no slot within its time.
 fn crowded(budget: &Budget) -> Fault {
     let message =
-        format!("found no place for an instance within {} ms; other calls had them all", budget.wall_clock_ms);
+        format!("found no free instance slot within {} ms; other calls use all of them", budget.wall_clock_ms);
     Fault::new(FaultKind::HostBusy, message)
 }
 

@@ -17,7 +17,11 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The disk is full, and no older segment is left to remove.
-    #[error("writing {}: the disk is full, and the journal has no older segment to drop; make room, or lower the bound of the journal", path.display())]
+    #[error(
+        "writing {}: the disk is full, and the journal has no older segment to drop; free disk space or lower the size \
+         limit of the journal",
+        path.display()
+    )]
     Full {
         /// Path of the segment.
         path: PathBuf,
@@ -25,13 +29,15 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Another process writes the journal.
-    #[error("{}: another process writes this journal; give each process a directory of its own", .0.display())]
+    #[error("{}: another process writes this journal; give each process its own directory", .0.display())]
     InUse(PathBuf),
     /// The directory has no segments.
     #[error("{}: there is no journal in this directory; --journal writes one", .0.display())]
     Empty(PathBuf),
     /// The journal is damaged in a place where nothing may be cut, so nothing is appended to it.
-    #[error("{0}; move the directory away to start a new journal, `bulkhead history` reads what is left of this one")]
+    #[error(
+        "{0}; move the directory away to start a new journal, `bulkhead history` can still read the rest of this one"
+    )]
     Damaged(Problem),
 }
 
@@ -46,7 +52,7 @@ impl JournalError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The last frame is incomplete: the process or the machine died while writing it.
-    #[error("{}: the last {bytes} bytes are torn; the record that they began was never acted upon", path.display())]
+    #[error("{}: the last {bytes} bytes are an incomplete record; it was never acted upon", path.display())]
     Torn {
         /// Path of the segment.
         path: PathBuf,
@@ -54,10 +60,13 @@ pub enum Problem {
         bytes: u64,
     },
     /// The file is not a segment of a journal.
-    #[error("{}: this is no segment of a journal", .0.display())]
+    #[error("{}: not a journal segment", .0.display())]
     Foreign(PathBuf),
     /// A newer program wrote the segment.
-    #[error("{}: it has version {version} of the form, and this program knows {known}; use a newer program", path.display())]
+    #[error(
+        "{}: format version {version} is newer than {known}, the version of this program; use a newer program",
+        path.display()
+    )]
     Newer {
         /// Path of the segment.
         path: PathBuf,
@@ -67,7 +76,7 @@ pub enum Problem {
         known: u16,
     },
     /// The checksum does not match: bytes were changed.
-    #[error("{}: damaged or changed at byte {at}; what follows in this segment is left out", path.display())]
+    #[error("{}: damaged or changed at byte {at}; the rest of this segment is skipped", path.display())]
     Changed {
         /// Path of the segment.
         path: PathBuf,
@@ -75,7 +84,11 @@ pub enum Problem {
         at: u64,
     },
     /// A segment does not follow the one before it: one was removed or replaced.
-    #[error("{}: it does not follow {}: a segment between them was taken out, or one was replaced", path.display(), before.display())]
+    #[error(
+        "{}: does not follow {}: a segment between them was removed, or one was replaced",
+        path.display(),
+        before.display()
+    )]
     Gap {
         /// Path of the segment.
         path: PathBuf,
@@ -83,7 +96,7 @@ pub enum Problem {
         before: PathBuf,
     },
     /// A frame is intact, but this program does not know its content.
-    #[error("{}: the frame at byte {at} cannot be understood: {why}", path.display())]
+    #[error("{}: cannot decode the frame at byte {at}: {why}", path.display())]
     Unreadable {
         /// Path of the segment.
         path: PathBuf,

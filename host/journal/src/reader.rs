@@ -158,7 +158,7 @@ impl<'a> Open<'a> {
                     self.cases = BTreeMap::from([(record.id, Arc::clone(&case))]);
                     Ok(Some(case))
                 }
-                Err(why) => Err(format!("the case of record {}: {why}", record.id)),
+                Err(why) => Err(format!("the inputs of record {}: {why}", record.id)),
             },
             (None, Some(id)) => Ok(self.cases.get(&id).cloned()),
             (None, None) => Ok(None),
@@ -173,7 +173,7 @@ impl<'a> Open<'a> {
     }
 
     fn case(&self, mut kept: Value) -> Result<StoredCase, String> {
-        let members = kept.as_object_mut().ok_or("it is no object")?;
+        let members = kept.as_object_mut().ok_or("not an object")?;
         let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
         let fleet = text(members.remove("fleet"));
         let snapshot = text(members.remove("snapshot")).ok_or("snapshot: is missing")?;

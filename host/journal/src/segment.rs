@@ -112,7 +112,7 @@ fn bad_header(path: &Path, bytes: u64, bad: BadHeader) -> Problem {
 /// Returns the reason why a frame does not belong to a journal.
 pub(crate) fn not_of_a_journal(sort: Option<Sort>) -> String {
     match sort {
-        Some(_) => "it is an object of an embedded control plane, and this is no journal".to_owned(),
-        None => "it is of a sort that this program does not know; a newer one wrote it".to_owned(),
+        Some(_) => "it is an object of an embedded control plane, not a journal record".to_owned(),
+        None => "its type is unknown to this program; a newer program wrote it".to_owned(),
     }
 }

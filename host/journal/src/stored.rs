@@ -76,9 +76,9 @@ pub(crate) struct Raw {
 /// Decodes the payload of a record.
 pub(crate) fn decode(payload: &[u8]) -> Result<Raw, String> {
     let mut value: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-    let members = value.as_object_mut().ok_or("it is no object")?;
+    let members = value.as_object_mut().ok_or("not an object")?;
     let (case, case_of) = (members.remove("case"), members.remove("caseOf").and_then(|id| id.as_u64()));
-    let at_ms = members.remove("atMs").and_then(|at| at.as_i64()).ok_or("atMs: is missing or no number")?;
+    let at_ms = members.remove("atMs").and_then(|at| at.as_i64()).ok_or("atMs: is missing or not a number")?;
     let mut record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
     record.entry.at = Time::from_millis(at_ms);
     Ok(Raw { record, case, case_of })

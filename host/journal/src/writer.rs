@@ -114,7 +114,7 @@ impl Writer {
         storage: impl Storage + 'static,
         on_failure: impl Fn(&JournalError) + Send + Sync + 'static,
     ) -> Result<Opened, JournalError> {
-        private::directory(directory).map_err(JournalError::io("making the directory", directory))?;
+        private::directory(directory).map_err(JournalError::io("creating the directory", directory))?;
         let lock = lock(directory)?;
         private::files(directory).map_err(JournalError::io("restricting the files in", directory))?;
         let mut storage: Box<dyn Storage> = Box::new(storage);

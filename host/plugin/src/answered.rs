@@ -32,6 +32,6 @@ impl Policy for Answered {
         if call.operation_name() == self.operation {
             return self.answer.clone();
         }
-        Err(Fault::new(FaultKind::Unsupported, format!("{} was asked something else", self.id.name)))
+        Err(Fault::new(FaultKind::Unsupported, format!("{} has no answer to this call", self.id.name)))
     }
 }

@@ -139,7 +139,7 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
                 };
                 if !is_label_key(key) {
                     let shown: String = key.chars().take(80).collect();
-                    return bad(format!("the taint key {shown:?} is no label key, such as example.com/slow"));
+                    return bad(format!("the taint key {shown:?} is not a label key such as example.com/slow"));
                 }
                 tidy(reason);
             }

@@ -214,7 +214,7 @@ impl Catalog for Data {
         let error = |message: &str| CatalogError { origin: origin.clone(), message: message.to_owned() };
         let files = &self.state.read().unwrap_or_else(PoisonError::into_inner).files;
         let list = files.get(LIST).ok_or_else(|| error("is missing; it lists the plugins"))?;
-        let text = std::str::from_utf8(list).map_err(|_| error("is no UTF-8 text"))?;
+        let text = std::str::from_utf8(list).map_err(|_| error("is not UTF-8 text"))?;
         parse(&origin, text, |file| {
             let missing = || io::Error::new(io::ErrorKind::NotFound, "the data has no such key");
             (format!("{} {file}", self.origin), files.get(file).cloned().ok_or_else(missing))

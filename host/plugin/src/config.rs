@@ -21,7 +21,8 @@ pub fn check_config(schema: Option<&Value>, config: &Value) -> Result<(), String
     };
     bounded.map_err(|why| format!("its configuration schema is refused: {why}"))?;
     let validator = jsonschema::options().build(schema);
-    let validator = validator.map_err(|error| format!("its configuration schema is no JSON Schema: {error}"))?;
+    let validator =
+        validator.map_err(|error| format!("its configuration schema is not a valid JSON Schema: {error}"))?;
     let mut problems = validator.iter_errors(config).map(|error| {
         let at = error.instance_path().to_string();
         if at.is_empty() { format!("config: {error}") } else { format!("config{at}: {error}") }

@@ -165,7 +165,7 @@ impl Loader {
         // Compilers use deep recursion.
         let thread = thread::Builder::new().name("plugin-load".to_owned()).stack_size(STACK_BYTES);
         if let Err(error) = thread.spawn(work) {
-            return refused(true, format!("there is no thread to load it: {error}"));
+            return refused(true, format!("cannot start a thread to load it: {error}"));
         }
         match outcome.recv_timeout(self.limits.load_time) {
             Ok(outcome) => outcome,

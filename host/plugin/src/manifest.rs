@@ -170,7 +170,7 @@ impl PluginManifest {
         match (&self.wasm, &self.lua) {
             (Some(file), None) => Ok((EngineKind::Wasm, file)),
             (None, Some(file)) => Ok((EngineKind::Lua, file)),
-            _ => Err(ManifestProblem::mistake("", "needs exactly one of wasm and lua, where its code is")),
+            _ => Err(ManifestProblem::mistake("", "needs exactly one of wasm and lua, the location of its code")),
         }
     }
 
@@ -182,10 +182,10 @@ impl PluginManifest {
         }
         let Ok((engine, _)) = self.code().map_err(|problem| problems.push(problem)) else { return problems };
         let for_scripts = [
-            ("answers", self.answers.is_empty(), "a component says by its exports what it answers"),
-            ("kinds", self.kinds.is_empty(), "a component names its kinds of object itself"),
+            ("answers", self.answers.is_empty(), "a component declares its kinds of calls by its exports"),
+            ("kinds", self.kinds.is_empty(), "a component declares its kinds of object itself"),
             ("dialect", self.dialect == Dialect::default(), "a component has no dialects"),
-            ("configSchema", self.config_schema.is_none(), "a component has its schema in itself"),
+            ("configSchema", self.config_schema.is_none(), "a component contains its schema"),
             ("taintKeys", self.taint_keys.is_empty(), "a component declares its taints itself"),
         ];
         let given = for_scripts.into_iter().filter(|(_, absent, _)| engine == EngineKind::Wasm && !absent);

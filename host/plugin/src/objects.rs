@@ -57,7 +57,7 @@ impl PluginObject {
             }
         }
         if fields.insert("name".to_owned(), self.name.clone().into()).is_some() {
-            return Err(mistake("name", "is not to be given: a plugin has the name of its object".to_owned()));
+            return Err(mistake("name", "must not be set: a plugin has the name of its object".to_owned()));
         }
         serde_json::from_value(Value::Object(fields)).map_err(|error| mistake("", error.to_string()))
     }
@@ -192,12 +192,12 @@ mod tests {
             let error = object("p", spec).find().unwrap_err().to_string();
             assert_eq!(error, format!("plugin p (Plugin p) failed to {expected}"));
         };
-        check(json!({}), "verify: spec: needs exactly one of wasm and lua, where its code is");
+        check(json!({}), "verify: spec: needs exactly one of wasm and lua, the location of its code");
         check(json!({"lua": ""}), "verify: spec: lua is empty; it holds the code");
         check(json!({"lua": 3}), "verify: spec: lua is 3; it holds the code, as text");
         check(
             json!({"lua": "x", "name": "q"}),
-            "verify: spec: name is not to be given: a plugin has the name of its object",
+            "verify: spec: name must not be set: a plugin has the name of its object",
         );
         check(
             json!({"lua": "x", "mode": "of"}),

@@ -210,7 +210,7 @@ impl Registry {
         let found = seats().find(|seat| seat.bounded.id().name == name);
         found.map(|seat| Arc::clone(&seat.member.policy)).ok_or_else(|| {
             let known: Vec<_> = seats().map(|seat| seat.bounded.id().name.as_str()).collect();
-            format!("fallback: there is no built-in policy {name:?}; there are {}", known.join(", "))
+            format!("fallback: unknown built-in policy {name:?}; expected one of {}", known.join(", "))
         })
     }
 
@@ -325,7 +325,7 @@ impl Registry {
 fn no_engine(source: &PluginSource) -> LoadError {
     let message = match source.engine {
         EngineKind::Builtin => "built-in policies are not loaded".to_owned(),
-        EngineKind::Webhook => "webhooks are asked, not loaded".to_owned(),
+        EngineKind::Webhook => "webhooks are called, not loaded".to_owned(),
         EngineKind::Wasm | EngineKind::Lua => format!("this host has no {} engine", source.engine.as_str()),
     };
     LoadError::new(source, LoadStage::Inspected, message)

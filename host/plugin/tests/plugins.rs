@@ -294,7 +294,7 @@ fn mode_and_fallback_are_as_the_list_says() {
     check(", fallback: {builtin: Native}", Health::Unhealthy, LoadStage::Active);
     check(", fallback: {builtin: Nobody}", Health::Unhealthy, LoadStage::Active);
     let message = stages(&plugins)[0].2.clone().unwrap();
-    assert!(message.contains("no built-in policy \"Nobody\"; there are Native"), "{message}");
+    assert!(message.contains("unknown built-in policy \"Nobody\"; expected one of Native"), "{message}");
 }
 
 /// Two active plugins with the same name would answer twice, and references to the name would be ambiguous.

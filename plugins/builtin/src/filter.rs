@@ -150,7 +150,7 @@ pub(crate) fn recent_eviction(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     let mut verdicts = all_fit(call);
     for (cluster, until) in blocked_until(call.binding, call.now) {
         if let Some(position) = call.clusters.position_of(&cluster) {
-            let until = until.map_or_else(|| "for good".to_owned(), |until| format!("until {until}"));
+            let until = until.map_or_else(|| "permanently".to_owned(), |until| format!("until {until}"));
             let message = format!("cluster(s) was recently evicted from and is blocked {until}");
             verdicts[position] = unfit("RecentlyEvicted", message);
         }

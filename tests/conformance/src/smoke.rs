@@ -102,7 +102,7 @@ mod tests {
         };
         let why = smoke(&Scripted::good(CallKind::Health).answering(answer)).unwrap_err();
         assert!(
-            why.starts_with("health: asked twice about Game that has all it wants: Healthy (Call3) first"),
+            why.starts_with("health: asked twice about Game with all replicas ready: Healthy (Call3) first"),
             "{why}"
         );
     }

@@ -193,7 +193,7 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     let kubeconfig = federation.hub.kubeconfig().display().to_string();
     let (code, said) = federation.bulkhead_with_code(&["doctor", "--kubeconfig", &kubeconfig, "--mode=all"])?;
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    ensure!(code == Some(1) && words.contains("is not one that the Secret of the cluster trusts"), "{said}");
+    ensure!(code == Some(1) && words.contains("is not trusted by the Secret of the cluster"), "{said}");
     // The member's own controllers eventually write the new authority into the account's Secret.
     wait::until("it is ready again", Duration::from_secs(90), async || {
         federation.rejoin("member1").map_err(|error| error.to_string())?;

@@ -34,15 +34,15 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     federation.wait_deployed("member2", "nginx", Some(3)).await?;
     wait::stays("the old copy is held", Duration::from_secs(8), async || leaving(&federation, 1)).await?;
 
-    condition(&federation, "freeze", "Loaded", "True", "is in force").await?;
-    condition(&federation, "freeze", "Answering", "True", "its answers count").await?;
+    condition(&federation, "freeze", "Loaded", "True", "is active").await?;
+    condition(&federation, "freeze", "Answering", "True", "the answers of the plugin count").await?;
     condition(&federation, "vital", "Loaded", "False", "Plugin vital spec.lua failed to compile").await?;
     condition(&federation, "vital", "Answering", "False", "no version could be loaded").await?;
     apply(&federation, &script("vital", VITAL))?;
-    condition(&federation, "vital", "Loaded", "True", "is in force").await?;
+    condition(&federation, "vital", "Loaded", "True", "is active").await?;
     apply(&federation, &script("vital", BROKEN))?;
     condition(&federation, "vital", "Loaded", "False", "failed to compile").await?;
-    condition(&federation, "vital", "Answering", "True", "its answers count").await?;
+    condition(&federation, "vital", "Answering", "True", "the answers of the plugin count").await?;
     let told = federation.kubectl(&["get", "plugins"])?;
     let freeze = told.lines().find(|line| line.starts_with("freeze")).context("get shows no plugin")?;
     ensure!(freeze.split_whitespace().take(3).eq(["freeze", "True", "True"]), "get shows {told}");

@@ -113,7 +113,7 @@ pub(crate) async fn roles(site: &Site) -> anyhow::Result<()> {
             .await?;
         } else if *mode != "all" {
             // The first process leads in mode all.
-            wait_for_line(&mut federation, number, &format!("in mode all, and this process is for mode {mode}"))
+            wait_for_line(&mut federation, number, &format!("in mode all, and this process runs in mode {mode}"))
                 .await?;
         }
         if let Some(process) = federation.processes().get_mut(number) {

@@ -58,13 +58,13 @@ fn validate_proxy(url: &str) -> Result<(), Denied> {
     }
     let invalid = |detail: String| Err(Denied::invalid("spec.proxyURL", url, detail));
     let Some((scheme, rest)) = url.split_once("://") else {
-        return invalid("is no URL with a scheme".to_owned());
+        return invalid("must be a URL with a scheme".to_owned());
     };
     if !["http", "https", "socks5"].contains(&scheme) {
         return invalid(format!("unsupported scheme {scheme:?}, must be http, https, or socks5"));
     }
     if rest.is_empty() || rest.starts_with('/') {
-        return invalid("names no host".to_owned());
+        return invalid("must have a host".to_owned());
     }
     Ok(())
 }

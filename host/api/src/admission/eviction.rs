@@ -6,11 +6,11 @@ use super::denied::Denied;
 
 pub(super) fn validate_drain(spec: &ClusterDrainSpec) -> Result<(), Denied> {
     if spec.cluster_name.is_empty() {
-        return Err(Denied::required("spec.clusterName", "the cluster to empty"));
+        return Err(Denied::required("spec.clusterName", "the cluster to drain"));
     }
     match spec.evictions_per_second {
         Some(rate) if !rate.is_finite() || rate < 0.0 => {
-            let detail = "must be 0 (stand still) or a positive number of evictions per second";
+            let detail = "must be 0 (pause) or a positive number of evictions per second";
             Err(Denied::invalid("spec.evictionsPerSecond", rate, detail))
         }
         _ => Ok(()),
@@ -21,7 +21,9 @@ pub(super) fn validate_drain(spec: &ClusterDrainSpec) -> Result<(), Denied> {
 pub(super) fn validate_pause(spec: &EvictionPauseSpec) -> Result<(), Denied> {
     let nameless = spec.workloads.iter().position(|workload| workload.name.is_empty());
     match nameless {
-        Some(index) => Err(Denied::required(format!("spec.workloads[{index}].name"), "the workload that stays")),
+        Some(index) => {
+            Err(Denied::required(format!("spec.workloads[{index}].name"), "the workload to protect from eviction"))
+        }
         None => Ok(()),
     }
 }

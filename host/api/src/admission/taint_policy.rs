@@ -16,14 +16,14 @@ pub(super) fn validate_spec(spec: &ClusterTaintPolicySpec, options: AdmissionOpt
     match (in_karmadas_shape, in_the_proposals) {
         (true, true) => {
             let detail =
-                "matchConditions and taintsToAdd do not go with addOnConditions, removeOnConditions and taints";
+                "matchConditions and taintsToAdd cannot be combined with addOnConditions, removeOnConditions or taints";
             Err(Denied::forbidden("spec".to_owned(), detail))
         }
         (false, true) if proposed.is_empty() => Err(Denied::required("spec.taintsToAdd", "at least one is needed")),
         (false, true) => validate_taints("spec.taintsToAdd", proposed, options),
         _ if ours.is_empty() => Err(Denied::required("spec.taints", "at least one is needed")),
         _ if !spec.add_on_conditions.is_empty() && spec.add_on_conditions == spec.remove_on_conditions => {
-            let detail = "are those of addOnConditions, so the taints would be removed whenever they are added";
+            let detail = "must differ from addOnConditions, or the taints would be removed whenever they are added";
             Err(Denied::invalid("spec.removeOnConditions", &spec.remove_on_conditions, detail))
         }
         _ => validate_taints("spec.taints", ours, options),

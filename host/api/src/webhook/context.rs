@@ -95,7 +95,7 @@ pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer
         Call::Health(_) => health(response).map(Reply::Health),
         Call::Interpret(call) => interpretation(&call.operation, response).map(|told| Reply::Interpret(Some(told))),
         Call::ClusterTaint(_) | Call::Filter(_) | Call::Score(_) | Call::EvictionCheck(_) => {
-            Err(BadAnswer::invalid("webhooks are not asked this"))
+            Err(BadAnswer::invalid("webhooks do not support this call"))
         }
     }
 }
@@ -165,12 +165,12 @@ fn patched(object: &Value, response: &Value) -> Result<Interpretation, BadAnswer
     };
     let bytes: k8s_openapi::ByteString = serde_json::from_value(patch.into())
         .map_err(|error| BadAnswer::invalid(format!("response.patch is not base64: {error}")))?;
-    let patch: json_patch::Patch =
-        serde_json::from_slice(&bytes.0).map_err(|error| BadAnswer::Patch(format!("it is no JSON patch: {error}")))?;
+    let patch: json_patch::Patch = serde_json::from_slice(&bytes.0)
+        .map_err(|error| BadAnswer::Patch(format!("it is not a JSON patch: {error}")))?;
     let mut patched = object.clone();
     json_patch::patch(&mut patched, &patch).map_err(|error| BadAnswer::Patch(error.to_string()))?;
     match patched.get("kind").and_then(Value::as_str) {
-        None | Some("") => Err(BadAnswer::Patch("the object has no kind any more".to_owned())),
+        None | Some("") => Err(BadAnswer::Patch("the object no longer has a kind".to_owned())),
         Some(_) => Ok(Interpretation::Object(patched)),
     }
 }
@@ -289,7 +289,7 @@ mod tests {
         revised["spec"]["replicas"] = json!(5);
         check(&call, patch("W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL3JlcGxpY2FzIiwidmFsdWUiOjV9XQ=="), told(revised));
         // [{"op":"remove","path":"/kind"}]
-        let kindless = Err("applying the patch of the webhook: the object has no kind any more");
+        let kindless = Err("applying the patch of the webhook: the object no longer has a kind");
         check(&call, patch("W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2tpbmQifV0="), kindless);
         let invalid = "received invalid webhook response: webhook returned ";
         let nil = format!("{invalid}nil response.patchType");

@@ -59,7 +59,7 @@ impl Refusal {
 /// The body is not a `ResourceInterpreterContext` with a request.
 pub fn answer(policies: &PolicySet, body: &[u8], now: Time) -> Result<Value, String> {
     let Envelope { request } =
-        serde_json::from_slice(body).map_err(|error| format!("this is no {KIND} with a request: {error}"))?;
+        serde_json::from_slice(body).map_err(|error| format!("the body is not a {KIND} with a request: {error}"))?;
     let mut response = match told(policies, &request, now) {
         Ok(fields) => fields,
         Err(Refusal { code, message }) => {
@@ -99,7 +99,7 @@ fn operation(request: &Request) -> Result<Operation<'_>, Refusal> {
         "InterpretStatus" => Operation::ReflectStatus { object },
         "AggregateStatus" => Operation::AggregateStatus { object, items: &request.aggregated_status },
         "InterpretDependency" => Operation::Dependencies { object },
-        other => return Err(Refusal { code: 400, message: format!("there is no operation {other:?}") }),
+        other => return Err(Refusal { code: 400, message: format!("unknown operation {other:?}") }),
     })
 }
 

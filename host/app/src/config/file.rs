@@ -85,7 +85,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Field>, String> {
             Some(field) if field.value == right => {}
             Some(Field { value, place, .. }) => {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                return Err(format!("{place}: {name}: {value} is not for this program, which reads {right}"));
+                return Err(format!("{place}: {name}: {value} is not supported; it must be {right}"));
             }
             None => return Err(format!("{}:1: {name} is missing; it must be {right}", path.display())),
         }
@@ -136,8 +136,8 @@ mod tests {
             assert!(error.contains(expected), "{text} says: {error}");
         };
         check("kind: BulkheadConfiguration\n", "a.yaml:1: apiVersion is missing; it must be bulkhead.dev/v1alpha1");
-        check("apiVersion: v1\nkind: BulkheadConfiguration\n", "a.yaml:1: apiVersion: v1 is not for this program");
-        check("apiVersion: bulkhead.dev/v1alpha1\nkind: 3\n", "a.yaml:2: kind: 3 is not for this program");
+        check("apiVersion: v1\nkind: BulkheadConfiguration\n", "a.yaml:1: apiVersion: v1 is not supported");
+        check("apiVersion: bulkhead.dev/v1alpha1\nkind: 3\n", "a.yaml:2: kind: 3 is not supported");
         check(&format!("{HEAD}mode: evict\nmode: all\n"), "a.yaml:4: ");
         check(&format!("{HEAD}mode: [evict\nkubeconfig: a\n"), "a.yaml:4: ");
     }

@@ -177,10 +177,10 @@ fn unknown(name: &str, arguments: &[Arg]) -> String {
     let names = arguments.iter().filter_map(Arg::get_long).filter(|name| *name != CONFIG && *name != "help");
     let nearest = names.map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|(a, _), (b, _)| a.total_cmp(b));
     match nearest {
-        Some((likeness, nearest)) if likeness >= LIKENESS_MIN => format!("there is no such field; is {nearest} meant?"),
-        _ => {
-            "there is no such field; `--help` of the command names those that there are, without the hyphens".to_owned()
+        Some((likeness, nearest)) if likeness >= LIKENESS_MIN => {
+            format!("there is no such field; did you mean {nearest}?")
         }
+        _ => "there is no such field; the fields are the flags that `--help` lists, without the hyphens".to_owned(),
     }
 }
 
@@ -207,7 +207,7 @@ fn scalar(value: &Value) -> Result<String, String> {
     match value {
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
         Value::String(text) if !text.contains(',') => Ok(text.clone()),
-        Value::String(text) => Err(format!("{text:?}: an item must not have a comma in it")),
+        Value::String(text) => Err(format!("{text:?}: an item must not contain a comma")),
         Value::Null | Value::Array(_) | Value::Object(_) => Err("its items must be plain values".to_owned()),
     }
 }
@@ -308,12 +308,12 @@ mod tests {
             let error = given(folder.path(), text, &[]).map(drop).unwrap_err();
             assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
         };
-        check("mod: evict\n", "3: mod: there is no such field; is mode meant?");
+        check("mod: evict\n", "3: mod: there is no such field; did you mean mode?");
         check(
             "\nresource-evicton-rate: 1\n",
-            "4: resource-evicton-rate: there is no such field; is resource-eviction-rate meant?",
+            "4: resource-evicton-rate: there is no such field; did you mean resource-eviction-rate?",
         );
-        check("colour: red\n", "3: colour: there is no such field; `--help` of the command");
+        check("colour: red\n", "3: colour: there is no such field; the fields are the flags");
         check("mode: everything\n", "3: mode: there are all, evict");
         check("resource-eviction-rate: fast\n", "3: resource-eviction-rate: must be a number");
         check("resource-eviction-rate: -1\n", "3: resource-eviction-rate: must be 0 (stop)");
@@ -325,7 +325,7 @@ mod tests {
         check("leader-elect: perhaps\n", "3: leader-elect: \"perhaps\" must be one of true, false");
         check("kubeconfig: [a]\n", "3: kubeconfig: must be one value, not a list");
         check("kubeconfig:\n", "3: kubeconfig: there is no value");
-        check("controllers: [\"a,b\"]\n", "3: controllers: \"a,b\": an item must not have a comma");
+        check("controllers: [\"a,b\"]\n", "3: controllers: \"a,b\": an item must not contain a comma");
         check("config: other.yaml\n", "3: config: there is no such field");
     }
 

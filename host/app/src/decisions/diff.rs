@@ -62,19 +62,19 @@ fn text(comparison: &Comparison, name: &str) -> String {
         let _ = writeln!(out, "#{id}  {subject}{on}\n  - {before}\n  + {after}");
     }
     let Comparison { compared, unchanged, replaced, redacted, .. } = comparison;
-    let _ = writeln!(out, "{compared} decisions that {name} has a say in, {unchanged} unchanged");
+    let _ = writeln!(out, "{compared} decisions involve {name}, {unchanged} unchanged");
     for (class, count) in &comparison.classes {
         let _ = writeln!(out, "{count:>6}  {}", class.describe());
     }
     if *compared > *replaced {
         let _ = writeln!(
             out,
-            "{} of them were made without a plugin of that name; it was asked first",
+            "{} of them were made without a plugin of that name; it was called first",
             compared - replaced
         );
     }
     if *redacted > 0 {
-        let _ = writeln!(out, "in {redacted} of them values are redacted, so the plugin saw less than it would have");
+        let _ = writeln!(out, "{redacted} of them have redacted values, so the plugin received incomplete input");
     }
     out
 }

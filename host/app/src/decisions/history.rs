@@ -84,7 +84,7 @@ fn text(found: &[Listed]) -> String {
         );
     }
     if found.is_empty() {
-        out.push_str("no such decisions\n");
+        out.push_str("no matching decisions\n");
     }
     out
 }

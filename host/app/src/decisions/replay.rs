@@ -92,15 +92,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     })?;
     if let (Some(_), Some((id, decision))) = (&arguments.id, unreplayable) {
         bail!(
-            "decision {id} ({decision:?}) follows from others and has nothing to make it again from; \
-             `bulkhead explain {id}` says what is recorded"
+            "cannot repeat decision {id} ({decision:?}): it follows from others and has no recorded inputs; \
+             `bulkhead explain {id}` shows the record"
         );
     }
     let summary = replays.finish();
     arguments.common.print(|| text(&summary), &summary)?;
     let damaged = problems.iter().find(|problem| !problem.is_harmless());
     match damaged {
-        Some(problem) if summary.different.is_empty() => bail!("not every decision could be read: {problem}"),
+        Some(problem) if summary.different.is_empty() => bail!("cannot read every decision: {problem}"),
         _ => Ok(summary.different.is_empty()),
     }
 }
@@ -112,14 +112,14 @@ fn text(summary: &Summary) -> String {
     }
     let decisions = |count: usize| format!("{count} decision{}", if count == 1 { "" } else { "s" });
     let total = summary.exact + summary.different.len();
-    let _ = writeln!(out, "{} made again, {} exactly", decisions(total), summary.exact);
+    let _ = writeln!(out, "{} repeated, {} identical", decisions(total), summary.exact);
     if summary.without_case > 0 {
-        let _ = writeln!(out, "{} records only tell what followed", summary.without_case);
+        let _ = writeln!(out, "{} records follow from other decisions and have no inputs", summary.without_case);
     }
     let loaded = summary.asked.iter().filter(|policy| policy.engine != EngineKind::Builtin);
     let loaded: Vec<_> = loaded.map(ToString::to_string).collect();
     if !loaded.is_empty() {
-        let _ = writeln!(out, "plugins asked again: {}", loaded.join(", "));
+        let _ = writeln!(out, "plugins called again: {}", loaded.join(", "));
     }
     for missing in &summary.missing {
         let _ = writeln!(out, "note: {missing}");
@@ -132,7 +132,7 @@ fn text(summary: &Summary) -> String {
 }
 
 fn difference(out: &mut String, replay: &Replay) {
-    let _ = writeln!(out, "decision {} comes out differently:", replay.id);
+    let _ = writeln!(out, "decision {} differs:", replay.id);
     for difference in replay.differences.iter().take(SHOWN_MAX) {
         let side = |value: &Option<serde_json::Value>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
         let _ = writeln!(out, "  {}", if difference.path.is_empty() { "(the whole plan)" } else { &difference.path });
@@ -143,6 +143,6 @@ fn difference(out: &mut String, replay: &Replay) {
         let _ = writeln!(out, "  … and {} more", replay.differences.len() - SHOWN_MAX);
     }
     if replay.redacted > 0 {
-        let _ = writeln!(out, "  {} values of the record are redacted, which may be why", replay.redacted);
+        let _ = writeln!(out, "  {} values of the record are redacted, a possible cause", replay.redacted);
     }
 }

@@ -81,7 +81,7 @@ impl Section {
 pub(super) fn count(number: usize, word: &str) -> String {
     let ending = match (number, word.strip_suffix('y')) {
         (1, _) => return format!("1 {word}"),
-        (_, Some(stem)) => return format!("{number} {stem}ies"),
+        (_, Some(stem)) if !stem.ends_with('a') => return format!("{number} {stem}ies"),
         _ => "s",
     };
     format!("{number} {word}{ending}")

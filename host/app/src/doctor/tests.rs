@@ -96,9 +96,9 @@ fn failover_that_can_never_act_is_told_which_switch_is_off() {
         "the feature gate Failover is off",
         "NoExecute taints evict nothing",
         "the rate of evictions is 0",
-        "tolerate cluster.karmada.io/not-ready:NoExecute for ever",
-        "nobody tells the health of shop.example.io/v1 Till",
-        "names member1 alone",
+        "tolerate cluster.karmada.io/not-ready:NoExecute without a time limit",
+        "no interpreter reports the health of shop.example.io/v1 Till",
+        "names only member1",
         "purgeMode Never",
     ] {
         assert!(said.iter().any(|what| what.contains(part)), "{part}: {said:#?}");
@@ -142,7 +142,7 @@ fn a_kubeconfig_that_cannot_be_read_is_what_the_rest_waits_for() {
     NO_ADDRESS.clone_into(&mut facts.control_plane.address);
     let sections = checks::all(&facts);
     let kinds = sections.iter().find(|section| section.check == checks::KINDS).unwrap();
-    assert_eq!(kinds.summary, "not looked at: there is no kubeconfig that can be used");
+    assert_eq!(kinds.summary, "skipped: there is no usable kubeconfig");
 }
 
 /// An aggregated API that is down is an error with its name, regardless of other findings.

@@ -51,7 +51,7 @@ async fn a_drain_is_made_once_and_the_same_command_changes_only_its_rate() {
     let drains = control_plane(&["member1", "member2"]).await;
     let made = drains.start("member1", Some(DrainRate::PerSecond(0.5))).await.unwrap();
     assert_eq!(made.spec, ClusterDrainSpec { cluster_name: "member1".into(), evictions_per_second: Some(0.5) });
-    let told = "member1 is to be drained (at most 0.5 evictions per second); no controller has looked at it yet";
+    let told = "member1 is to be drained (at most 0.5 evictions per second); no controller has processed it yet";
     assert_eq!(describe(&made), told);
     let version = |drain: &ClusterDrain| drain.metadata.resource_version.clone();
     let again = drains.start("member1", None).await.unwrap();
@@ -81,11 +81,11 @@ async fn waiting_ends_when_the_cluster_is_empty_and_says_what_changes() {
         let message = "2 bindings left, 1 old copies wait for their replacement";
         report(&drains, "member1", json!({"phase": "Draining", "bindingsLeft": 2, "message": message})).await;
         tokio::time::sleep(Duration::from_mins(1)).await;
-        report(&drains, "member1", json!({"phase": "Drained", "message": "nothing is placed there any more"})).await;
+        report(&drains, "member1", json!({"phase": "Drained", "message": "no binding is placed on the cluster"})).await;
     };
     let say = |text: &str| said.lock().unwrap().push(text.to_owned());
     let (waited, ()) = tokio::join!(drains.wait("member1", Some(Duration::from_mins(5)), say), controller);
-    assert_eq!(describe(&waited.unwrap()), "member1 is drained: nothing is placed there any more");
+    assert_eq!(describe(&waited.unwrap()), "member1 is drained: no binding is placed on the cluster");
     let said = said.into_inner().unwrap();
     let told =
         "member1 is being drained (no rate of its own): 2 bindings left, 1 old copies wait for their replacement";
@@ -98,11 +98,11 @@ async fn waiting_gives_up_in_time_and_leaves_the_drain_alone() {
     let drains = control_plane(&["member1"]).await;
     drains.start("member1", None).await.unwrap();
     let told = error(drains.wait("member1", Some(Duration::from_secs(30)), |_| {}).await);
-    assert!(told.ends_with("it goes on, but this command waits no longer"), "{told}");
+    assert!(told.ends_with("the drain continues, but this command stopped waiting"), "{told}");
     assert!(drains.find("member1").await.unwrap().is_some());
     drains.stop("member1").await.unwrap();
     let told = error(drains.wait("member1", None, |_| {}).await);
-    assert_eq!(told, "the drain of member1 was ended by somebody else");
+    assert_eq!(told, "the drain of member1 ended: another client deleted its ClusterDrain");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,13 +117,13 @@ async fn only_the_drain_of_the_command_is_ended() {
     let told = drains.stop("member1").await.unwrap();
     assert_eq!(
         told,
-        "member1 is no longer drained; 3 bindings stay there, 1 are on their way out and go on; ClusterDrain \
+        "member1 is no longer drained; 3 bindings stay there, 1 evictions continue; ClusterDrain \
          maintenance, member2 drains it too"
     );
     assert!(
         error(drains.stop("member1").await).starts_with("there is no ClusterDrain member1; ClusterDrain maintenance")
     );
-    let told = "ClusterDrain member2 drains another cluster, member1; this command leaves it alone";
+    let told = "ClusterDrain member2 drains another cluster, member1; this command does not change it";
     assert_eq!(error(drains.stop("member2").await), told);
     assert_eq!(error(drains.start("member2", None).await), told);
 }

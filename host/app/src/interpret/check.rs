@@ -47,7 +47,7 @@ const INTERPRETERS: [EntryPoint; 8] = [
 /// if it must return a value.
 const WATCH: &str = include_str!("watch.lua");
 /// Substrings of the wrapper's error messages.
-const WATCHED: [&str; 2] = ["changes what it is given, at ", "returns nothing"];
+const WATCHED: [&str; 2] = ["modifies its input, at ", "returns nothing"];
 
 /// Result of the check of one script.
 #[derive(Default)]

@@ -43,7 +43,7 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn now(&self) -> anyhow::Result<Time> {
         serde_json::from_value(Value::String(self.now.clone()))
-            .with_context(|| format!("--now {:?} is no RFC 3339 time, such as 2026-01-01T00:00:00Z", self.now))
+            .with_context(|| format!("--now {:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z", self.now))
     }
 
     /// Builds the request of an operation from the input files.
@@ -113,11 +113,11 @@ fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
 fn object(file: &Path) -> anyhow::Result<Arc<Value>> {
     let mut documents = documents(file)?;
     let (Some(object), true) = (documents.pop(), documents.is_empty()) else {
-        bail!("{} has to hold one object", file.display());
+        bail!("{} must contain one object", file.display());
     };
     for field in ["apiVersion", "kind"] {
         if object.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-            bail!("{} holds no object: {field} is missing", file.display());
+            bail!("{} contains no object: {field} is missing", file.display());
         }
     }
     Ok(Arc::new(object))

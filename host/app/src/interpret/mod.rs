@@ -152,11 +152,11 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     if arguments.check {
         if arguments.filename.is_empty() {
-            bail!("--check needs --filename: what is to be checked");
+            bail!("--check needs --filename, the file to check");
         }
         return check::run(&loader, &arguments.filename);
     }
-    let operation = arguments.operation.context("one of --operation, --check, --test and --show says what to do")?;
+    let operation = arguments.operation.context("one of --operation, --check, --test and --show is required")?;
     let request = arguments.objects.request(operation)?;
     execute::run(&loader, &arguments.filename, &request, arguments.objects.now()?, arguments.output)
 }
@@ -169,7 +169,7 @@ pub(crate) fn customization_source(file: &Path) -> anyhow::Result<PluginSource> 
             Ok(customization.source())
         }
         (Some(Found::Customization(_)), true) => bail!("the customization in {} has no script", file.display()),
-        _ => bail!("{} has to hold one customization", file.display()),
+        _ => bail!("{} must contain one customization", file.display()),
     }
 }
 

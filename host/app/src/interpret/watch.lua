@@ -36,7 +36,7 @@ do
   local function checked(before, given, ...)
     local found = difference(before, given, "argument ARGUMENT")
     if found ~= nil then
-      error("FUNCTION changes what it is given, at " .. found, 0)
+      error("FUNCTION modifies its input, at " .. found, 0)
     end
     if NEEDED and select("#", ...) == 0 then
       error("FUNCTION returns nothing", 0)

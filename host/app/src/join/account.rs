@@ -48,7 +48,7 @@ impl Account {
                 return Ok(Self { token, ca_bundle });
             }
             if started.elapsed() > TOKEN_WAIT {
-                bail!("the token of {namespace}/{name} was not made; is the token controller running there?");
+                bail!("the token of {namespace}/{name} was not created; check that the token controller runs there");
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

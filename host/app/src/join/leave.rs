@@ -47,7 +47,7 @@ impl Leaving<'_> {
         if left.is_some() {
             lines.push(format!("{name} has left"));
         } else if !hub.names.is_empty() {
-            lines.push(format!("{name} was no member any more"));
+            lines.push(format!("{name} is not a member any more"));
         } else if self.member.is_none() {
             check_member(&Api::all(self.hub.clone()), name).await?;
         }
@@ -59,14 +59,14 @@ impl Leaving<'_> {
                 lines.extend(member.told("in the member"));
                 cleared.with_context(|| format!("{}; cleaning up in the member", lines.join("; ")))?;
                 if member.names.is_empty() {
-                    lines.push("nothing of ours is in the member".to_owned());
+                    lines.push("the member has no objects of Bulkhead".to_owned());
                 }
             }
             // A Pull member contains no account of the control plane.
             None if left.is_some_and(|cluster| cluster.spec.sync_mode == SyncMode::Pull) => {}
             None => lines.push(format!(
-                "not looked at: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and with \
-                 the ClusterRoleBinding {BINDING} it may do everything there; to remove it: bulkhead unjoin {name} \
+                "not cleaned up: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and \
+                 the ClusterRoleBinding {BINDING} gives it full access there; to remove it: bulkhead unjoin {name} \
                  --member-kubeconfig FILE"
             )),
         }
@@ -84,8 +84,8 @@ impl Leaving<'_> {
         while let Some(cluster) = clusters.get_opt(name).await.with_context(about)? {
             if started.elapsed() >= self.timeout {
                 bail!(
-                    "{name} leaves, but its Cluster still waits for {}: are the controllers running{}? What lets them into \
-                     the member stays until then; give the same command again to remove it",
+                    "{name} is leaving, but its Cluster still waits for {}: check that the controllers run{}; their \
+                     account in the member stays until then; run the same command again to remove it",
                     cluster.finalizers().join(", "),
                     if cluster.spec.sync_mode == SyncMode::Pull { ", and its agent" } else { "" },
                 );

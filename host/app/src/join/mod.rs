@@ -131,12 +131,15 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         let (name, member_file) = (&arguments.name, file.display());
         let Some(file) = &arguments.pull else {
             let registered = async {
-                let about = || format!("making an account in {}", member.cluster_url);
+                let about = || format!("creating an account in {}", member.cluster_url);
                 let account = push_account(&client).await.with_context(about)?;
                 register_push(&hub.unguarded, arguments, &member, &account, &id).await
             };
             registered.await.with_context(|| {
-                format!("{name} has not joined; `bulkhead unjoin {name} --member-kubeconfig {member_file}` removes what was made")
+                format!(
+                    "{name} has not joined; `bulkhead unjoin {name} --member-kubeconfig {member_file}` removes the \
+                     objects created so far"
+                )
             })?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
@@ -147,7 +150,10 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
             agent::make_lease(&hub.unguarded, name).await
         };
         registered.await.with_context(|| {
-            format!("{name} has not joined; `bulkhead unjoin {name}` removes what was made, and the same command goes on from it")
+            format!(
+                "{name} has not joined; `bulkhead unjoin {name}` removes the objects created so far; the same command \
+                 continues from them"
+            )
         })?;
         Ok(format!(
             "{name} joined; it is ready once this runs in it:\n  bulkhead agent --cluster-name {name} --kubeconfig {} \
@@ -202,12 +208,12 @@ async fn check_identity(hub: &Client, name: &str, id: &str, replace: bool) -> an
     for member in Api::<Cluster>::all(hub.clone()).list(&Default::default()).await?.items {
         let (other, member_id) = (member.metadata.name.as_deref().unwrap_or_default(), &member.spec.id);
         if member_id == id && other != name {
-            bail!("this cluster is a member already: {other}");
+            bail!("this cluster is already a member: {other}");
         }
         if other == name && !member_id.is_empty() && member_id != id && !replace {
             bail!(
                 "{name} is the name of another cluster: its kube-system has uid {member_id}, that of this one {id}; \
-                 `bulkhead unjoin {name}` takes the other one out, --replace-cluster leaves its workloads running, \
+                 `bulkhead unjoin {name}` removes the other one, --replace-cluster leaves its workloads running, \
                  unmanaged"
             );
         }
@@ -287,8 +293,8 @@ mod tests {
         check("member1", "uid-a", false, "").await;
         check("member1", "uid-b", false, "member1 is the name of another cluster").await;
         check("member1", "uid-b", true, "").await;
-        check("member2", "uid-a", false, "this cluster is a member already: member1").await;
-        check("member2", "uid-a", true, "this cluster is a member already: member1").await;
+        check("member2", "uid-a", false, "this cluster is already a member: member1").await;
+        check("member2", "uid-a", true, "this cluster is already a member: member1").await;
         check("made-by-hand", "uid-c", false, "").await;
     }
 

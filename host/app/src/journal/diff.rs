@@ -52,7 +52,7 @@ impl Class {
         match self {
             Self::HeldToReleased => "old copies that were held would go",
             Self::ReleasedToHeld => "old copies that went would be held",
-            Self::Health => "another health",
+            Self::Health => "a different health",
             Self::TaintAdded => "taints that were not added would be",
             Self::TaintNotAdded => "taints that were added would not be",
             Self::TaintRemoval => "other taints would be removed",
@@ -61,7 +61,7 @@ impl Class {
             Self::PlacedElsewhere => "workloads would be placed elsewhere",
             Self::Fault => "the plugin would not have answered",
             Self::ReasonOnly => "the same verdict for another reason",
-            Self::CannotTell => "cannot be told, because others would have been asked something else",
+            Self::CannotTell => "unknown, because other policies would have received other calls",
         }
     }
 

@@ -107,7 +107,7 @@ fn taint(case: &Case) -> Vec<Finding> {
         Finding {
             would_change: "another Ready condition, or another rule".to_owned(),
             within: said,
-            ..finding("taint rules", format!("{} were asked", case.policies.len()))
+            ..finding("taint rules", format!("{} were called", case.policies.len()))
         },
     ]
 }
@@ -138,16 +138,16 @@ fn evict(case: &Case) -> Vec<Finding> {
         .filter(|other| has_target(*pre_check, &binding.spec, &placement, cluster, &[std::sync::Arc::clone(other)]))
         .map(|other| other.name.as_str())
         .collect();
-    let possible = if possible.is_empty() { "none by itself".to_owned() } else { possible.join(", ") };
+    let possible = if possible.is_empty() { "none on its own".to_owned() } else { possible.join(", ") };
     findings.push(Finding {
         observed: format!("clusters that could take it: {possible}"),
         threshold: format!("eviction-pre-check {}", canonical_word(pre_check)),
         would_change: if open {
             "no other cluster that is ready, selected and tolerated".to_owned()
         } else {
-            "another cluster that is ready, selected by the placement and not tainted against it".to_owned()
+            "another cluster that is ready, selected by the placement and without an untolerated taint".to_owned()
         },
-        ..finding("somewhere to go", if open { "yes" } else { "no" })
+        ..finding("target available", if open { "yes" } else { "no" })
     });
     let rates =
         [("all", Some(limits.per_second)), ("group", limits.group_per_second), ("cluster", limits.cluster_per_second)];
@@ -155,7 +155,7 @@ fn evict(case: &Case) -> Vec<Finding> {
     findings.push(Finding {
         observed: limits.brake.clone(),
         threshold: rates.collect::<Vec<_>>().join(", "),
-        ..finding("rate", "its slot was open")
+        ..finding("rate", "a slot was free")
     });
     findings
 }
@@ -174,16 +174,20 @@ fn tolerations(case: &Case, binding: &Binding, source: &Cluster, options: evict:
     let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
     let (verdict, would_change) = match evict::tolerance(&source.spec.taints, &placement.cluster_tolerations, case.now)
     {
-        Tolerance::Not(taint) => {
-            ("not tolerated".to_owned(), format!("a toleration of {} in the placement, or the taint going", taint.key))
-        }
+        Tolerance::Not(taint) => (
+            "not tolerated".to_owned(),
+            format!("a toleration of {} in the placement, or the removal of the taint", taint.key),
+        ),
         Tolerance::For { remaining_ms: 0 } => {
-            ("the toleration has run out".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
+            ("the toleration has expired".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
         }
-        Tolerance::For { remaining_ms } => {
-            (format!("tolerated for {} s more", remaining_ms / 1000), "the time, or the taint going".to_owned())
+        Tolerance::For { remaining_ms } => (
+            format!("tolerated for {} s more", remaining_ms / 1000),
+            "the time, or the removal of the taint".to_owned(),
+        ),
+        Tolerance::Forever => {
+            ("tolerated without a time limit".to_owned(), "a placement without that toleration".to_owned())
         }
-        Tolerance::Forever => ("tolerated for ever".to_owned(), "a placement without that toleration".to_owned()),
         Tolerance::Untainted if taints.is_empty() => {
             ("no taint that evicts".to_owned(), "a NoExecute taint on the cluster".to_owned())
         }
@@ -223,7 +227,7 @@ fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding>
         findings.push(source(case, binding, task));
         findings.extend(unconfirmed.iter().map(|(name, reason)| Finding {
             observed: format!("it {reason}"),
-            would_change: "an answer of the cluster and a report made from the present object".to_owned(),
+            would_change: "an answer from the cluster and a report about the current object".to_owned(),
             ..finding(format!("replacement on {name}"), "its report does not count")
         }));
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
@@ -234,17 +238,21 @@ fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding>
         findings.push(Finding {
             observed: age_s.map_or_else(|| "the task has no time stamp yet".to_owned(), |age_s| format!("{age_s} s")),
             threshold: format!("{limit_s} s ({whose}), then {}", canonical_word(&options.purge_without_replacement)),
-            would_change: if over { "a longer grace period".to_owned() } else { "waiting until it is over".to_owned() },
+            would_change: if over {
+                "a longer grace period".to_owned()
+            } else {
+                "the end of the grace period".to_owned()
+            },
             ..finding("grace period", if over { "over" } else { "not over" })
         });
         let checks = answers(case, Some(&task.from_cluster));
-        let asked = if checks.is_empty() { "not asked".to_owned() } else { format!("{} were asked", checks.len()) };
+        let asked = if checks.is_empty() { "not called".to_owned() } else { format!("{} were called", checks.len()) };
         findings.push(Finding {
             threshold: format!(
                 "rule {}",
                 bulkhead_core::journal::canonical(&case.composition.eviction_check).to_string().trim_matches('"')
             ),
-            would_change: "another answer of one of them".to_owned(),
+            would_change: "a different answer from one of them".to_owned(),
             within: checks,
             ..finding("eviction checks", asked)
         });
@@ -255,9 +263,9 @@ fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding>
 
 fn by_hand(task: &GracefulEvictionTask) -> Finding {
     let (verdict, would_change) = match task.suppress_deletion {
-        Some(true) => ("held by a person", "setting suppressDeletion to false"),
-        Some(false) => ("released by a person", ""),
-        None => ("nobody said anything", "setting suppressDeletion of the task"),
+        Some(true) => ("held manually", "setting suppressDeletion to false"),
+        Some(false) => ("released manually", ""),
+        None => ("not set", "setting suppressDeletion of the task"),
     };
     Finding { would_change: would_change.to_owned(), ..finding("suppressDeletion", verdict) }
 }
@@ -265,13 +273,13 @@ fn by_hand(task: &GracefulEvictionTask) -> Finding {
 fn source(case: &Case, binding: &Binding, task: &GracefulEvictionTask) -> Finding {
     let placed = match schedule_result(binding) {
         ScheduleResult::Present => "the workload is placed elsewhere",
-        ScheduleResult::Empty => "the workload found no other place",
+        ScheduleResult::Empty => "the workload has no other placement",
         ScheduleResult::NoneYet => "the scheduler has not placed the workload yet",
     };
     let ready = case.cluster(&task.from_cluster).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
     Finding {
         observed: format!("{ready}; {placed}"),
-        would_change: "the cluster being well again while the workload has no other place".to_owned(),
+        would_change: "recovery of the cluster while the workload has no other placement".to_owned(),
         ..finding("old cluster", task.from_cluster.clone())
     }
 }
@@ -283,10 +291,10 @@ fn outcome(case: &Case, cluster: &str) -> Finding {
     {
         let mut items = case.plan[list].as_array().into_iter().flatten();
         if let Some(item) = items.find(|item| item["task"]["fromCluster"] == cluster) {
-            return Finding { observed: reason(&item["because"]), ..finding("so", verdict) };
+            return Finding { observed: reason(&item["because"]), ..finding("result", verdict) };
         }
     }
-    finding("so", "the task was stamped with the time")
+    finding("result", "the task received its timestamp")
 }
 
 fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
@@ -321,8 +329,8 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
 
 fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
     let Question::Failback { stable, pauses, window_s, .. } = &case.question else { return Vec::new() };
-    let Some(home) = Home::read(&binding.annotations) else { return vec![finding("home", "none is remembered")] };
-    let tried = format!("{} attempts so far, each of which doubles the time", home.tries);
+    let Some(home) = Home::read(&binding.annotations) else { return vec![finding("home", "none is recorded")] };
+    let tried = format!("{} attempts so far, each doubles the window", home.tries);
     let mut findings: Vec<_> = home
         .clusters
         .keys()
@@ -330,9 +338,9 @@ fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
             let since = stable.get(name).map(|stable| case.now.millis_since(stable.since).max(0) / 1000);
             let ready = case.cluster(name).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
             Finding {
-                observed: since.map_or_else(|| ready.clone(), |since_s| format!("{ready}; as it is for {since_s} s")),
+                observed: since.map_or_else(|| ready.clone(), |since_s| format!("{ready}; unchanged for {since_s} s")),
                 threshold: format!("failback-stabilization-window {window_s} s, {tried}"),
-                would_change: "the cluster failing, or its taints changing".to_owned(),
+                would_change: "a failure of the cluster, or a change of its taints".to_owned(),
                 ..finding(format!("home {name}"), if since.is_some() { "well" } else { "not well" })
             }
         })
@@ -344,7 +352,7 @@ fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
     let said = &case.plan["return"]["because"];
     findings.push(Finding {
         observed: reason(said),
-        ..finding("so", if said.is_null() { "it waits" } else { "it goes back" })
+        ..finding("result", if said.is_null() { "it waits" } else { "it goes back" })
     });
     findings
 }

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let target = arguments.which.target()?;
-    let path = target.cases(arguments.cases.as_deref()).context("name cases to ask with --cases")?;
+    let path = target.cases(arguments.cases.as_deref()).context("name cases with --cases")?;
     let cases = read_cases(&path)?;
     if cases.is_empty() {
         bail!("there are no cases in {}", path.display());

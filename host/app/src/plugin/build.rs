@@ -26,16 +26,16 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = &arguments.folder;
     if !folder.join("Cargo.toml").is_file() {
         let what = if folder.join(super::target::MANIFEST).is_file() {
-            "a script needs no building"
+            "a script needs no build"
         } else {
-            "this is no plugin directory"
+            "it is not a plugin directory"
         };
         bail!("{} has no Cargo.toml; {what}", folder.display());
     }
     let module = compile(folder)?;
     let bytes = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
     let encoded = ComponentEncoder::default().validate(true).module(&bytes).and_then(|encoder| encoder.encode());
-    let encoded = encoded.context("turning the module into a component; does it end with bulkhead_sdk::export!?")?;
+    let encoded = encoded.context("turning the module into a component; the crate must call bulkhead_sdk::export!")?;
     let name = module.file_stem().unwrap_or_default().to_string_lossy().replace('_', "-");
     let component = folder.join(format!("{name}.wasm"));
     fs::write(&component, &encoded).with_context(|| format!("writing {}", component.display()))?;
@@ -66,5 +66,5 @@ fn compile(folder: &Path) -> anyhow::Result<PathBuf> {
         files.into_iter().find(|file| file.extension().is_some_and(|extension| extension == "wasm"))
     });
     // Cargo reports dependencies first and the crate itself last.
-    modules.next_back().context("cargo made no module; the crate's [lib] needs crate-type = [\"cdylib\"]")
+    modules.next_back().context("cargo produced no module; the crate's [lib] needs crate-type = [\"cdylib\"]")
 }

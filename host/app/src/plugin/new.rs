@@ -73,7 +73,11 @@ impl Kind {
     fn template(self) -> Template {
         match self {
             Self::Health => {
-                template!("health", "tells how a Deployment is", "kinds: [{apiVersion: apps/v1, kind: Deployment}]\n")
+                template!(
+                    "health",
+                    "reports the health of a Deployment",
+                    "kinds: [{apiVersion: apps/v1, kind: Deployment}]\n"
+                )
             }
             Self::ClusterTaint => {
                 template!("cluster-taint", "taints a cluster that is not ready", "taintKeys: [example.io/not-ready]\n")
@@ -83,7 +87,7 @@ impl Kind {
             Self::EvictionCheck => template!("eviction-check", "holds old copies until replicas are available", ""),
             Self::ResourceInterpreter => template!(
                 "resource-interpreter",
-                "tells the replicas of a custom resource",
+                "reports the replicas of a custom resource",
                 "kinds: [{apiVersion: example.io/v1, kind: Game}]\n"
             ),
         }
@@ -115,10 +119,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = &arguments.folder;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if !is_name(&name) {
-        bail!("{name:?} is no name for a plugin; use lower-case letters, digits and dashes, beginning with a letter");
+        bail!("{name:?} is not a plugin name; use lower-case letters, digits and dashes, beginning with a letter");
     }
     if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{} is there already and not empty", folder.display());
+        bail!("{} already exists and is not empty", folder.display());
     }
     let template = arguments.kind.template();
     let write = |file: &str, text: &str| write(&folder.join(file), &text.replace("{{name}}", &name));
@@ -143,7 +147,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let readme = include_str!("templates/README.md");
     write("README.md", &readme.replace("{{summary}}", template.summary).replace("{{build}}", build))?;
     let mut out = anstream::stdout().lock();
-    writeln!(out, "{} is there. Next, in it:\n\n{build}bulkhead plugin test", folder.display())?;
+    writeln!(out, "created {}; next, in that directory:\n\n{build}bulkhead plugin test", folder.display())?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let text = serde_saphyr::to_string(&object)?;
     if text.len() > BYTES_MAX {
         bail!(
-            "{name}: the object would have {} bytes, and control planes take {BYTES_MAX}; put the plugin into the \
+            "{name}: the object would have {} bytes, and control planes accept {BYTES_MAX}; put the plugin into the \
              directory of --plugin-directory",
             text.len()
         );

@@ -96,7 +96,7 @@ fn portability(remarks: &[String], is_customization: bool) -> Option<Check> {
         (false, true) => Came::failed(why),
         (false, false) => Came::skipped(why),
     };
-    Some(Check { name: "Karmada's machine takes its scripts too".to_owned(), kind: None, outcome, steps: 0 })
+    Some(Check { name: "Karmada's Lua engine accepts its scripts".to_owned(), kind: None, outcome, steps: 0 })
 }
 
 /// Runs the suite. Returns true if all checks passed.

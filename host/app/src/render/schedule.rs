@@ -154,16 +154,16 @@ fn selection(rule: SelectionRule) -> String {
 fn describe(division: &DivisionExplanation) -> String {
     let DivisionExplanation { strategy, mode, replicas, assigned } = *division;
     let by = match strategy {
-        Strategy::Whole => return "the workload has no replicas to divide, and goes to each as it is".to_owned(),
-        Strategy::Duplicated => return format!("{replicas} replicas on each, whatever there is room for"),
-        Strategy::StaticWeight => return format!("{replicas} replicas by fixed weight, whatever there is room for"),
-        Strategy::Dynamic(Packing::Spread) => "in proportion to the room that there is",
+        Strategy::Whole => return "the workload has no replicas to divide, and runs on each unchanged".to_owned(),
+        Strategy::Duplicated => return format!("{replicas} replicas on each, regardless of room"),
+        Strategy::StaticWeight => return format!("{replicas} replicas by fixed weight, regardless of room"),
+        Strategy::Dynamic(Packing::Spread) => "in proportion to the available room",
         Strategy::Dynamic(Packing::Aggregated) => {
             "onto the fewest clusters with enough room, those in use first, in proportion to it"
         }
     };
     match mode {
-        Mode::Fresh => format!("{replicas} replicas anew, as was asked for, {by}"),
+        Mode::Fresh => format!("{replicas} replicas from scratch, as requested, {by}"),
         Mode::Steady if assigned == replicas => format!("all {replicas} replicas stay where they run"),
         Mode::Steady if assigned > replicas => {
             format!("down from {assigned} to {replicas} replicas, in proportion to what runs")
@@ -228,7 +228,7 @@ group cloud: cloud1:2
   fits    score  from  reported room  selected  gets
   cloud1  0      -     220            yes       2
   selected: every cluster that fits
-  divided: 2 replicas on each, whatever there is room for",
+  divided: 2 replicas on each, regardless of room",
         );
     }
 
@@ -275,11 +275,11 @@ tried: m1:5
             );
         };
         let spread = json!({"dynamic": "spread"});
-        check(json!("whole"), "steady", 0, 0, "the workload has no replicas to divide, and goes to each as it is");
-        check(json!("staticWeight"), "steady", 3, 1, "3 replicas by fixed weight, whatever there is room for");
-        check(spread.clone(), "steady", 3, 0, "3 replicas in proportion to the room that there is");
+        check(json!("whole"), "steady", 0, 0, "the workload has no replicas to divide, and runs on each unchanged");
+        check(json!("staticWeight"), "steady", 3, 1, "3 replicas by fixed weight, regardless of room");
+        check(spread.clone(), "steady", 3, 0, "3 replicas in proportion to the available room");
         check(spread.clone(), "steady", 3, 3, "all 3 replicas stay where they run");
         check(spread.clone(), "steady", 3, 5, "down from 5 to 3 replicas, in proportion to what runs");
-        check(spread, "fresh", 3, 3, "3 replicas anew, as was asked for, in proportion to the room that there is");
+        check(spread, "fresh", 3, 3, "3 replicas from scratch, as requested, in proportion to the available room");
     }
 }

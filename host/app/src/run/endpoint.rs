@@ -54,7 +54,7 @@ enum Stage {
 
 impl Default for Stage {
     fn default() -> Self {
-        Self::Starting("the process has just begun".to_owned())
+        Self::Starting("the process is starting".to_owned())
     }
 }
 

@@ -185,7 +185,7 @@ impl Running {
     /// Blocks new writes, waits for the responses to those in flight, and stops the controllers.
     pub(super) async fn stop_within(self, permit: &WritePermit, limit: Duration) {
         if tokio::time::timeout(limit, permit.stop()).await.is_err() {
-            say(&format!("writes that were not answered within {} s are left behind", limit.as_secs()));
+            say(&format!("writes that were not answered within {} s are abandoned", limit.as_secs()));
         }
     }
 }
@@ -249,7 +249,8 @@ fn load_and_watch(
 
 /// Logs changes of the plugins' status.
 fn tell(plugins: &Plugins, told: &Mutex<BTreeSet<String>>) {
-    let unreadable = plugins.list_error().map(|error| format!("the plugins stay as they are: {error}"));
+    let unreadable =
+        plugins.list_error().map(|error| format!("cannot reload the plugins, which stay as they are: {error}"));
     let of_plugin = |status: PluginStatus| {
         let remarks = status.remarks.iter().map(|remark| format!("plugin {}: {remark}", status.name));
         std::iter::once(status.to_string()).chain(remarks).collect::<Vec<_>>()

@@ -171,7 +171,7 @@ fn expired(config: &Config, now: Time) -> Option<Trouble> {
     let (place, pem) = client_certificate(config)?;
     let ends = crate::expiry::of_chain(&pem.ok()?).ok()?;
     (ends <= now).then(|| {
-        let what = format!("the client certificate in {place} ended at {ends}");
+        let what = format!("the client certificate in {place} expired at {ends}");
         Trouble::lasting(what, "renew the client certificate of the kubeconfig")
     })
 }
@@ -228,6 +228,6 @@ mod tests {
         let at = |text: &str| Time::new(text.parse().unwrap());
         assert_eq!(expired(&config, at("2031-02-02T00:00:00Z")), None);
         let trouble = expired(&config, at("2031-02-04T00:00:00Z")).unwrap();
-        assert!(!trouble.mends && trouble.what.contains("ended at 2031-02-03T00:00:00Z"), "{trouble}");
+        assert!(!trouble.mends && trouble.what.contains("expired at 2031-02-03T00:00:00Z"), "{trouble}");
     }
 }

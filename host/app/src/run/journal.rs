@@ -67,7 +67,7 @@ fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Resul
     let (ended, told) = (permit.clone(), Arc::clone(&failed));
     let on_failure = move |error: &bulkhead_journal::JournalError| {
         ended.end();
-        say(&format!("the journal cannot be written, so nothing is done any more: {error}"));
+        say(&format!("the journal cannot be written, so this process sends no more writes: {error}"));
         told.notify_one();
     };
     let Opened { writer, last_id, records, cut } = Writer::open(directory, bounds, on_failure)?;

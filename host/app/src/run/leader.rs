@@ -141,14 +141,14 @@ impl Candidate {
                     before = self.others_modes();
                     let modes = before.as_ref().map(|modes| {
                         format!(
-                            " in mode {modes}, and this process is for mode {}: all processes of one lease should have \
+                            " in mode {modes}, and this process runs in mode {}: all processes of one lease should have \
                              the same --mode, and other installations a --leader-elect-resource-name of their own",
                             self.election.modes
                         )
                     });
                     format!("{holder} holds the lease {}{}", self.lease(), modes.unwrap_or_default())
                 }
-                Err(error) => format!("the lease {} cannot be had: {error}", self.lease()),
+                Err(error) => format!("the lease {} cannot be acquired: {error}", self.lease()),
             };
             if why != told {
                 waiting(&why);

@@ -73,7 +73,7 @@ fn loaded(text: &mut String, observed: &Observed) -> Result {
 
 fn controllers(text: &mut String, observed: &Observed) -> Result {
     let context = &observed.context;
-    family(text, "bulkhead_reconcile_errors", "Reconciles that did not get through.", "counter")?;
+    family(text, "bulkhead_reconcile_errors", "Reconciles that failed.", "counter")?;
     for (controller, class, count) in context.failures.classes() {
         let error = class.name();
         writeln!(text, "bulkhead_reconcile_errors_total{{controller={controller:?},error={error:?}}} {count}")?;
@@ -82,7 +82,7 @@ fn controllers(text: &mut String, observed: &Observed) -> Result {
     writeln!(text, "bulkhead_withheld_writes_total {}", context.failures.withheld())?;
     family(text, "bulkhead_decisions", "Decisions in the journal.", "gauge")?;
     writeln!(text, "bulkhead_decisions {}", context.journal.recorded())?;
-    family(text, "bulkhead_dropped_events", "Events that found no room.", "counter")?;
+    family(text, "bulkhead_dropped_events", "Events dropped because the queue was full.", "counter")?;
     writeln!(text, "bulkhead_dropped_events_total {}", context.events.dropped())?;
     Ok(())
 }
@@ -101,7 +101,7 @@ fn connections(text: &mut String, observed: &Observed) -> Result {
     for (resource, informer) in &informers {
         writeln!(text, "bulkhead_informer_errors_total{{resource={resource:?}}} {}", informer.errors)?;
     }
-    family(text, "bulkhead_informer_listed", "1 once everything of a kind is known.", "gauge")?;
+    family(text, "bulkhead_informer_listed", "1 once all objects of a kind are cached.", "gauge")?;
     for (resource, informer) in &informers {
         writeln!(text, "bulkhead_informer_listed{{resource={resource:?}}} {}", u8::from(informer.listed))?;
     }
@@ -109,14 +109,14 @@ fn connections(text: &mut String, observed: &Observed) -> Result {
 }
 
 fn process(text: &mut String, told: &Told) -> Result {
-    family(text, "bulkhead_leader", "1 while this process works, 0 while it stands by.", "gauge")?;
+    family(text, "bulkhead_leader", "1 while this process is active, 0 while it is on standby.", "gauge")?;
     if let Some(leads) = told.leads {
         writeln!(text, "bulkhead_leader {}", u8::from(leads))?;
     }
     let help = "Verbs that the modes need and the account may not use.";
     family(text, "bulkhead_missing_permissions", help, "gauge")?;
     writeln!(text, "bulkhead_missing_permissions {}", told.missing_permissions)?;
-    let help = "When a certificate ends, in seconds since 1970.";
+    let help = "Expiry of a certificate, in seconds since 1970.";
     family(text, "bulkhead_certificate_end_timestamp_seconds", help, "gauge")?;
     for (certificate, ends) in &told.certificates {
         let ends = ends.as_millis() / 1000;

@@ -255,15 +255,13 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
             if elects {
                 state.tell(|told| told.leads = Some(false));
                 let before = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
-                let before = before.map(|before| format!("; the process before was for mode {before}"));
+                let before = before.map(|before| format!("; the previous process ran in mode {before}"));
                 say(&format!("elected{}", before.unwrap_or_default()));
                 state.tell(|told| told.leads = Some(true));
             }
             say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
             if wanted.is_empty() {
-                say(
-                    "no controller runs; start the list of --controllers with * to have all but those that it takes out",
-                );
+                say("no controller runs; start the list of --controllers with * to run all except those it removes");
             }
             running.run(&wanted);
             let lost = async { if elects { candidate.hold().await } else { std::future::pending().await } };
@@ -343,7 +341,7 @@ async fn webhook_in_time(
             return Err(error);
         }
         let why = crate::exit::told(&error);
-        state.set_stage(format!("making the webhook: {why}"));
+        state.set_stage(format!("creating the webhook: {why}"));
         news.say(format!("waiting: {why}"));
         tokio::time::sleep(RETRY).await;
     }

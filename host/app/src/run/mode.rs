@@ -112,7 +112,7 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
             Err(error) => error,
         };
         if matches!(&error, kube::Error::Api(status) if status.code == 403) {
-            say(&format!("cannot tell if Karmada's controllers run here: {error}; if they do, choose a --mode"));
+            say(&format!("cannot detect Karmada's controllers: {error}; if they run, choose a --mode"));
             return Ok(());
         }
         let trouble = Trouble::of(&hub.address, &error);

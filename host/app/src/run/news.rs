@@ -71,7 +71,7 @@ fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
 fn without_cluster(context: &Context) -> Option<String> {
     let Scope::Agent(name) = &context.scope else { return None };
     let absent = context.stores.clusters.is_listed() && context.stores.cluster(name).is_none();
-    absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` makes it"))
+    absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` creates it"))
 }
 
 /// Informers with a current problem, by name.
@@ -154,7 +154,7 @@ impl Failures {
             };
             match times {
                 Some(times) => lines.push(format!(
-                    "{controller}: {text} ({times} times since it was told {} minutes ago)",
+                    "{controller}: {text} ({times} times since the message {} minutes ago)",
                     self.0.get(&key).map_or(0, |told| (now - told.at).as_secs() / 60)
                 )),
                 None if said => lines.push(format!("{controller}: {text}")),
@@ -168,7 +168,7 @@ impl Failures {
         if lines.len() > LINES_MAX {
             let more = lines.len() - LINES_MAX;
             lines.truncate(LINES_MAX);
-            lines.push(format!("{more} more failures of other texts"));
+            lines.push(format!("{more} more failures with other messages"));
         }
         lines
     }
@@ -244,9 +244,9 @@ mod tests {
         check(0, 1, &["scheduler: no"]);
         check(1, 7, &[]);
         check(599, 90, &[]);
-        check(600, 91, &["scheduler: no (90 times since it was told 10 minutes ago)"]);
+        check(600, 91, &["scheduler: no (90 times since the message 10 minutes ago)"]);
         check(1300, 91, &[]);
-        check(1500, 92, &["scheduler: no (1 times since it was told 15 minutes ago)"]);
+        check(1500, 92, &["scheduler: no (1 times since the message 15 minutes ago)"]);
     }
 
     #[test]
@@ -272,7 +272,10 @@ mod tests {
         assert_eq!(failures.news(storm(2), now), ["scheduler: 000", "scheduler: 001"]);
         assert_eq!(failures.news(storm(2), now).len(), 0);
         let flood = failures.news(storm(100), now);
-        assert!(flood.len() == LINES_MAX + 1 && flood[LINES_MAX] == "78 more failures of other texts", "{flood:?}");
+        assert!(
+            flood.len() == LINES_MAX + 1 && flood[LINES_MAX] == "78 more failures with other messages",
+            "{flood:?}"
+        );
         assert!(failures.news(Vec::new(), now).is_empty() && failures.0.is_empty(), "what is forgotten is forgotten");
     }
 }

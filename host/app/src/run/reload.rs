@@ -130,7 +130,9 @@ impl Reloading {
                     say("the credentials of the control plane were replaced");
                     news.over();
                 }
-                Err(error) => news.say(format!("the credentials of the control plane stay as they are: {error:#}")),
+                Err(error) => news.say(format!(
+                    "cannot reload the credentials of the control plane, the old ones stay in use: {error:#}"
+                )),
             }
         }
     }

@@ -40,8 +40,8 @@ impl Trouble {
         match error {
             kube::Error::Api(status) => Self::of_status(address, status.code, &status.message),
             kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::lasting(
-                format!("{address} answers, and not as a Kubernetes API server does: {said}"),
-                "mend the server's address in the kubeconfig",
+                format!("{address} did not return a Kubernetes API response: {said}"),
+                "fix the server's address in the kubeconfig",
             ),
             _ => Self::of_connection(address, &said),
         }
@@ -52,7 +52,7 @@ impl Trouble {
         let message = message.lines().next().unwrap_or_default();
         match code {
             401 => Self::lasting(
-                format!("{address} does not know who asks (401): {message}"),
+                format!("{address} rejects the credentials (401): {message}"),
                 "renew the token or the client certificate of the kubeconfig",
             ),
             403 => Self::passing(
@@ -61,11 +61,11 @@ impl Trouble {
             ),
             404 => Self::lasting(
                 format!("{address} has no such API (404): {message}"),
-                "mend the server's address in the kubeconfig",
+                "fix the server's address in the kubeconfig",
             ),
             _ => Self::passing(
                 format!("{address} answers with {code}: {message}"),
-                "look at the API server's log; it may be starting or overloaded",
+                "check the API server's log; it may be starting or overloaded",
             ),
         }
     }
@@ -78,8 +78,8 @@ impl Trouble {
             || says("certificate not valid for name")
         {
             Self::lasting(
-                format!("the certificate of {address} is not one that the kubeconfig trusts: {said}"),
-                "mend certificate-authority-data or the address in the kubeconfig; a proxy on the way is another cause",
+                format!("the certificate of {address} is not trusted by the kubeconfig: {said}"),
+                "fix certificate-authority-data or the address in the kubeconfig; a proxy in between is another cause",
             )
         } else if says("received fatal alert") {
             Self::lasting(
@@ -88,20 +88,17 @@ impl Trouble {
             )
         } else if says("Expired") || says("certificate expired") {
             Self::passing(
-                format!("the certificate of {address} has ended: {said}"),
+                format!("the certificate of {address} has expired: {said}"),
                 "renew the certificate of the API server",
             )
         } else if says("InvalidMessage") || says("InvalidContentType") || says("corrupt message") {
-            Self::lasting(
-                format!("{address} does not speak TLS: {said}"),
-                "mend the server's address in the kubeconfig",
-            )
+            Self::lasting(format!("{address} does not speak TLS: {said}"), "fix the server's address in the kubeconfig")
         } else if says("dns error") || says("failed to lookup") {
-            Self::passing(format!("the name in {address} is not known: {said}"), "mend the name, or the DNS")
+            Self::passing(format!("the name in {address} cannot be resolved: {said}"), "fix the name or the DNS")
         } else {
             Self::passing(
                 format!("{address} does not answer: {said}"),
-                "look whether it runs, and whether a firewall or a NetworkPolicy is on the way",
+                "check that it runs and that no firewall or NetworkPolicy blocks the connection",
             )
         }
     }
@@ -123,9 +120,9 @@ mod tests {
             (status(503), true, "answers with 503"),
             (connection("tcp connect error: Connection refused"), true, "does not answer"),
             (connection("deadline has elapsed"), true, "does not answer"),
-            (connection("dns error: no such name"), true, "is not known"),
+            (connection("dns error: no such name"), true, "cannot be resolved"),
             (connection("invalid peer certificate: UnknownIssuer"), false, "certificate-authority-data"),
-            (connection("invalid peer certificate: Expired"), true, "has ended"),
+            (connection("invalid peer certificate: Expired"), true, "has expired"),
             (connection("received fatal alert: CertificateExpired"), false, "client certificate"),
             (connection("received corrupt message of type InvalidContentType"), false, "does not speak TLS"),
         ] {

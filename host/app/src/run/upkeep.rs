@@ -59,7 +59,7 @@ pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, 
             ends.iter().filter(|(_, end)| **end < near).map(|(name, end)| (name.clone(), *end)).collect();
         if soon != told {
             for (name, end) in &soon {
-                say(&format!("the certificate of the {name} ends at {end}"));
+                say(&format!("the certificate of the {name} expires at {end}"));
             }
             told = soon;
         }

@@ -61,7 +61,7 @@ impl Watched {
             (None, Some(from), None) => format!("from {from} on"),
             (None, None, _) => "at the end".to_owned(),
         };
-        let seen = if self.looked_at { self.failed.clone() } else { Some("the run never got there".to_owned()) };
+        let seen = if self.looked_at { self.failed.clone() } else { Some("the run ended before that time".to_owned()) };
         ExpectationRow {
             line: self.line,
             when,

@@ -23,7 +23,7 @@ pub(super) fn chain<'a>(records: &'a [Record], binding: &str) -> Vec<&'a Record>
 
 /// Formats the decisions as text, one paragraph each.
 pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
-    let mut out = format!("WHY {binding} IS WHERE IT IS\n");
+    let mut out = format!("DECISIONS ABOUT {binding}\n");
     for record in chain {
         let entry = &record.entry;
         let at = entry.at.millis_since(start);

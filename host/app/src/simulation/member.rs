@@ -63,7 +63,7 @@ fn failure_mode(mode: WorkloadFailure) -> FailureMode {
 pub(super) fn describe(mode: &FailureModeSpec) -> String {
     let what = match mode.mode {
         WorkloadFailure::NeverReady => "replicas never become ready",
-        WorkloadFailure::CrashLoop => "replicas crash over and over",
+        WorkloadFailure::CrashLoop => "replicas crash repeatedly",
         WorkloadFailure::ImagePull => "images cannot be pulled",
     };
     mode.workload.as_ref().map_or_else(|| what.to_owned(), |workload| format!("{workload}: {what}"))

@@ -348,7 +348,7 @@ impl Run {
             EventAction::FailureModes(cluster, modes) => {
                 let effect: Vec<_> = modes.iter().map(member::describe).collect();
                 let (what, tone) = if modes.is_empty() {
-                    ("workloads are well again", Tone::Good)
+                    ("workloads are healthy again", Tone::Good)
                 } else {
                     ("workloads fail", Tone::Bad)
                 };

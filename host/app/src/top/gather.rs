@@ -258,7 +258,7 @@ async fn metrics(host: &str) -> anyhow::Result<String> {
     stream.write_all(format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("this is no answer of an HTTP server")?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("it is not an HTTP response")?;
     Ok(body.to_owned())
 }
 

@@ -56,7 +56,7 @@ pub fn load(directory: &Path) -> anyhow::Result<Export> {
         }
     }
     if others > 0 {
-        export.notes.push(format!("{others} objects of other kinds do not matter here and were left out"));
+        export.notes.push(format!("{others} objects of other kinds are not needed and were skipped"));
     }
     export.complete(&directory.display().to_string())
 }

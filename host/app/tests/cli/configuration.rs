@@ -42,7 +42,7 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
         let (code, told, complaint) = bulkhead(&words);
         assert_eq!((code, told.as_str()), (Some(2), ""), "{command:?}: {complaint}");
         assert!(
-            complaint.contains("wrong.yaml:4: leader-elct: there is no such field; is leader-elect meant?"),
+            complaint.contains("wrong.yaml:4: leader-elct: there is no such field; did you mean leader-elect?"),
             "{complaint}"
         );
     }
@@ -72,7 +72,7 @@ fn a_kubeconfig_that_is_not_there_is_told_once() {
     }
     let (code, told, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);
     assert_eq!((code, told.matches("os error 2").count()), (Some(1), 1), "{told}");
-    assert!(told.contains("not looked at: there is no kubeconfig that can be used"), "{told}");
+    assert!(told.contains("skipped: there is no usable kubeconfig"), "{told}");
 }
 
 #[test]

@@ -290,7 +290,7 @@ fn a_component_is_asked_and_checked() {
     let kept = fs::read_dir(folder.join("kept")).unwrap().count();
     assert_eq!(kept, 1, "one component was compiled, and kept");
     check(&folder, &["-f", "game.wasm", "--check", "--plugin-cache", "off"], 0, &["SOURCE: game.wasm\n    PASS\n"]);
-    check(&folder, &["-f", "text.wasm", "--check"], 1, &["ERROR: ", "is no WebAssembly in binary form"]);
+    check(&folder, &["-f", "text.wasm", "--check"], 1, &["ERROR: ", "is not WebAssembly in binary form"]);
 }
 
 #[test]

@@ -58,10 +58,10 @@ fn a_recorded_run_is_listed_explained_and_made_again() {
         &journal,
         &["explain", id],
         0,
-        &["taints: not tolerated", "somewhere to go: yes", "would change it:", "snapshot "],
+        &["taints: not tolerated", "target available: yes", "would change it:", "snapshot "],
     );
     check(&journal, &["explain", "default/nginx-deployment"], 0, &["Scheduled", "Evicted", "Released"]);
-    check(&journal, &["replay", id], 0, &["1 decision made again, 1 exactly"]);
+    check(&journal, &["replay", id], 0, &["1 decision repeated, 1 identical"]);
     let all = check(&journal, &["replay", "--all"], 0, &["exactly"]);
     assert!(!all.contains("differently"), "{all}");
     let only = check(&journal, &["history", "member1", "--decision", "tainted", "--last", "1"], 0, &["Tainted"]);
@@ -120,7 +120,7 @@ fn bad_names_say_what_there_is() {
     check(&journal, &["history", "default/nginx"], 2, &["did you mean default/nginx-deployment?"]);
     check(&journal, &["history", "--decision", "evict"], 2, &["there is no decision evict; there are Bound, "]);
     check(&journal, &["replay"], 2, &["<ID>"]);
-    check(&journal, &["replay", "nginx"], 2, &["is no id of a decision"]);
+    check(&journal, &["replay", "nginx"], 2, &["is not a decision ID"]);
 }
 
 #[test]
@@ -136,12 +136,12 @@ fn bad_journals_say_what_is_wrong() {
     let whole = bytes.clone();
     bytes.truncate(whole.len() - 3);
     fs::write(&segment, &bytes).unwrap();
-    check(&journal, &["replay", "--all"], 0, &["note: ", "bytes are torn"]);
+    check(&journal, &["replay", "--all"], 0, &["note: ", "bytes are an incomplete record"]);
     let mut bytes = whole;
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&segment, &bytes).unwrap();
-    check(&journal, &["replay", "--all"], 2, &["damaged or changed at byte", "not every decision could be read"]);
+    check(&journal, &["replay", "--all"], 2, &["damaged or changed at byte", "cannot read every decision"]);
     check(&journal, &["history"], 0, &["warning: ", "Bound"]);
 }
 
@@ -151,7 +151,7 @@ fn faults_are_named_and_promises_hold() {
     let output = trials(&["--seeds", "2", "--faults", "flap,crash-after-write,late-watches"]);
     let told = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("2 seeds") && told.contains("every promise held"), "{told}");
+    assert!(told.contains("2 seeds") && told.contains("every invariant held"), "{told}");
     let output = trials(&["--seeds", "2", "--faults", "earthquake"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
@@ -187,7 +187,7 @@ fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
     check(&journal, &["history"], 0, &["Held", "Freeze"]);
     check(&journal, &["replay", "--all"], 0, &["note: hold", "is not here any more"]);
     let again = ["replay", "--all", "--plugins", scenario.to_str().unwrap()];
-    let told = check(&journal, &again, 0, &["plugins asked again: hold"]);
+    let told = check(&journal, &again, 0, &["plugins called again: hold"]);
     assert!(!told.contains("note: "), "{told}");
     let other = with_plugin("replay-plugin-other", "Thaw");
     let again = ["replay", "--all", "--plugins", other.to_str().unwrap()];
@@ -205,7 +205,7 @@ fn random_federations_are_written_and_run() {
     };
     let (code, told) = random(&["--seeds", "3", "--seed", "5"]);
     assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("3 seeds") && told.contains("every promise held"), "{told}");
+    assert!(told.contains("3 seeds") && told.contains("every invariant held"), "{told}");
     let (code, told) = random(&["--seeds", "1", "--seed", "7", "--write-only"]);
     assert_eq!(code, Some(0), "{told}");
     let written = folder.join("random-7.yaml");

@@ -95,14 +95,14 @@ fn what_cannot_be_used_ends_with_2_and_says_why() {
     fs::write(folder.join("text.wasm"), "no component").unwrap();
     fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
     fs::write(folder.join("broken.lua"), "function InterpretHealth(obj)\n  return obj.\nend").unwrap();
-    check(&["inspect", "text.wasm"], "is no WebAssembly in binary form");
-    check(&["inspect", "empty.lua"], "none of the global functions that answer something");
+    check(&["inspect", "text.wasm"], "is not WebAssembly in binary form");
+    check(&["inspect", "empty.lua"], "none of the known global functions");
     check(&["inspect", "broken.lua"], "broken.lua:3:");
     check(&["inspect", "gone.lua"], "failed to fetch");
     check(&["inspect", "readme.txt"], "neither a component (.wasm), a script (.lua) nor a directory");
     check(&["test", "."], "plugin.yaml; a plugin directory has one");
     check(&["build", "."], "has no Cargo.toml");
-    check(&["new", "--kind", "health", "Not A Name"], "is no name for a plugin");
+    check(&["new", "--kind", "health", "Not A Name"], "is not a plugin name");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
     fs::write(folder.join("file"), "").unwrap();
     let (code, told) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("--plugin-cache: cannot make the folder file for compiled components"), "{told}");
+    assert!(told.contains("--plugin-cache: cannot create the folder file for compiled components"), "{told}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let library = workspace.join("plugins/lua/kinds/apps.kruise.io/v1alpha1/CloneSet");
     let told = succeeds(&library, &["test", "customization.yaml"]);
-    assert!(told.contains("ok      Karmada's machine takes its scripts too"), "{told}");
+    assert!(told.contains("ok      Karmada's Lua engine accepts its scripts"), "{told}");
     assert!(told.matches("  ok ").count() > 10, "its own cases were not run: {told}");
     let folder = folder("customization");
     let script =
@@ -154,7 +154,7 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     fs::write(folder.join("two.yaml"), format!("{text}---\n{text}")).unwrap();
     let (code, told) = plugin(&folder, &["test", "two.yaml"]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("two.yaml has to hold one customization"), "{told}");
+    assert!(told.contains("two.yaml must contain one customization"), "{told}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn reasons<B: Binding>(binding: &B, plan: &SchedulePlan, trigger: Trigger) -> St
         reasons.push(format!("group {name} cannot be used: {}", failed.error));
     }
     if let Some(name) = &plan.affinity_name {
-        reasons.push(format!("this is group {name}"));
+        reasons.push(format!("group {name} was chosen"));
     } else {
         let rejected = plan.rejections.summary();
         reasons.extend((!rejected.is_empty()).then(|| format!("not {rejected}")));

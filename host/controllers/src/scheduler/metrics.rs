@@ -66,11 +66,11 @@ impl SchedulerMetrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("karmada_scheduler");
         registry.register("schedule_attempts", "Attempts to schedule a binding, by result", self.attempts.clone());
-        let took = "How long a binding took to be scheduled, its writes included";
+        let took = "Duration of scheduling a binding, including its writes";
         registry.register("e2e_scheduling_duration_seconds", took, self.took.clone());
-        let deciding = "How long the decision took";
+        let deciding = "Duration of a scheduling decision";
         registry.register("scheduling_algorithm_duration_seconds", deciding, self.deciding.clone());
-        registry.register("queue_incoming_bindings", "Bindings that came into the queue", self.incoming.clone());
+        registry.register("queue_incoming_bindings", "Bindings added to the queue", self.incoming.clone());
         registry.register("pending_bindings", "Bindings that wait, by the reason for it", self.pending.clone());
     }
 

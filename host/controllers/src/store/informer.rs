@@ -32,7 +32,7 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 fn told(error: &watcher::Error) -> Option<String> {
     let of = |error: &kube::Error| match error {
         kube::Error::Api(status) if status.code == 404 => {
-            format!("it is not served in the version that this program speaks ({})", status.message.trim())
+            format!("it is not served in the API version of this program ({})", status.message.trim())
         }
         kube::Error::Api(status) => status.message.clone(),
         other => causes(other),

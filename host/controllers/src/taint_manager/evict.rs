@@ -78,7 +78,7 @@ impl TaintManager {
         });
         let case = || {
             asking.case(|| Basis {
-                trigger: "its turn came in the queue of evictions",
+                trigger: "the eviction reached the head of the queue",
                 now,
                 question: Question::Evict {
                     binding: evicted_binding(binding.to_model()),

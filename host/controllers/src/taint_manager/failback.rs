@@ -119,7 +119,7 @@ impl TaintManager {
         }
         let text = stable.map_or(Value::Null, |stable| Value::String(json!(stable).to_string()));
         let patch = json!({"metadata": {"annotations": {STABLE: text}}});
-        let operation = Error::api(format!("noting since when Cluster {key} is well"));
+        let operation = Error::api(format!("recording the stability of Cluster {key}"));
         context.cluster_writer().patch_if_unchanged(&cluster, patch).await.map_err(operation)?;
         Ok(Action::Wait)
     }
@@ -208,7 +208,7 @@ impl TaintManager {
             .retain(|eviction, _| eviction.cause != Cause::Failback || eviction.binding != key);
         let patch = json!({"metadata": {"annotations": {HOME: null}}});
         if let Err(error) = B::writer(&self.context, binding).patch_despite_status(binding, patch).await {
-            let operation = format!("forgetting the home of {} {key}", B::kind(&()));
+            let operation = format!("removing the home record of {} {key}", B::kind(&()));
             self.context.failures.count(NAME, &Error::api(operation)(error));
         }
     }
@@ -254,10 +254,10 @@ impl TaintManager {
         drop(setting_out);
         let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
-        let effect = format!("it goes back to {}; the copy here stays until it is healthy there", homes.join(", "));
+        let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
         let failback::Return { spec, home, because, .. } = (**back).clone();
         let case = asking.case(|| Basis {
-            trigger: "its turn came in the queue of evictions, and its home is well",
+            trigger: "the failback reached the head of the eviction queue, and the home clusters are ready",
             now: view.now,
             question: Question::Failback {
                 binding: Arc::new(binding.to_model()),

@@ -36,13 +36,13 @@ pub(super) fn unreachable(message: impl Into<String>) -> Fault {
 impl Address {
     /// Returns the address of a URL.
     pub(super) fn of_url(url: &str, transport: WebhookTransport) -> Result<Self, Fault> {
-        let uri: Uri = url.parse().map_err(|error| unreachable(format!("its url {url:?} is none: {error}")))?;
+        let uri: Uri = url.parse().map_err(|error| unreachable(format!("its url {url:?} is not valid: {error}")))?;
         let (is_tls, default_port) = match (uri.scheme_str(), transport) {
             (Some("https"), _) => (true, 443),
             (Some("http"), WebhookTransport::Karmada) => (false, 80),
-            _ => return Err(unreachable(format!("its url {url:?} is not https, and nothing else is asked"))),
+            _ => return Err(unreachable(format!("its url {url:?} must use https"))),
         };
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| unreachable("its url names no host"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| unreachable("its url has no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let server_name = is_tls.then(|| host.clone());
@@ -52,7 +52,7 @@ impl Address {
     /// Returns the address of a service, as Kubernetes resolves it from outside of the cluster's network. A service
     /// that does not exist is addressed by `dns_name`. The certificate must be valid for `dns_name` in any case.
     pub(super) fn of_service(service: Option<&Service>, port: i32, dns_name: &str, path: &str) -> Result<Self, Fault> {
-        let number = u16::try_from(port).map_err(|_| unreachable(format!("its port {port} is none")))?;
+        let number = u16::try_from(port).map_err(|_| unreachable(format!("its port {port} is not valid")))?;
         let host = match service.and_then(|service| service.spec.as_ref()) {
             None => dns_name.to_owned(),
             Some(spec) => match spec.type_.as_deref().unwrap_or("ClusterIP") {

@@ -36,7 +36,7 @@ impl Breaker {
             silent.until = now + PAUSE;
             return Ok(());
         }
-        let message = format!("{}; not asked again after {} times in a row", silent.last.message, silent.in_a_row);
+        let message = format!("{}; not called again after {} failures in a row", silent.last.message, silent.in_a_row);
         Err(Fault::new(silent.last.kind, message))
     }
 
@@ -74,7 +74,7 @@ mod tests {
         }
         let refused = ask(Ok(())).unwrap_err();
         assert_eq!(refused.kind, FaultKind::Deadline);
-        assert_eq!(refused.message, "no answer within 30 s; not asked again after 3 times in a row");
+        assert_eq!(refused.message, "no answer within 30 s; not called again after 3 failures in a row");
         breaker.check("b").unwrap();
         tokio::time::advance(PAUSE).await;
         breaker.check("a").unwrap();

@@ -188,7 +188,7 @@ async fn ask(asked: &Asked, tls: &TlsConnector) -> Result<Answer, Fault> {
     let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(connecting)?;
     let Some(server_name) = server_name else { return ask_over(stream, asked).await };
     let name = ServerName::try_from(server_name.clone())
-        .map_err(|_| unreachable(format!("{server_name:?} is no name that a certificate could be for")))?;
+        .map_err(|_| unreachable(format!("{server_name:?} is not a valid TLS server name")))?;
     let trusting = |error| unreachable(format!("the certificate of {server_name}: {error}"));
     ask_over(tls.connect(name, stream).await.map_err(trusting)?, asked).await
 }
@@ -198,7 +198,7 @@ async fn ask_over(
     asked: &Asked,
 ) -> Result<Answer, Fault> {
     let Address { host, port, server_name: _, path } = &asked.address;
-    let asking = |error: hyper::Error| unreachable(format!("asking {host}:{port}: {error}"));
+    let asking = |error: hyper::Error| unreachable(format!("calling {host}:{port}: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(asking)?;
     let request = Request::builder()
         .method(if asked.body.is_some() { Method::POST } else { Method::GET })
@@ -212,7 +212,7 @@ async fn ask_over(
     let answered = async {
         let answer = sender.send_request(request).await.map_err(asking)?;
         let (parts, answer) = answer.into_parts();
-        let cut = |error| Fault::new(FaultKind::BadReply, format!("reading the answer: {error}"));
+        let cut = |error| Fault::new(FaultKind::BadReply, format!("reading the response: {error}"));
         let body = Limited::new(answer, ANSWER_BYTES_MAX).collect().await.map_err(cut)?.to_bytes();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     };
@@ -239,7 +239,7 @@ fn accepted(answer: &Answer) -> Result<Vec<u8>, Fault> {
         return Err(Fault::new(FaultKind::GuestError, format!("it answered with {status}: {start}")));
     }
     if body.is_empty() {
-        return Err(Fault::new(FaultKind::BadReply, "it answered with nothing"));
+        return Err(Fault::new(FaultKind::BadReply, "it returned an empty body"));
     }
     Ok(body.to_vec())
 }

@@ -45,7 +45,7 @@ pub struct NoWebhooks;
 
 impl Webhooks for NoWebhooks {
     fn send<'a>(&'a self, _: &'a Hook, _: Vec<u8>, _: Duration) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
-        let fault = Fault::new(FaultKind::Unreachable, "webhooks are not asked here");
+        let fault = Fault::new(FaultKind::Unreachable, "webhooks are not called here");
         Box::pin(std::future::ready(Err(fault)))
     }
 }
@@ -75,10 +75,10 @@ pub async fn ask(webhooks: &dyn Webhooks, (id, hook): (PolicyId, Hook), call: &C
 async fn answer(webhooks: &dyn Webhooks, hook: &Hook, call: &Call<'_>, uid: &str) -> Result<Reply, Fault> {
     if !hook.interpreter_context_versions.iter().any(|version| version == VERSION) {
         let known = hook.interpreter_context_versions.join(", ");
-        let message = format!("it understands the versions [{known}], and {VERSION} is what is spoken here");
+        let message = format!("it supports the versions [{known}], and Bulkhead uses {VERSION}");
         return Err(Fault::new(FaultKind::Unreachable, message));
     }
-    let body = request(call, uid).ok_or_else(|| Fault::new(FaultKind::HostBug, "webhooks are not asked this"))?;
+    let body = request(call, uid).ok_or_else(|| Fault::new(FaultKind::HostBug, "webhooks do not support this call"))?;
     let seconds = hook.timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     let within = seconds.map_or(TIMEOUT_DEFAULT, Duration::from_secs);
     let answer = webhooks.send(hook, body.to_string().into_bytes(), within).await?;

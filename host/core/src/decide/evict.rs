@@ -181,7 +181,7 @@ fn due_by(tolerance: Tolerance, reason: &str) -> Due {
     match tolerance {
         Tolerance::Untainted | Tolerance::Forever => Due::Never,
         Tolerance::For { remaining_ms } if remaining_ms > 0 => Due::In { remaining_ms },
-        Tolerance::For { .. } => Due::Now(Because::rule(reason, "the toleration of the taint has run out")),
+        Tolerance::For { .. } => Due::Now(Because::rule(reason, "the toleration of the taint has expired")),
         Tolerance::Not(taint) => Due::Now(Because::rule(reason, format!("the taint {taint} is not tolerated"))),
     }
 }
@@ -199,7 +199,7 @@ fn due_by_preference(spec: &BindingSpec, cluster: &Cluster, now: Time) -> Due {
         None => Due::Never,
         Some((at, _)) if at > now => Due::In { remaining_ms: at.millis_since(now) },
         Some((_, taint)) => {
-            let message = format!("the taint {taint} has been there for {tolerated_s} s, as failover.cluster allows");
+            let message = format!("the taint {taint} outlasted the toleration of {tolerated_s} s in failover.cluster");
             Due::Now(Because::rule(REASON_TAINT_UNTOLERATED, message))
         }
     }
@@ -241,7 +241,7 @@ pub enum EvictError {
     #[error(transparent)]
     NoAppliedPlacement(#[from] NoAppliedPlacement),
     /// The binding must be evicted, but the labels for the new copy could not be computed.
-    #[error("binding of {resource} cannot leave {cluster}")]
+    #[error("cannot evict the binding of {resource} from {cluster}")]
     Preserve {
         /// Resource template of the binding.
         resource: String,

@@ -41,7 +41,7 @@ pub fn decide(snapshot: HealthSnapshot<'_>, policies: &PolicySet) -> HealthOutco
     let mut outcome = combine::health(policies, call);
     if !covered && uncovered == Uncovered::Unknown {
         outcome.health = Health::Unknown;
-        let message = "no health interpreter covers this kind, and such objects do not count as healthy here";
+        let message = "no health interpreter covers this kind, and the flags do not count such objects as healthy";
         outcome.because = Because::rule("NoInterpreter", message);
     }
     outcome

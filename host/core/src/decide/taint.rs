@@ -155,7 +155,7 @@ impl Draft {
         for identity in orphans {
             let owner = self.owners.remove(&identity).unwrap_or_default();
             if let Some(position) = self.taints.iter().position(|taint| taint.identity() == identity) {
-                let message = format!("{owner} added it and is gone");
+                let message = format!("{owner}, which added the taint, was deleted");
                 self.plan.removed.push((self.taints.remove(position), Because::rule("PolicyDeleted", message)));
             }
         }

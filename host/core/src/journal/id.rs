@@ -25,7 +25,7 @@ impl fmt::Display for DecisionId {
 
 /// Error for text that is not a decision id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no id of a decision, such as 41 or 3f9a1c2e55-41")]
+#[error("{0:?} is not a decision ID such as 41 or 3f9a1c2e55-41")]
 pub struct NoDecisionId(String);
 
 impl FromStr for DecisionId {

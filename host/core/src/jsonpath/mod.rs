@@ -33,7 +33,7 @@ pub enum PathError {
     #[error("{0} is not found")]
     Missing(String),
     /// A step returns more than [`VALUES_MAX`] values.
-    #[error("it gives more than {VALUES_MAX} values")]
+    #[error("it matches more than {VALUES_MAX} values")]
     TooMany,
 }
 

@@ -156,7 +156,7 @@ impl Reader<'_> {
             self.at += escaped.len_utf8();
             name.push(escaped);
         }
-        if name.is_empty() { Err(syntax(self.at, "expected the name of a field")) } else { Ok(Step::Field(name)) }
+        if name.is_empty() { Err(syntax(self.at, "expected a field name")) } else { Ok(Step::Field(name)) }
     }
 
     fn brackets(&mut self) -> Result<Step, PathError> {
@@ -210,12 +210,12 @@ impl Reader<'_> {
         let quote = self.peek().unwrap_or_default();
         self.at += quote.len_utf8();
         loop {
-            let c = self.peek().ok_or_else(|| syntax(start, "a quoted text without an end"))?;
+            let c = self.peek().ok_or_else(|| syntax(start, "unterminated string"))?;
             self.at += c.len_utf8();
             match c {
                 c if c == quote => return Ok(text),
                 '\\' => {
-                    let escaped = self.peek().ok_or_else(|| syntax(start, "a quoted text without an end"))?;
+                    let escaped = self.peek().ok_or_else(|| syntax(start, "unterminated string"))?;
                     self.at += escaped.len_utf8();
                     text.push(match escaped {
                         'n' => '\n',

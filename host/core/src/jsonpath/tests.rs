@@ -75,7 +75,7 @@ fn what_does_not_read_is_named_with_its_place() {
     check("{.replicas", "at byte 10: expected \"}\"");
     check("{.names[}", "at byte 8: expected an index, a slice, '*' or a quoted name");
     check("{.names[1}", "at byte 9: expected \"]\"");
-    check("{.names['a}", "at byte 8: a quoted text without an end");
+    check("{.names['a}", "at byte 8: unterminated string");
     check("{range .names[*]}{@}", "at byte 20: a range without {end}");
     check("{end}", "at byte 5: {end} without a range");
     check("{.a[?(x==1)]}", "at byte 6: expected @, $, a quoted text, a number, true or false");

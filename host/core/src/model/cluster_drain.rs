@@ -7,7 +7,7 @@ use crate::time::Time;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDrainSpec {
-    /// Name of the cluster to empty.
+    /// Name of the cluster to drain.
     pub cluster_name: String,
     /// Maximum evictions per second; if absent, only the other limits apply. 0 pauses the drain.
     #[serde(default, skip_serializing_if = "Option::is_none")]

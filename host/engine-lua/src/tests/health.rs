@@ -45,5 +45,5 @@ fn anything_else_is_a_bad_reply_that_names_what_was_returned() {
     check("{health = 'healthy'}", "a table whose health is \"healthy\", not a health or a boolean");
     check("{health = true, reason = 1}", "a table whose reason is a number, not a string");
     check("print", "a bad value: a function cannot be returned");
-    check("0/0", "a bad value: NaN is no JSON number");
+    check("0/0", "a bad value: NaN is not a JSON number");
 }

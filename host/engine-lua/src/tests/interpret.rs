@@ -36,7 +36,7 @@ fn replicas_and_requirements() {
     check_replicas(&format!("2, {requirements}"), Ok((2, expected)));
     check_replicas("nil", Err("nil, not a number"));
     check_replicas("'3'", Err("a string, not a number"));
-    check_replicas("1e10", Err("10000000000, which is no number of replicas"));
+    check_replicas("1e10", Err("10000000000, which is not a number of replicas"));
     check_replicas("1, 2", Err("a number as requirements, not a table"));
     check_replicas("1, {1, 2}", Err("a list as requirements, not a table"));
     check_replicas("1, {nodeClaim = {nodeSelector = {a = 1}}}", Err("a number in nodeSelector, not a string"));
@@ -102,12 +102,12 @@ fn values_that_are_no_json_are_bad_replies() {
         let expected = format!("ReflectStatus returned a bad value: v: {expected}");
         assert_eq!((fault.kind, fault.message), (FaultKind::BadReply, expected), "{expression}");
     };
-    check("{1, nil, 3}", "a list has a hole or an index that is no position");
-    check("{[0] = 1}", "a list has a hole or an index that is no position");
-    check("{[1.5] = 1}", "a list has a hole or an index that is no position");
+    check("{1, nil, 3}", "a list has a hole or an index that is not a position");
+    check("{[0] = 1}", "a list has a hole or an index that is not a position");
+    check("{[1.5] = 1}", "a list has a hole or an index that is not a position");
     check("{1, a = 2}", "a table has keys of different or impossible types");
     check("{[true] = 1}", "a table has keys of different or impossible types");
-    check("1/0", "inf is no JSON number");
+    check("1/0", "inf is not a JSON number");
     check("print", "a function cannot be returned");
 }
 

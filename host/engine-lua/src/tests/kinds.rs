@@ -85,7 +85,7 @@ fn filters() {
     check("return {false, {fit = true}}", Ok(&[unfit("ScriptRejected", ""), FilterVerdict::Fit]));
     check("return {true}", Err("a list of 1 for 2 clusters"));
     check("return {}", Err("a list of 0 for 2 clusters"));
-    check("return {nil, true}", Err("a bad value: a list has a hole or an index that is no position"));
+    check("return {nil, true}", Err("a bad value: a list has a hole or an index that is not a position"));
     check("return {true, {}}", Err("as element 2: a table without a boolean fit"));
     check("return {true, 1}", Err("as element 2: a number, not true, false, \"abstain\" or a table with fit"));
 }
@@ -140,6 +140,6 @@ fn eviction_checks() {
     check("return true", Err("a boolean, not a verdict or a table with a verdict"));
     check("return 'Release'", Err("the verdict \"Release\", not \"release\", \"hold\" or \"abstain\""));
     check("return {}", Err("the verdict nil, not \"release\", \"hold\" or \"abstain\""));
-    let negative = "a table whose recheckAfterSeconds is no number of seconds";
+    let negative = "a table whose recheckAfterSeconds is not a number of seconds";
     check("return {verdict = 'hold', recheckAfterSeconds = -1}", Err(negative));
 }

@@ -22,8 +22,8 @@ impl Folder {
     pub(super) fn open(path: PathBuf) -> Result<Self, String> {
         let shown = path.display().to_string();
         let made = if path.is_dir() { Ok(()) } else { create(&path) };
-        made.map_err(|error| format!("cannot make the folder {shown} for compiled components: {error}"))?;
-        let metadata = fs::metadata(&path).map_err(|error| format!("cannot look at the folder {shown}: {error}"))?;
+        made.map_err(|error| format!("cannot create the folder {shown} for compiled components: {error}"))?;
+        let metadata = fs::metadata(&path).map_err(|error| format!("cannot inspect the folder {shown}: {error}"))?;
         if let Some(objection) = objection(&metadata) {
             return Err(format!("compiled components are executed, so they are not kept in {shown}: it {objection}"));
         }
@@ -39,7 +39,7 @@ impl Folder {
     #[expect(clippy::unused_self, reason = "the folder sets the rule that its files follow")]
     pub(super) fn accept(&self, file: &Metadata) -> Result<(), String> {
         if !file.is_file() {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         objection(file).map_or(Ok(()), |objection| Err(format!("it {objection}")))
     }

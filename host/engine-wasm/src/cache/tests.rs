@@ -141,7 +141,10 @@ fn without_a_folder_everything_is_compiled_and_the_first_reason_is_told() {
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
     let report = load(&file.join("folder"), &Engine::default(), &component(1));
-    assert!(report.problem.as_deref().is_some_and(|problem| problem.contains("cannot make the folder")), "{report:?}");
+    assert!(
+        report.problem.as_deref().is_some_and(|problem| problem.contains("cannot create the folder")),
+        "{report:?}"
+    );
     assert_eq!(report.misses, 1);
     // The directory is removed while it is in use.
     let folder = parent.path().join("folder");

@@ -84,7 +84,7 @@ fn bad(message: impl AsRef<str>) -> Fault {
 }
 
 fn json(text: &str, what: &str) -> Result<Value, Fault> {
-    serde_json::from_str(text).map_err(|error| bad(format!("{what} is no JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| bad(format!("{what} is not JSON: {error}")))
 }
 
 fn edited(session: &Session<'_>, object: &Value, edits: Vec<contract::Edit>) -> Result<Interpretation, Fault> {
@@ -108,7 +108,7 @@ fn edited(session: &Session<'_>, object: &Value, edits: Vec<contract::Edit>) -> 
 }
 
 fn replicas(count: i32) -> Result<i32, Fault> {
-    if count < 0 { Err(bad(format!("{count} replicas; 0 is the least"))) } else { Ok(count) }
+    if count < 0 { Err(bad(format!("{count} replicas; must be 0 or more"))) } else { Ok(count) }
 }
 
 fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
@@ -128,7 +128,7 @@ fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequiremen
     if let Some(claim) = told.node_claim {
         let claim = json(&claim, "the node claim")?;
         let claim: Map<String, Value> =
-            serde_json::from_value(claim).map_err(|error| bad(format!("the node claim is no map: {error}")))?;
+            serde_json::from_value(claim).map_err(|error| bad(format!("the node claim is not a map: {error}")))?;
         rest.insert("nodeClaim".to_owned(), Value::Object(claim));
     }
     let texts = [("namespace", told.namespace), ("priorityClassName", told.priority_class_name)];

@@ -46,7 +46,7 @@ fn a_missing_or_mistyped_function_is_found_when_loading() {
     let missing = with("(export \"check\" (func $check))", "");
     check(&missing, LoadStage::Inspected, &["check"]);
     let mistyped = with("(export \"check\" (func $check))", "(export \"check\" (func $describe))");
-    check(&mistyped, LoadStage::Inspected, &["bulkhead:policy/eviction@0.1.0 is not of the type"]);
+    check(&mistyped, LoadStage::Inspected, &["bulkhead:policy/eviction@0.1.0 does not have the type"]);
     let untyped =
         with("(export \"write\" (func (param \"level\" $level)", "(export \"write\" (func (param \"level\" u8)");
     check(&untyped, LoadStage::Inspected, &["bulkhead:policy/log@0.1.0"]);
@@ -72,7 +72,7 @@ fn what_a_plugin_does_while_it_is_loaded_has_limits_too() {
         "\\05\\00\\00\\00\")",
         &format!("\\05\\00\\00\\00{}\\80\\00\\00\\00\\04\\00\\00\\00\")", "\\00".repeat(24)),
     );
-    check(&schema, LoadStage::Described, &["schema is no JSON"]);
+    check(&schema, LoadStage::Described, &["schema is not JSON"]);
     let greedy = with("(memory (export \"memory\") 1)", "(memory (export \"memory\") 20000)");
     check(
         &greedy,

@@ -28,7 +28,7 @@ fn a_call_that_finds_no_place_in_time_is_a_fault_of_the_host() {
     let held = engine.slots.take(engine.slots.plugin(), 0).unwrap();
     let fault = ask(&*quick).unwrap_err();
     assert_eq!(fault.kind, FaultKind::HostBusy);
-    assert!(fault.message.contains("found no place for an instance within 10 ms"), "{fault}");
+    assert!(fault.message.contains("found no free instance slot within 10 ms"), "{fault}");
     drop(held);
     assert_eq!(ask(&*quick), Ok(EvictionVerdict::Abstain));
 }

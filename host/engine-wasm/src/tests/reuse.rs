@@ -48,7 +48,7 @@ fn reuse_takes_the_operator_and_the_plugin() {
     assert_eq!(engine.idle_instances(), 0);
     let error = load_reused(&engine, GUEST, Budget::default()).err().unwrap();
     assert_eq!(error.stage, LoadStage::Described);
-    assert!(error.message.contains("does not declare itself reusable"), "{error}");
+    assert!(error.message.contains("needs a plugin that declares itself reusable"), "{error}");
     let reused = load_reused(&engine, &counting(""), Budget::default()).unwrap();
     assert_eq!([verdict(&*reused), verdict(&*reused)], [FIRST, Ok(later())]);
     assert_eq!(engine.idle_instances(), 1);

@@ -129,7 +129,7 @@ fn what_does_not_load_says_at_which_stage_and_why() {
         }
     };
     let text = |text: &str| wat::parse_str(text).unwrap();
-    check(b"no wasm".to_vec(), Value::Null, LoadStage::Inspected, &["no WebAssembly", "test.wasm"]);
+    check(b"no wasm".to_vec(), Value::Null, LoadStage::Inspected, &["not WebAssembly", "test.wasm"]);
     check(text("(module)"), Value::Null, LoadStage::Inspected, &["core module", "component"]);
     check(text("(component)"), Value::Null, LoadStage::Inspected, &["does not export bulkhead:policy/plugin@0.1.0"]);
     let wasi = r#"(component (import "wasi:http/types@0.2.0" (instance)))"#;

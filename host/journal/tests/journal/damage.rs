@@ -117,11 +117,11 @@ fn foreign_and_newer_files_are_named() {
         assert!(ids.is_empty() && told.contains(expected) && told.contains("segment-0000000001"), "{told}");
         assert!(Writer::open(directory.path(), Bounds::default(), |_| {}).is_err());
     };
-    check(b"{\"kind\": \"List\"}", "this is no segment of a journal");
+    check(b"{\"kind\": \"List\"}", "not a journal segment");
     let whole = tempfile::tempdir().unwrap();
     let mut bytes = fs::read(journal(whole.path(), 1)).unwrap();
     bytes[8] = 7;
-    check(&bytes, "version 7 of the form, and this program knows 1");
+    check(&bytes, "format version 7 is newer than 1, the version of this program");
 }
 
 #[test]

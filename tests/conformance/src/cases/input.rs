@@ -21,7 +21,7 @@ impl At<'_> {
         let Some(now) = &input.now else { return Some(Time::from_millis(NOW)) };
         let time = serde_json::from_value(Value::String(now.value.clone()));
         if time.is_err() {
-            let message = format!("{:?} is no RFC 3339 time, such as 2026-01-01T00:00:00Z", now.value);
+            let message = format!("{:?} is not an RFC 3339 time, such as 2026-01-01T00:00:00Z", now.value);
             self.problem(now.referenced.line(), "input.now", &message);
         }
         time.ok()
@@ -101,7 +101,7 @@ impl At<'_> {
         for (name, line_of) in given {
             let message = match (wanted.contains(&name), line_of) {
                 (true, None) => "is missing".to_owned(),
-                (false, Some(_)) => format!("is no input of this {kind} case, which has {}", wanted.join(", ")),
+                (false, Some(_)) => format!("is not an input of this {kind} case, which has {}", wanted.join(", ")),
                 (true, Some(_)) | (false, None) => continue,
             };
             self.problem(line_of.unwrap_or(line), &format!("input.{name}"), &message);

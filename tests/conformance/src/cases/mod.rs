@@ -138,7 +138,7 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
     let policy = match &case.config {
         None => loaded.subject.policy(),
         Some(config) => match loaded.with(config) {
-            None => return told(Outcome::skipped("there is no way to load it with another configuration"), 0),
+            None => return told(Outcome::skipped("it cannot be loaded with another configuration"), 0),
             Some(Err(error)) => return told(at(format!("does not load with {config}: {error}")), 0),
             Some(Ok(policy)) => {
                 own = policy;

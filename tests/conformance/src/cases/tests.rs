@@ -60,7 +60,7 @@ fn errors_name_file_line_and_field() {
     check("kind: health\ninput: {}\nexpect: {health: Healthy}", "c.yaml:4: cases[0].input.object: is missing");
     check(
         "kind: health\ninput:\n  object: {}\n  cluster: {}\nexpect: {health: Healthy}",
-        "c.yaml:6: cases[0].input.cluster: is no input of this health case, which has object",
+        "c.yaml:6: cases[0].input.cluster: is not an input of this health case, which has object",
     );
     check(
         "kind: cluster-taint\ninput:\n  cluster: {name: m1, spec: {syncMode: Push}, statsu: {a: 1}}\nexpect: {taints: []}",
@@ -72,7 +72,7 @@ fn errors_name_file_line_and_field() {
     );
     check(
         "kind: health\ninput:\n  object: {}\n  now: yesterday\nexpect: {health: Healthy}",
-        "c.yaml:6: cases[0].input.now: \"yesterday\" is no RFC 3339 time, such as 2026-01-01T00:00:00Z",
+        "c.yaml:6: cases[0].input.now: \"yesterday\" is not an RFC 3339 time, such as 2026-01-01T00:00:00Z",
     );
     check(
         "kind: interpret\ninput: {object: {}}\nexpect: {noRule: true}",
@@ -180,7 +180,7 @@ fn a_case_fails_with_what_was_expected_and_what_came() {
 #[test]
 fn a_case_with_a_configuration_needs_a_way_to_load() {
     let case = format!("{GAME}config: {{fine: true}}\nexpect: {{health: Healthy}}");
-    let skipped = "there is no way to load it with another configuration";
+    let skipped = "it cannot be loaded with another configuration";
     assert_eq!(outcome(CallKind::Health, &case), Outcome::skipped(skipped));
     let load = |config: &Value| {
         if config.get("fine").is_some() {

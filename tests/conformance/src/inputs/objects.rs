@@ -63,8 +63,8 @@ pub(crate) fn plain(of: (&str, &str)) -> Vec<(&'static str, Value)> {
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
     });
     vec![
-        ("that has all it wants", settled(of)),
-        ("that lags behind", with(lagging)),
+        ("with all replicas ready", settled(of)),
+        ("with missing replicas", with(lagging)),
         ("whose status is about an older generation", with(json!({"observedGeneration": 1, "readyReplicas": 3}))),
         ("whose status is empty", with(json!({}))),
         ("without a status", fresh),

@@ -24,7 +24,7 @@ pub(super) fn examples(subject: &Subject<'_>) -> Outcome {
         }
     }
     if subject.loader().is_none() {
-        return Outcome::skipped("the schema accepts its examples; there is no way to load the plugin with them");
+        return Outcome::skipped("the schema accepts its examples; the plugin cannot be loaded with them");
     }
     Outcome::Passed
 }

@@ -123,7 +123,7 @@ fn well_formed_questions_stay_within_the_budget() {
     let law = "well-formed questions stay within the budget";
     let pending = |call: &Call<'_>| object(call).pointer("/status/phase") == Some(&json!("Pending"));
     let answer = move |call: &Call<'_>| if pending(call) { fault(FaultKind::OutOfFuel) } else { Ok(good(call)) };
-    breaks(&Scripted::good(CallKind::Health).answering(answer), law, "Game that lags behind: out-of-fuel");
+    breaks(&Scripted::good(CallKind::Health).answering(answer), law, "Game with missing replicas: out-of-fuel");
     let cost = move |call: &Call<'_>| if pending(call) { 10_000_001 } else { 10 };
     breaks(&Scripted::good(CallKind::Health).costing(cost), law, "took 10000001 steps of 10000000");
 }
@@ -259,7 +259,7 @@ fn a_schema_accepts_its_own_examples_and_they_load() {
     assert_eq!(outcome(json!({"type": "object"})), Outcome::skipped("the schema has no examples"));
     check(json!({"type": "string", "examples": [{"key": "tier"}]}), "the schema refuses its example");
     check(json!({"type": "object", "examples": [{}]}), "does not load: plugin p (p.lua) failed to configure: missing");
-    check(json!({"type": 3, "examples": [1]}), "schema is no JSON Schema");
+    check(json!({"type": 3, "examples": [1]}), "schema is not a valid JSON Schema");
     let old = "http://json-schema.org/draft-04/schema#";
     check(json!({"$schema": old, "examples": {"key": "tier"}}), "not a list");
 }

@@ -1,7 +1,7 @@
 -- Keeps the error of every function that it may not call.
 -- kind: health
 -- expect: denied
--- says: more than 1000 times
+-- says: more than 1000 of its calls were refused
 function InterpretHealth(object)
     local kept = {}
     while true do

@@ -1,7 +1,7 @@
 -- Keeps the error of every module that it asks for.
 -- kind: health
 -- expect: denied
--- says: more than 1000 times
+-- says: more than 1000 of its calls were refused
 function InterpretHealth(object)
     local kept = {}
     for i = 1, 1e9 do

@@ -1,7 +1,7 @@
 ;; Its configuration schema is no JSON.
 ;; kind: health
 ;; refused: describe
-;; says: schema is no JSON
+;; says: schema is not JSON
 (component
   {{before}}
   (core module $code

@@ -1,7 +1,7 @@
 ;; Exports a kind of a newer contract.
 ;; kind: health
 ;; refused: inspect
-;; says: this host speaks bulkhead:policy@0.1.0
+;; says: this host supports bulkhead:policy@0.1.0
 (component
   {{before}}
   (core module $code

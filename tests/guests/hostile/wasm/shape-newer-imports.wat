@@ -1,7 +1,7 @@
 ;; Imports an interface of a newer contract.
 ;; kind: health
 ;; refused: inspect
-;; says: this host speaks bulkhead:policy@0.1.0
+;; says: this host supports bulkhead:policy@0.1.0
 (component
   (import "bulkhead:policy/clusters@1.0.0" (instance))
   {{before}}

@@ -1,7 +1,7 @@
 ;; Exports a function of another type under the name of the question.
 ;; kind: health
 ;; refused: inspect
-;; says: is not of the type that the contract says
+;; says: does not have the type of the contract
 (component
   {{before}}
   (core module $code

@@ -217,6 +217,6 @@ fn bad_drains_and_policies_are_named() {
         "addOnMatchSeconds",
     );
     let both = "{taints: [{key: k, effect: NoSchedule}], taintsToAdd: [{key: j, effect: NoSchedule}]}";
-    refused("shapes", &policy(both), "do not go with");
+    refused("shapes", &policy(both), "cannot be combined with");
     refused("empty", &policy("{}"), "spec.taints");
 }

@@ -94,9 +94,9 @@ fn manifest(mode: Mode) -> String {
     let places: BTreeSet<_> = rules.map(|rule| rule.place).collect();
     let roles: String = places.into_iter().filter_map(|place| role(mode, place)).collect();
     format!(
-        "# What `bulkhead run` needs in mode {} on the control plane that it works on, for the account {NAMESPACE}/bulkhead.\n\
-         # Above each rule stands which part of the program needs which verbs, and what for.\n\
-         # Made from host/controllers/src/permissions.rs by `{UPDATE}=1 cargo test -p bulkhead-tidy`.\n{roles}",
+        "# Permissions of `bulkhead run` in mode {} on its control plane, for the account {NAMESPACE}/bulkhead.\n\
+         # The comments above each rule name the parts of the program that need it, their verbs and the purpose.\n\
+         # Generated from host/controllers/src/permissions.rs by `{UPDATE}=1 cargo test -p bulkhead-tidy`.\n{roles}",
         mode.name(),
     )
 }
@@ -114,7 +114,7 @@ fn the_roles_are_those_that_the_program_says_it_needs() {
             stale.push(name);
         }
     }
-    assert!(stale.is_empty(), "{UPDATE}=1 cargo test -p bulkhead-tidy writes anew: {}", stale.join(", "));
+    assert!(stale.is_empty(), "{UPDATE}=1 cargo test -p bulkhead-tidy rewrites: {}", stale.join(", "));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) enum Outcome {
 impl Outcome {
     /// Returns the outcome for an operation without a rule.
     pub(super) fn no_handler() -> Self {
-        Self::Failed(&["noHandler"], "nobody has a rule".to_owned())
+        Self::Failed(&["noHandler"], "no interpreter has a rule".to_owned())
     }
 
     /// Returns the outcome in printable form.

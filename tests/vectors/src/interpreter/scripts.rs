@@ -134,7 +134,7 @@ impl Scripts {
         let path = case.source.get("customization").and_then(Value::as_str);
         let Some(found) = self.of_kind(path, &case.kind)? else {
             *self.uncovered.borrow_mut().entry(case.kind.clone()).or_default() += 1;
-            return Ok(Ran::Skipped("nobody covers their kind".to_owned()));
+            return Ok(Ran::Skipped("no script covers their kind".to_owned()));
         };
         self.asked(case, &[found]).map(Ran::Outcome)
     }

@@ -28,7 +28,7 @@ use super::server::{Behaviour, Server, other_certificate};
 pub(super) fn run(case: &Case) -> Result<Ran, String> {
     let Some(set_up) = SetUp::read(case) else {
         return Ok(Ran::Skipped(format!(
-            "what the server did is not recorded, and their titles do not say: {:?}",
+            "the server's behaviour is not recorded, and the titles do not name it: {:?}",
             case.title
         )));
     };

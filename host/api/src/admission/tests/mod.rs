@@ -173,8 +173,8 @@ fn malformed_clusters_are_refused() {
     check("m", json!({"impersonatorSecretRef": {"name": "n"}}), "spec.impersonatorSecretRef.namespace: Required value");
     check("m", json!({"proxyURL": "socks5://proxy:1080"}), "");
     check("m", json!({"proxyURL": "ftp://proxy"}), "spec.proxyURL: Invalid value: \"ftp://proxy\": unsupported scheme");
-    check("m", json!({"proxyURL": "proxy:1080"}), "spec.proxyURL: Invalid value: \"proxy:1080\": is no URL");
-    check("m", json!({"proxyURL": "http:///path"}), "spec.proxyURL: Invalid value: \"http:///path\": names no host");
+    check("m", json!({"proxyURL": "proxy:1080"}), "spec.proxyURL: Invalid value: \"proxy:1080\": must be a URL");
+    check("m", json!({"proxyURL": "http:///path"}), "spec.proxyURL: Invalid value: \"http:///path\": must have a host");
     let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
     check("m", json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]}), "");
     check("m", json!({"taints": [taint("", "NoSchedule")]}), "spec.taints[0].key: Invalid value: \"\": name part");

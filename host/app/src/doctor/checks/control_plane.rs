@@ -26,7 +26,7 @@ pub(super) fn clock(server: &Server, place: &str, section: &mut Section) {
     let direction = if ahead_ms > 0 { "ahead of" } else { "behind" };
     let what = format!("its clock is {} s {direction} ours", ahead_ms.abs() / 1000);
     if ahead_ms.abs() >= SKEW_ERROR_MS {
-        let effect = format!("{what}: tolerations and grace periods would end that much off");
+        let effect = format!("{what}: tolerations and grace periods would end at the wrong time");
         section.error(place, effect, "synchronise both machines by NTP");
     } else {
         section.warning(place, what, "synchronise both machines by NTP");

@@ -45,7 +45,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     }
     section.summary = match asking {
         0 => format!("{}, none with failover", count(facts.policies.len(), "policy")),
-        _ => format!("{acting} of {} that policies ask for can act", count(asking, "failover")),
+        _ => format!("{acting} of {} requested by policies can act", count(asking, "failover")),
     };
     if asking == 0 && !facts.policies.is_empty() {
         for Reason { what, remedy } in &switches {
@@ -94,9 +94,9 @@ fn switched_off(facts: &Facts) -> Vec<Reason> {
         let remedy = if flags.allow_no_execute_taint_policy {
             hint.to_owned()
         } else {
-            format!("{hint}, which --allow-no-execute-taint-policy allows")
+            format!("{hint}; it needs --allow-no-execute-taint-policy")
         };
-        found.push(reason("nothing puts a taint that evicts on a lost cluster", remedy));
+        found.push(reason("no rule adds an evicting taint to a lost cluster", remedy));
     } else if !facts.installation.runs("clustertaintpolicy") && flags.failover_eviction_timeout.0.is_zero() {
         found.push(reason("the controller clustertaintpolicy does not run", "add it to --controllers"));
     }
@@ -145,8 +145,8 @@ fn of_cluster(facts: &Facts, policy: &Policy) -> Vec<Reason> {
         let mut names: Vec<_> = taints.iter().map(Taint::identity).collect();
         names.sort();
         names.dedup();
-        let what = format!("placement.clusterTolerations tolerate {} for ever", names.join(" and "));
-        found.push(reason(what, "give the toleration tolerationSeconds"));
+        let what = format!("placement.clusterTolerations tolerate {} without a time limit", names.join(" and "));
+        found.push(reason(what, "set tolerationSeconds on the toleration"));
     }
     found.extend(nowhere_else(policy));
     found
@@ -171,7 +171,7 @@ fn of_application(facts: &Facts, policy: &Policy) -> Vec<Reason> {
             NoInterpreter::Healthy => "healthy",
             NoInterpreter::Unknown | NoInterpreter::Refuse => "unknown",
         };
-        let what = format!("nobody tells the health of {}, so it is always {counts_as}", names.join(" and "));
+        let what = format!("no interpreter reports the health of {}, so it is always {counts_as}", names.join(" and "));
         found.push(reason(what, "write an interpreter for it with InterpretHealth"));
     }
     found.extend(nowhere_else(policy));
@@ -183,6 +183,6 @@ fn nowhere_else(policy: &Policy) -> Option<Reason> {
     let placement = &policy.spec.placement;
     let names = &placement.cluster_affinity.as_ref()?.cluster_names;
     let only = (placement.cluster_affinities.is_none() && names.len() == 1).then(|| names.iter().next())??;
-    let what = format!("placement.clusterAffinity names {only} alone, so that there is no other cluster to go to");
+    let what = format!("placement.clusterAffinity names only {only}, so there is no other target cluster");
     Some(reason(what, "name a second cluster"))
 }

@@ -30,15 +30,15 @@ pub(super) fn served(facts: &Facts, section: &mut Section) {
             let remedy = if info.group == OURS { group } else { format!("install Karmada, or {group}") };
             section.error(place, format!("the control plane does not serve {}", info.api_version()), remedy);
         } else {
-            let what = format!("served as {}, and this program speaks {}", others.join(", "), info.version);
-            section.error(place, what, "use the Bulkhead that goes with this Karmada, or serve the older version too");
+            let what = format!("served as {}, but this program uses {}", others.join(", "), info.version);
+            section.error(place, what, "use the Bulkhead version for this Karmada, or serve the older version too");
         }
     }
     for info in REGISTERED.iter().filter(|info| info.status_subresource && is_served(facts, info)) {
         if !has(facts, info, &format!("{}/status", info.plural)) {
             let place = format!("{}.{}", info.plural, info.group);
             let remedy = format!("bulkhead crds --group {} | kubectl apply --server-side -f -", info.group);
-            section.error(place, "there is no subresource status, so that no status can be written", remedy);
+            section.error(place, "has no status subresource, so no status can be written", remedy);
         }
     }
 }
@@ -54,8 +54,7 @@ fn has(facts: &Facts, info: &KindInfo, resource: &str) -> bool {
 
 pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
     let told = facts.kinds.iter().filter(|kind| kind.health.is_some()).count();
-    section.summary =
-        format!("{told} of {} in use have somebody who tells their health", count(facts.kinds.len(), "kind"));
+    section.summary = format!("{told} of {} in use have a health interpreter", count(facts.kinds.len(), "kind"));
     for kind in &facts.kinds {
         let place = format!("{} {}", kind.api_version, kind.kind);
         if !kind.served {
@@ -63,13 +62,11 @@ pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
             section.error(place, "policies select it, and the control plane does not serve it", remedy);
         } else if kind.health.is_none() {
             let what = match facts.installation.flags.health_without_interpreter {
-                NoInterpreter::Healthy => {
-                    "nobody tells its health, so every object counts as healthy, whatever happens to it"
-                }
+                NoInterpreter::Healthy => "no interpreter reports its health, so every object always counts as healthy",
                 NoInterpreter::Unknown => {
-                    "nobody tells its health, so it is never known: nothing is evicted or released by it"
+                    "no interpreter reports its health, so it stays unknown: no eviction or release depends on it"
                 }
-                NoInterpreter::Refuse => "nobody tells its health, so its objects are bound to no policy",
+                NoInterpreter::Refuse => "no interpreter reports its health, so its objects are bound to no policy",
             };
             let remedy = "write a ResourceInterpreterCustomization or a plugin with InterpretHealth; \
                 bulkhead interpret --show list names examples";

@@ -21,7 +21,8 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
     let cluster = &member.cluster;
     let place = format!("cluster {}", cluster.name);
     if let Some(why) = &member.no_client {
-        let remedy = format!("bulkhead join {} --member-kubeconfig FILE makes account and Secret anew", cluster.name);
+        let remedy =
+            format!("bulkhead join {} --member-kubeconfig FILE recreates the account and the Secret", cluster.name);
         section.error(&place, why, remedy);
     }
     if let Some(server) = &member.server {
@@ -38,15 +39,15 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
             let what = format!("Ready is {:?}: {}: {}", ready.status, ready.reason, ready.message);
             let remedy = match cluster.spec.sync_mode {
                 SyncMode::Push => "docs/src/runbook.md#bulkheadclusternotready",
-                SyncMode::Pull => "look whether its bulkhead agent runs, and what it says",
+                SyncMode::Pull => "check that its bulkhead agent runs, and read the agent's log",
             };
             section.warning(&place, what, remedy);
         }
         None if facts.installation.runs("clusterStatus") => {
-            section.note(&place, "nobody has looked at it yet", "bulkhead run does");
+            section.note(&place, "its status is not reported yet", "bulkhead run reports it");
         }
         None => {
-            section.warning(&place, "it has no condition Ready", "see whether Karmada's clusterStatus controller runs");
+            section.warning(&place, "it has no condition Ready", "check that Karmada's clusterStatus controller runs");
         }
     }
     if cluster.is_terminating() {

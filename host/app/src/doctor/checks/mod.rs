@@ -12,7 +12,7 @@ use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
 
 /// Remedy for an API that does not answer on a control plane that does.
-const NO_ANSWER: &str = "look at the server of that API; `kubectl get apiservices` shows aggregated ones";
+const NO_ANSWER: &str = "check the server of that API; `kubectl get apiservices` lists aggregated APIs";
 
 type Check = fn(&Facts, &mut Section);
 
@@ -52,16 +52,16 @@ pub(super) fn all(facts: &Facts) -> Vec<Section> {
         } else {
             section.skipped = true;
             let why = if facts.control_plane.address == NO_ADDRESS {
-                "there is no kubeconfig that can be used"
+                "there is no usable kubeconfig"
             } else {
                 "the control plane does not answer"
             };
-            section.summary = format!("not looked at: {why}");
+            section.summary = format!("skipped: {why}");
         }
         for unread in facts.unread.iter().filter(|unread| unread.check == *name) {
             let why = &unread.why;
             if unread.answered {
-                section.note(&unread.what, format!("could not be looked at: {why}"), "");
+                section.note(&unread.what, format!("cannot be checked: {why}"), "");
             } else {
                 section.error(&unread.what, format!("the API does not answer: {why}"), NO_ANSWER);
             }

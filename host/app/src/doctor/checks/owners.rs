@@ -14,7 +14,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     section.summary = match (ours, own) {
         (None, _) => "no election: there must be one process only".to_owned(),
         (Some(name), Some(lease)) if lease.is_held(facts.now) => format!("{} holds the Lease {name}", lease.holder),
-        (Some(name), _) => format!("nobody holds the Lease {name}"),
+        (Some(name), _) => format!("no process holds the Lease {name}"),
     };
     if let Some(own) = own.filter(|own| own.is_held(facts.now)) {
         other_mode(facts, own, section);
@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
             karmada(facts, lease, section);
         } else if lease.name.name == KARMADA_SCHEDULER && facts.installation.runs("scheduler") {
             let remedy = "stop karmada-scheduler, or leave scheduling to it with --controllers=*,-scheduler";
-            section.error(place(lease), format!("{} schedules too", lease.holder), remedy);
+            section.error(place(lease), format!("{} also schedules", lease.holder), remedy);
         }
     }
     writers(facts, own, section);
@@ -72,7 +72,7 @@ fn karmada(facts: &Facts, lease: &Lease, section: &mut Section) {
     let installation = &facts.installation;
     let who = &lease.holder;
     if installation.has("all") {
-        let what = format!("{who} is at work, and mode all does the same work");
+        let what = format!("{who} is running, and mode all does the same work");
         section.error(place(lease), what, "stop karmada-controller-manager, or choose mode evict or finish");
         return;
     }
@@ -84,8 +84,8 @@ fn karmada(facts: &Facts, lease: &Lease, section: &mut Section) {
     } else {
         return;
     };
-    let what = format!("{who} is at work; which of its controllers are off cannot be seen from here");
-    section.note(place(lease), what, format!("see to it that it has {given_up}"));
+    let what = format!("{who} is running; its disabled controllers cannot be determined");
+    section.note(place(lease), what, format!("make sure that it runs with {given_up}"));
 }
 
 fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
@@ -102,9 +102,9 @@ fn writers(facts: &Facts, own: Option<&Lease>, section: &mut Section) {
                 "two programs own this field: switch {} off, or choose a mode that leaves it alone",
                 writer.manager
             );
-            section.error(place, format!("{wrote}, while Bulkhead was at work"), remedy);
+            section.error(place, format!("{wrote}, while Bulkhead was running"), remedy);
         } else {
-            section.note(place, wrote, format!("once Bulkhead works, {} must not", writer.manager));
+            section.note(place, wrote, format!("{} must stop writing it once Bulkhead runs", writer.manager));
         }
     }
 }

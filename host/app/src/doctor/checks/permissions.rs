@@ -17,8 +17,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     if unsaid.len() > UNSAID_MAX {
         let named: Vec<_> = unsaid.iter().take(UNSAID_MAX).map(|one| format!("{} {}", one.verb, target(one))).collect();
         let more = unsaid.len() - UNSAID_MAX;
-        let what =
-            format!("the control plane does not say whether they are allowed: {} and {more} more", named.join(", "));
+        let what = format!("the access review gave no verdict: {} and {more} more", named.join(", "));
         section.warning(count(unsaid.len(), "verb"), what, "");
     }
     let is_told = |permission: &&Permission| match permission.allowed {
@@ -30,7 +29,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
         let why = permission.why.join("; ");
         match permission.allowed {
             Some(_) => section.error(place, format!("is not allowed; {why}"), &remedy),
-            None => section.warning(place, format!("the control plane does not say whether it is allowed; {why}"), ""),
+            None => section.warning(place, format!("the access review gave no verdict; {why}"), ""),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn certificates(facts: &Facts, section: &mut Section) {
             count(facts.certificates.len(), "certificate")
         }
         Some((ends, one)) => format!(
-            "{}; the first to end is that of {}, on {}",
+            "{}; first to expire: {}, on {}",
             count(facts.certificates.len(), "certificate"),
             one.what,
             day(ends)
@@ -33,11 +33,11 @@ pub(super) fn certificates(facts: &Facts, section: &mut Section) {
         let Some(ends) = certificate.ends else { continue };
         let left_days = ends.millis_since(facts.now).div_euclid(DAY_MS);
         if ends <= facts.now {
-            section.error(place, format!("ended on {}", day(ends)), &certificate.remedy);
+            section.error(place, format!("expired on {}", day(ends)), &certificate.remedy);
         } else if left_days < ENDS_SOON_DAYS {
             section.warning(
                 place,
-                format!("ends in {}, on {}", count(left_days.unsigned_abs() as usize, "day"), day(ends)),
+                format!("expires in {}, on {}", count(left_days.unsigned_abs() as usize, "day"), day(ends)),
                 &certificate.remedy,
             );
         }
@@ -53,12 +53,12 @@ pub(super) fn plugins(facts: &Facts, section: &mut Section) {
     section.summary = format!("{active} of {} load", count(facts.plugins.len(), "plugin"));
     section.skipped = facts.plugins.is_empty();
     if let Some(error) = &facts.plugin_error {
-        section.error("--plugin-directory", error, "without the list `bulkhead run` does not start");
+        section.error("--plugin-directory", error, "`bulkhead run` does not start without the list");
     }
     for plugin in &facts.plugins {
         if let Some(refused) = &plugin.refused {
             let remedy =
-                "bulkhead plugin test shows more; without an older version in force its questions go unanswered";
+                "run bulkhead plugin test for details; without an older version in force its calls are not answered";
             section.error(format!("plugin {}", plugin.name), refused, remedy);
         }
     }

@@ -23,7 +23,7 @@ pub(super) async fn of_kubeconfig(arguments: &HubArguments) -> Vec<Certificate> 
     }
     let ends: anyhow::Result<Vec<_>> = config.root_cert.iter().flatten().map(|der| expiry::of_der(der)).collect();
     if let Some(ends) = ends.map(|ends| ends.into_iter().max()).transpose() {
-        let remedy = "put the present certificate authority of the control plane into the kubeconfig";
+        let remedy = "put the current certificate authority of the control plane into the kubeconfig";
         found.push(read("certificate authority", "the kubeconfig", remedy, ends));
     }
     found
@@ -36,7 +36,7 @@ pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, fact
         run::WebhookCertificate::Directory(directory) => {
             let path = directory.join("tls.crt");
             let chain = std::fs::read(&path).map_err(anyhow::Error::from);
-            (path.display().to_string(), "renew it; it is read again within half a minute", chain)
+            (path.display().to_string(), "renew it; the file is read again within 30 s", chain)
         }
         run::WebhookCertificate::Secret { namespace } => {
             let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
@@ -47,8 +47,8 @@ pub(super) async fn of_webhook(arguments: &run::Arguments, client: &Client, fact
                 Err(error) => return facts.unread(checks::CERTIFICATES, WEBHOOK_SECRET, &error),
             };
             let chain = secret.data.and_then(|mut data| data.remove("tls.crt")).map(|chain| chain.0);
-            let chain = chain.ok_or_else(|| anyhow::anyhow!("there is no tls.crt in it"));
-            let remedy = "a running process renews it a month before; delete the Secret to have it made anew";
+            let chain = chain.ok_or_else(|| anyhow::anyhow!("tls.crt is missing"));
+            let remedy = "a running process renews it a month before it expires; delete the Secret to recreate it";
             (format!("Secret {namespace}/{WEBHOOK_SECRET}"), remedy, chain)
         }
     };

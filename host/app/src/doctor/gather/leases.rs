@@ -15,7 +15,7 @@ pub(super) async fn gather(client: &Client, facts: &mut Facts) {
     match leases.list(&Default::default()).await {
         Ok(list) => facts.leases = list.items.into_iter().map(lease).collect(),
         Err(error) => {
-            facts.unread(checks::OWNERS, &format!("leases of others in {namespace}"), &error);
+            facts.unread(checks::OWNERS, &format!("other Leases in {namespace}"), &error);
             // The account of the program may read its own Lease.
             if let Some(own) = own
                 && let Ok(Some(found)) = leases.get_opt(&own.name).await

@@ -51,7 +51,7 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
             Ok(MemberAccess { client, ca_bundle }) => {
                 if !ca_bundle.is_empty() {
                     let place = format!("the Secret of cluster {}", cluster.name_any());
-                    let remedy = "join the cluster again with its present certificate authority";
+                    let remedy = "join the cluster again with its current certificate authority";
                     certificate = Some(read("certificate authority", &place, remedy, expiry::of_bundle(&ca_bundle)));
                 }
                 match client {
@@ -79,7 +79,7 @@ async fn of_client(client: &Client, address: &str) -> Server {
         }
         Err(_) => Trouble {
             what: format!("{address} does not answer within {} s", limit.as_secs()),
-            remedy: "look whether it runs, and whether a firewall or a NetworkPolicy is on the way".to_owned(),
+            remedy: "check that it runs and that no firewall or NetworkPolicy blocks the connection".to_owned(),
         },
     };
     Server { address: address.to_owned(), trouble: Some(trouble), ..Server::default() }

@@ -261,7 +261,7 @@ fn trouble_of(error: &anyhow::Error) -> Trouble {
     match error.downcast_ref::<run::trouble::Trouble>() {
         Some(trouble) => Trouble { what: trouble.what.clone(), remedy: trouble.remedy.clone() },
         None => {
-            Trouble { what: crate::exit::told(error), remedy: "mend the kubeconfig, or name another one".to_owned() }
+            Trouble { what: crate::exit::told(error), remedy: "fix the kubeconfig, or name another one".to_owned() }
         }
     }
 }

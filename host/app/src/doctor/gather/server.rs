@@ -25,8 +25,8 @@ pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server
         Ok(Err(error)) => server.trouble = Some(trouble_of(&run::trouble::Trouble::of(address, &error).into())),
         Err(_) => {
             server.trouble = Some(Trouble {
-                what: format!("{address} accepts connections and does not answer"),
-                remedy: "look at the API server; a process that hangs has to be restarted".to_owned(),
+                what: format!("{address} accepts connections but does not answer"),
+                remedy: "check the API server; restart it if it hangs".to_owned(),
             });
         }
     }

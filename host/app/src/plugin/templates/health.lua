@@ -1,6 +1,6 @@
 -- Tells how a Deployment is.
 
--- The member of a table; nil if it is no table. Objects come as member clusters report them, whatever that is.
+-- The member of a table; nil if it is no table. Objects come as member clusters report them, in any shape.
 local function member(value, name)
   if type(value) == "table" then
     return value[name]

@@ -275,7 +275,7 @@ impl Replay {
                     (text(&frame, "apiVersion"), text(&frame, "kind"), text(&frame, "namespace"), text(&frame, "name"));
                 self.objects.remove(&key);
             }
-            _ => bail!("this is no object of a control plane"),
+            _ => bail!("it is not an object of a control plane"),
         }
         self.version = self.version.max(version);
         Ok(())

@@ -147,7 +147,7 @@ fn set_state(member: &MemberCluster, text: &str) {
         ClusterState::Unreachable => (LinkState::Down, ReadyState::Ready, "cannot be reached"),
         ClusterState::ReadyzFailing => (LinkState::Up, ReadyState::Failing(500), "answers /readyz with 500"),
         ClusterState::ReadyzDegraded => (LinkState::Up, ReadyState::Failing(202), "answers /readyz with 202"),
-        ClusterState::Recover => (LinkState::Up, ReadyState::Ready, "is well again"),
+        ClusterState::Recover => (LinkState::Up, ReadyState::Ready, "is healthy again"),
     };
     member.link().set(link);
     member.server().set_ready(ready);
@@ -161,6 +161,6 @@ fn set_workloads(member: &MemberCluster, text: &str) {
         WorkloadFailure::ImagePull => FailureMode::ImagePull,
     });
     member.set_failure(failure);
-    let told = if failure.is_some() { "workloads fail" } else { "workloads are well again" };
+    let told = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
     say(&format!("simulated: {}: {told}", member.name()));
 }

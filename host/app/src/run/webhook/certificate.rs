@@ -78,7 +78,7 @@ impl Certificate {
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth))
             .with_single_cert(chain, key)
-            .context("the certificate and the key do not go together")?;
+            .context("the certificate and the key do not match")?;
         Ok(config)
     }
 }
@@ -124,6 +124,6 @@ mod tests {
             fs::write(directory.path().join(name), text).unwrap();
         }
         let mixed = Certificate::from_directory(directory.path()).unwrap().server_config(None).map(drop).unwrap_err();
-        assert!(format!("{mixed:#}").contains("do not go together"), "{mixed:#}");
+        assert!(format!("{mixed:#}").contains("do not match"), "{mixed:#}");
     }
 }

@@ -130,7 +130,9 @@ async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) 
                 renewed.send_replace(Arc::new(identity));
                 news.over();
             }
-            Err(error) => news.say(format!("the certificate of the webhook stays as it is: {error:#}")),
+            Err(error) => {
+                news.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"))
+            }
         }
     }
 }

@@ -88,7 +88,7 @@ async fn own(secrets: &Api<Secret>, host: &str) -> anyhow::Result<Certificate> {
         // Another process wrote it concurrently; its certificate is used.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let theirs = secrets.get(NAME).await.with_context(|| format!("reading {}", about()))?;
-            let theirs = read(&theirs).with_context(|| format!("{} has no certificate in it", about()))?;
+            let theirs = read(&theirs).with_context(|| format!("{} contains no certificate", about()))?;
             Ok(theirs.0)
         }
         Err(error) => Err(error).with_context(|| format!("writing {}", about())),

@@ -92,7 +92,7 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
     let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
     let placement = evict::placement_in(binding.annotations).ok_or_else(resource)?;
     if !has_target(pre_check, binding.spec, &placement, source, clusters) {
-        let message = "no other cluster could run it, so leaving would only take it away";
+        let message = "no other cluster can run the workload, so an eviction would only remove it";
         return Ok(Judgement::Wait { because: Because::rule("NoTargetCluster", message), again_after_ms: None });
     }
     Ok(Judgement::Evict { spec, task, because })

@@ -40,7 +40,7 @@ impl Paused {
     pub fn because(&self) -> Because {
         let until = self.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
         let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
-        Because::rule("EvictionPaused", format!("EvictionPause {} stops it {until}{why}", self.by))
+        Because::rule("EvictionPaused", format!("EvictionPause {} applies {until}{why}", self.by))
     }
 }
 

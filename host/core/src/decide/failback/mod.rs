@@ -96,7 +96,7 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
         return FailbackPlan::Wait { because: Because::rule(code, message), left_ms: None };
     }
     let Some(stand_in) = binding.spec.clusters.iter().find(|target| !home.clusters.contains_key(&target.name)) else {
-        let message = "what left was added to clusters that ran the workload already";
+        let message = "the evicted replicas went to clusters that already ran the workload";
         return FailbackPlan::Forget(Because::rule("NoStandIn", message));
     };
     let shares = match shares(&snapshot, &home, stand_in) {
@@ -123,15 +123,15 @@ fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Because> {
     let at_home = home.clusters.keys().all(|name| spec.targets(name));
     let away = spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
     if at_home && !away && spec.graceful_eviction_tasks.is_empty() {
-        return Some(Because::rule("Returned", "the workload is where it was"));
+        return Some(Because::rule("Returned", "the workload is back in its home clusters"));
     }
     if spec.reschedule_triggered_at.is_some_and(|at| at > home.touched_at()) {
-        return Some(Because::rule("Rescheduled", "somebody asked for a rescheduling meanwhile"));
+        return Some(Because::rule("Rescheduled", "a rescheduling was requested in the meantime"));
     }
     let placement = spec.placement.as_ref()?;
     let lacks = |name: &&String| clusters.get(*name).is_none_or(|cluster| !is_selected(placement, cluster));
     let lost = home.clusters.keys().filter(|name| !spec.targets(name)).find(lacks)?;
-    Some(Because::rule("NoHome", format!("{lost} is gone, or the placement does not select it any more")))
+    Some(Because::rule("NoHome", format!("{lost} does not exist, or the placement no longer selects it")))
 }
 
 /// Returns code and message of a process that must finish first.
@@ -140,10 +140,10 @@ fn obstacle(binding: &Binding) -> Option<(&'static str, &'static str)> {
         return Some(("SchedulingSuspended", "scheduling is suspended"));
     }
     if !binding.spec.graceful_eviction_tasks.is_empty() {
-        return Some(("MoveUnderWay", "an old copy is still on its way out"));
+        return Some(("MoveUnderWay", "the eviction of an old copy is still in progress"));
     }
     let present = result::schedule_result(binding) == ScheduleResult::Present;
-    (!present).then_some(("SchedulePending", "the scheduler has not placed all of it"))
+    (!present).then_some(("SchedulePending", "the scheduler has not placed all replicas"))
 }
 
 /// Returns the targets at home that replace the stand-in: the replicas that each home cluster lacks.
@@ -174,7 +174,7 @@ fn shares(
         return Err(Box::new(wait));
     }
     let Some((first, _)) = ready.first().cloned() else {
-        let because = Because::rule("NoStandIn", "every cluster at home has what it had");
+        let because = Because::rule("NoStandIn", "every home cluster has its replicas again");
         return Err(Box::new(FailbackPlan::Forget(because)));
     };
     if !divided {
@@ -202,7 +202,7 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     let FailbackSnapshot { binding, clusters, stable, window_s, now, .. } = *snapshot;
     let well = clusters.get(name).filter(|cluster| may_host(binding, cluster, now));
     let Some(stable) = stable.get(name).filter(|_| well.is_some()) else {
-        let because = Because::rule("HomeNotWell", format!("{name} is not well, or the workload may not run there"));
+        let because = Because::rule("HomeNotWell", format!("{name} is not ready or cannot run the workload"));
         return Some(FailbackPlan::Wait { because, left_ms: None });
     };
     let window_s = window_s.max(0).saturating_mul(1 << home.tries.min(DOUBLINGS_MAX));
@@ -210,7 +210,7 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     // The window ends strictly after its last moment.
     let left_ms = since.plus_seconds(window_s).millis_since(now).saturating_add(1);
     (left_ms > 0).then(|| {
-        let message = format!("{name} has to be well for {window_s} s first");
+        let message = format!("{name} must stay ready for {window_s} s first");
         FailbackPlan::Wait { because: Because::rule("Stabilizing", message), left_ms: Some(left_ms) }
     })
 }
@@ -237,8 +237,8 @@ fn restarts(
     if binding.spec.clusters.len() == 1 {
         return Ok(true);
     }
-    let message = "another group of affinities holds the home, and several clusters stand in; a rescheduling by hand \
-                   takes them all back";
+    let message = "the home is in another affinity group, and there are several stand-ins; a manual rescheduling moves \
+                   all replicas back";
     Err(Because::rule("SeveralStandIns", message))
 }
 
@@ -270,7 +270,7 @@ fn set_out(
         spec.reschedule_triggered_at = Some(now.truncated());
     }
     let names: Vec<_> = shares.iter().map(|share| share.name.as_str()).collect();
-    let message = format!("{} has been well for long enough, and {stand_in} only stands in", names.join(", "));
+    let message = format!("{} has been ready for long enough, and {stand_in} is only a stand-in", names.join(", "));
     let home = Home { tries: home.tries.saturating_add(1), tried_at: Some(now.truncated()), ..home };
     Return { spec, task, home, because: Because::rule(REASON_FAILBACK, message) }
 }

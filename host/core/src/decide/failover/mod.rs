@@ -197,7 +197,7 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
     let unhealthy_ms = seen.unhealthy_ms(now);
     let left_ms = toleration_s * 1000 - unhealthy_ms;
     if left_ms >= 0 {
-        let message = format!("unhealthy; it leaves after {toleration_s} s of that");
+        let message = format!("unhealthy; the eviction follows after {toleration_s} s");
         let because = Some(Because::rule("ApplicationUnhealthy", message));
         // The toleration expires strictly after its last moment.
         return (seen, Step::Wait { left_ms: left_ms + 1, because });
@@ -260,7 +260,7 @@ fn leave(
     for (cluster, because) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
         if !has_target(pre_check, &left.spec, placement, &cluster, clusters) {
-            let message = "no other cluster could run it, so leaving would only take it away";
+            let message = "no other cluster can run the workload, so an eviction would only remove it";
             left.without_target.push((cluster, Because::rule("NoTargetCluster", message)));
             continue;
         }

@@ -184,7 +184,7 @@ impl Round<'_> {
             return end;
         }
         if mutation::on(Mutation::HeldForEver) {
-            return End::Held(Because::rule("NoReplacement", "for ever"));
+            return End::Held(Because::rule("NoReplacement", "the old copy is never released"));
         }
         if let Some((target, because)) = restore::target(&self.snapshot, &self.clusters, task) {
             self.clusters.to_mut().push(target);
@@ -205,7 +205,7 @@ impl Round<'_> {
         match options.purge_without_replacement {
             _ if mutation::on(Mutation::Karmada7455) => End::Released(Because::rule("GracePeriodExceeded", over)),
             PurgeWithoutReplacement::AfterGracePeriod => {
-                let message = format!("{over}; the old copy goes with or without a healthy replacement");
+                let message = format!("{over}; the old copy is removed with or without a healthy replacement");
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
             PurgeWithoutReplacement::OnlyByPolicy if own_s.is_none() => self.ask(task, i64::MAX),
@@ -213,7 +213,7 @@ impl Round<'_> {
                 let targets = confirm::describe(binding, self.snapshot.unconfirmed);
                 match self.ask(task, i64::MAX) {
                     End::Held(_) => {
-                        let message = format!("{over}, but no target may run the workload: {targets}");
+                        let message = format!("{over}, but no target can run the workload: {targets}");
                         End::Held(Because::rule("ReplacementUnconfirmed", message))
                     }
                     end => end,
@@ -221,12 +221,14 @@ impl Round<'_> {
             }
             _ if placed => {
                 self.plan.rests_on_targets |= own_s.is_none();
-                let message = format!("{over}; the old copy goes although its replacement is not healthy");
+                let message = format!("{over}; the old copy is removed although its replacement is not healthy");
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
             _ => match self.ask(task, i64::MAX) {
                 // An eviction check may release the copy; otherwise the reason is the missing replacement.
-                End::Held(_) => End::Held(Because::rule("NoReplacement", format!("{over}, but nothing replaces it"))),
+                End::Held(_) => {
+                    End::Held(Because::rule("NoReplacement", format!("{over}, but there is no replacement")))
+                }
                 end => end,
             },
         }
@@ -235,7 +237,7 @@ impl Round<'_> {
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
         let FinishSnapshot { now, options, unconfirmed, .. } = self.snapshot;
         if mutation::on(Mutation::Karmada3736) {
-            return End::Released(Because::rule("ReplacementHealthy", "nobody looked"));
+            return End::Released(Because::rule("ReplacementHealthy", "released without a check"));
         }
         let binding = self.reported;
         let observed = &binding.status.aggregated_status;
@@ -297,11 +299,11 @@ fn by_hand(task: &GracefulEvictionTask) -> Option<End> {
             Some(End::Held(Because::rule("DeletionSuppressed", message)))
         }
         Some(false) => {
-            let message = "suppressDeletion is false: a person confirmed that the old copy may go";
+            let message = "suppressDeletion is false: a person confirmed the removal of the old copy";
             Some(End::Released(Because::rule("DeletionConfirmed", message)))
         }
         None => task.foreign_purge_mode().map(|mode| {
-            let message = format!("purge mode {mode} means nothing here: kept until suppressDeletion is set to false");
+            let message = format!("purge mode {mode} is not supported: kept until suppressDeletion is set to false");
             End::Held(Because::rule("UnknownPurgeMode", message))
         }),
     }

@@ -56,7 +56,7 @@ pub(super) fn target(
         return None;
     }
     let replicas = replicas(binding, targets, task)?;
-    let message = "the cluster is well again and the workload found no other place, so it stays";
+    let message = "the cluster has recovered and the workload has no other target, so it stays";
     Some((TargetCluster::new(&task.from_cluster, replicas), Because::rule("SourceRecovered", message)))
 }
 

@@ -24,7 +24,7 @@ impl Trigger {
     /// Returns a human-readable description.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::PlacementChanged => "the placement is new",
+            Self::PlacementChanged => "the placement changed",
             Self::ReplicasChanged => "the assigned replicas do not add up to the desired ones",
             Self::RescheduleRequested => "a rescheduling was requested",
             Self::Always => "duplicated workloads and non-workloads are checked on every change",
