@@ -10,6 +10,10 @@ use tokio::time::Instant;
 
 use super::Limits;
 
+/// Time for which a connection keeps its slot while it waits for its client. A request that has arrived is read in that
+/// time, also when many clients compete for the slots.
+const TURN: Duration = Duration::from_millis(250);
+
 /// Connections of an endpoint. Clones share them.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
@@ -33,6 +37,8 @@ struct State {
 struct Entry {
     /// Position in the order in which connections started to wait for their clients; `None` while the server works.
     waits_since: Option<u64>,
+    /// Start of the current step.
+    started: Instant,
     /// Size of the buffered request body, in bytes.
     buffered: usize,
     /// True if it was closed to make room, but its task has not ended yet.
@@ -52,16 +58,23 @@ impl Connections {
         loop {
             let mut freed = pin!(self.0.freed.notified());
             freed.as_mut().enable();
+            let turn_ends;
             {
                 let mut state = self.0.state();
                 if state.seats.len() < self.0.limits.connections {
                     return self.admit(&mut state, first_step);
                 }
+                let now = Instant::now();
                 if !state.seats.values().any(|entry| entry.closing) {
-                    state.close_longest_waiting(|_, _| true);
+                    state.close_longest_waiting(|_, entry| entry.started + TURN <= now);
                 }
+                turn_ends = state.next_turn_ends(now);
             }
-            freed.await;
+            tokio::select! {
+                biased;
+                () = freed => {}
+                () = tokio::time::sleep_until(turn_ends.unwrap_or_else(Instant::now)), if turn_ends.is_some() => {}
+            }
         }
     }
 
@@ -73,7 +86,8 @@ impl Connections {
     fn admit(&self, state: &mut State, first_step: Duration) -> Arc<Seat> {
         let (id, order) = (state.take_next(), state.take_next());
         let (deadline, deadlines) = watch::channel(Some(Instant::now() + first_step));
-        state.seats.insert(id, Entry { waits_since: Some(order), buffered: 0, closing: false, deadline });
+        let started = Instant::now();
+        state.seats.insert(id, Entry { waits_since: Some(order), started, buffered: 0, closing: false, deadline });
         Arc::new(Seat { id, shared: Arc::clone(&self.0), deadlines })
     }
 
@@ -108,6 +122,12 @@ impl State {
         }
     }
 
+    /// Returns the time at which the next waiting connection may be closed to make room.
+    fn next_turn_ends(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.seats.values().filter(|entry| entry.waits_since.is_some() && !entry.closing);
+        waiting.map(|entry| entry.started + TURN).filter(|ends| *ends > now).min()
+    }
+
     /// Returns the number of bytes that closing connections will free.
     fn becoming_free(&self) -> usize {
         self.seats.values().filter(|entry| entry.closing).map(|entry| entry.buffered).sum()
@@ -133,7 +153,8 @@ impl Seat {
         let order = state.take_next();
         if let Some(entry) = state.seats.get_mut(&self.id).filter(|entry| !entry.closing) {
             entry.waits_since = Some(order);
-            entry.deadline.send_replace(Some(Instant::now() + limit));
+            entry.started = Instant::now();
+            entry.deadline.send_replace(Some(entry.started + limit));
         }
         drop(state);
         // The connection may now be closed to make room.

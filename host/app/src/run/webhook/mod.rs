@@ -131,7 +131,7 @@ async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) 
                 news.over();
             }
             Err(error) => {
-                news.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"))
+                news.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"));
             }
         }
     }
