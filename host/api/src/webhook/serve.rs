@@ -305,7 +305,7 @@ mod tests {
         let operation = Operation::Components { object: &widget };
         let components = through(&Call::Interpret(InterpretCall { operation, now: now() })).unwrap_err();
         assert!(components.contains("no plugin answers InterpretComponent for Widget"), "{components}");
-        assert!(answer(&Widgets::set(), b"{}", now()).unwrap_err().contains("no ResourceInterpreterContext"));
+        assert!(answer(&Widgets::set(), b"{}", now()).unwrap_err().contains("not a ResourceInterpreterContext"));
     }
 
     #[test]

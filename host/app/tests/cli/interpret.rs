@@ -207,7 +207,12 @@ fn mistakes_are_told_with_line_and_column() {
     found(&format!("    replicaResource:\n      luaScript: '{changing}'\n"), "at argument 1.spec.replicas");
     let endless = "function GetReplicas(o) while true do end end";
     found(&format!("    replicaResource:\n      luaScript: '{endless}'\n"), "used up its");
-    check(&root().join(GAME), &["-f", "mistakes.yaml", "--check"], 1, &["mistakes.yaml:18:9: ReflectStatus changes"]);
+    check(
+        &root().join(GAME),
+        &["-f", "mistakes.yaml", "--check"],
+        1,
+        &["mistakes.yaml:18:9: ReflectStatus modifies its input"],
+    );
     check(&root().join(GAME), &["-f", "customization.yaml", "--check"], 0, &["PASS", "UNSET"]);
 }
 

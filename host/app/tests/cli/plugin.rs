@@ -147,7 +147,7 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     fs::write(folder.join("a.lua"), script).unwrap();
     let told = succeeds(&folder, &["test", "a.lua"]);
     assert!(
-        told.contains("skipped Karmada's machine") && told.contains("a.lua:3:13: Karmada does not take +="),
+        told.contains("skipped Karmada's Lua engine") && told.contains("a.lua:3:13: Karmada does not take +="),
         "{told}"
     );
     assert!(succeeds(&folder, &["inspect", "a.lua"]).contains("a.lua:3:13:"));

@@ -26,9 +26,13 @@ fn a_plugin_says_what_it_answers_and_who_it_is() {
 #[test]
 fn another_version_of_the_contract_is_refused_by_name() {
     let exported = with("bulkhead:policy/eviction@0.1.0", "bulkhead:policy/eviction@0.2.0");
-    check(&exported, LoadStage::Inspected, &["exports bulkhead:policy/eviction@0.2.0", "speaks bulkhead:policy@0.1.0"]);
+    check(
+        &exported,
+        LoadStage::Inspected,
+        &["exports bulkhead:policy/eviction@0.2.0", "supports bulkhead:policy@0.1.0"],
+    );
     let imported = with("bulkhead:policy/log@0.1.0", "bulkhead:policy/log@1.0.0");
-    check(&imported, LoadStage::Inspected, &["imports bulkhead:policy/log@1.0.0", "speaks bulkhead:policy@0.1.0"]);
+    check(&imported, LoadStage::Inspected, &["imports bulkhead:policy/log@1.0.0", "supports bulkhead:policy@0.1.0"]);
 }
 
 #[test]

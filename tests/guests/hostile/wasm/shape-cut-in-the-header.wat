@@ -2,7 +2,7 @@
 ;; kind: health
 ;; cut: 5 bytes
 ;; refused: inspect
-;; says: no WebAssembly
+;; says: is not WebAssembly
 (component
   {{before}}
   (core module $code

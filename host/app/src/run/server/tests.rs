@@ -160,6 +160,7 @@ async fn a_full_endpoint_answers_a_new_client_in_place_of_one_that_waits() {
     let endpoint = Endpoint::start(Limits { connections: 8, ..LIMITS });
     let mut idle = endpoint.connect_all(4, "").await;
     idle.extend(endpoint.connect_all(20, &post("/", 400, 399)).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(endpoint.connections.usage(), (8, 8 * 399));
     let mut client = endpoint.connect(&post("/", 3, 3)).await;
     assert!(read_until(&mut client, "3 bytes").await.starts_with("HTTP/1.1 200"));
