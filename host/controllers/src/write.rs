@@ -53,9 +53,7 @@ where
                 Err(error) if is_not_found(&error) => return Ok(None),
                 Err(error) if is_conflict(&error) && attempt + 1 < ATTEMPTS_MAX => {
                     let fresh = self.api.get_opt(&known.name_any()).await.map_err(Error::api(operation()))?;
-                    let is_same =
-                        |fresh: &K| fresh.meta().uid == known.meta().uid || mutation::on(Mutation::NamesakeReported);
-                    match fresh.filter(is_same) {
+                    match fresh.filter(|fresh| fresh.meta().uid == known.meta().uid) {
                         Some(fresh) => object = fresh,
                         None => return Ok(None),
                     }

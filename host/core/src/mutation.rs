@@ -65,8 +65,6 @@ pub enum Mutation {
     NamesakeTakenOver,
     /// S1: a step of the wall clock moves every deadline.
     WallClockTrusted,
-    /// S1: the status of a deleted object is written to an object that has its name now.
-    NamesakeReported,
     /// L1: an eviction that failed several times is retried after a quarter of an hour.
     RetriesRare,
     /// L3: an application leaves the only cluster that could run it.
@@ -79,7 +77,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All mutations, in declaration order.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 33] = [
         Self::Karmada1640,
         Self::Karmada2769,
         Self::Karmada2989,
@@ -109,7 +107,6 @@ impl Mutation {
         Self::FirstProbeCounts,
         Self::NamesakeTakenOver,
         Self::WallClockTrusted,
-        Self::NamesakeReported,
         Self::RetriesRare,
         Self::LastPlaceLeft,
         Self::PurgeWaits,

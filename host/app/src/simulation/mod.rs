@@ -102,7 +102,9 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         target_losses: Vec::new(),
         acts: VecDeque::new(),
     };
-    let mut observed = inspector.as_ref().and_then(|inspector| Observed::new(&federation, inspector.clone()));
+    let mut observed = inspector
+        .as_ref()
+        .and_then(|inspector| Observed::new(&federation, inspector.clone(), sabotages(&scenario.events)));
     for manifest in &scenario.manifests {
         anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
     }

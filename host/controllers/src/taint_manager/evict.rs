@@ -11,8 +11,9 @@ use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Case, Decision, Question, plan};
 use bulkhead_core::model::BindingSpec;
 use bulkhead_core::mutation::{self, Mutation};
+use bulkhead_core::time::Time;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
@@ -153,6 +154,7 @@ impl TaintManager {
         }
         let mut records = vec![record];
         let ahead = context.scheduler.put_place(binding, &spec, &mut patch, &mut records).await;
+        stamp(&mut patch, cluster, context.clock.now());
         context.sign(&mut patch, &records);
         let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
         if let Err(error) = &written
@@ -170,5 +172,15 @@ impl TaintManager {
             Box::pin(ahead.written(written.as_ref())).await;
         }
         written.map(drop)
+    }
+}
+
+/// Sets the creation time of the task for a cluster to the time of the write. The placement may have waited for slow
+/// plugins, and the grace period does not include that.
+fn stamp(patch: &mut Value, cluster: &str, now: Time) {
+    let tasks = patch.pointer_mut("/spec/gracefulEvictionTasks").and_then(Value::as_array_mut);
+    let task = tasks.into_iter().flatten().find(|task| task["fromCluster"] == cluster);
+    if let Some(task) = task {
+        task["creationTimestamp"] = json!(now.truncated());
     }
 }

@@ -15,7 +15,7 @@ pub const CLUSTER_TAINT_POLICY: &str = "ClusterTaintPolicy/";
 
 /// Reason code of a removal that follows `removeOnConditions` of a `ClusterTaintPolicy`. It covers a taint that has a
 /// `timeAdded` and no recorded owner: Karmada records none, and after a take-over no other program removes what Karmada
-/// added. A taint that a person sets with kubectl has no `timeAdded`, and stays.
+/// added. Admission stamps every `NoExecute` taint, so this includes one of a person with the key and effect of the policy.
 pub const REMOVE_ON_CONDITIONS: &str = "RemoveOnConditions";
 
 /// Options for taint management.

@@ -68,9 +68,13 @@ fn holds(binding: &Binding, cluster: &str) -> bool {
 
 impl Observed {
     /// Starts observing a federation whose clusters have joined; `None` if the required kinds are not served.
-    pub(in crate::simulation) fn new(federation: &Federation, inspector: Inspector) -> Option<Self> {
+    pub(in crate::simulation) fn new(
+        federation: &Federation,
+        inspector: Inspector,
+        has_slow_plugins: bool,
+    ) -> Option<Self> {
         let hub = Hub::new(federation.hub())?;
-        inspector.with(|ledger| ledger.truth.follow(federation));
+        inspector.with(|ledger| ledger.truth.follow(federation, has_slow_plugins));
         let flags = &federation.context().flags;
         let foreign = hub.clusters.values().flat_map(|cluster| foreign_taints(cluster)).collect();
         Some(Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
-use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_target};
+use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_other_place, has_target};
 use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, Health, PurgeMode};
 use bulkhead_core::time::Time;
@@ -121,7 +121,7 @@ impl Pace {
     }
 
     /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.
-    fn has_other_place(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
+    fn may_leave(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
         let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
         let purge_mode = application.map(|application| application.purge_mode).unwrap_or_default();
         let checked = self.pre_check != PreCheck::None || purge_mode == PurgeMode::Directly;
@@ -132,7 +132,7 @@ impl Pace {
         };
         let clusters: Vec<_> = hub.clusters.values().filter(is_open).cloned().collect();
         let placement = binding.spec.placement.clone().unwrap_or_default();
-        has_target(pre_check, &binding.spec, &placement, cluster, &clusters)
+        has_other_place(pre_check, &binding.spec, &placement, cluster, &clusters)
     }
 
     /// L1: an application that is known to be unhealthy for longer than its policy tolerates leaves the cluster.
@@ -158,7 +158,7 @@ impl Pace {
                     Some(Health::Unhealthy) => before.map_or(Duration::ZERO, |before| before + passed),
                     _ => before.unwrap_or_default(),
                 };
-                let so_far = if self.has_other_place(binding, cluster, hub, now) {
+                let so_far = if self.may_leave(binding, cluster, hub, now) {
                     so_far
                 } else {
                     so_far.min(tolerated.saturating_sub(PLACE_RECHECK))

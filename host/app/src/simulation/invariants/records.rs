@@ -9,7 +9,7 @@ use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::{FinishOptions, ReplacementHealth};
 use bulkhead_core::journal::{Case, Decision, Question, Record, differences};
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement};
 
 use super::truth::Truth;
 use crate::simulation::saboteur::SABOTEUR;
@@ -70,6 +70,12 @@ impl Recorded {
                 broken.extend(nowhere(record, case, binding, cluster));
             }
             (Question::Evict { .. }, Decision::Evicted) => broken.extend(all_dead(record, case)),
+            (Question::Failover { binding, options, .. }, Decision::Evicted)
+                if options.pre_check == Some(PreCheck::Feasible) =>
+            {
+                let from = record.entry.cluster.as_deref().unwrap_or_default();
+                broken.extend(nowhere_for(record, case, binding.spec.placement.as_ref(), from));
+            }
             _ => {}
         }
         broken
@@ -135,9 +141,14 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
     })
 }
 
-/// Checks that some other cluster that the policy selects is ready.
+/// Checks that some other cluster that the applied placement selects is ready.
 fn nowhere(record: &Record, case: &Case, binding: &Binding, from: &str) -> Option<Broken> {
-    let placement = applied_placement(binding)?;
+    nowhere_for(record, case, applied_placement(binding).as_ref(), from)
+}
+
+/// Checks that some other cluster that a placement selects is ready.
+fn nowhere_for(record: &Record, case: &Case, placement: Option<&Placement>, from: &str) -> Option<Broken> {
+    let placement = placement?;
     let selects = |cluster: &Cluster| match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
         None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),

@@ -28,8 +28,11 @@ const UNSEEN_MAX: Duration = Duration::from_secs(16);
 /// Allowed shortfall of a failure below its threshold: a probe that starts before the end of a failure counts.
 const PROBE_SLACK: Duration = Duration::from_secs(3);
 
-/// Time between the timestamp of a task and its write: slow plugins and failing writes can delay a decision.
-const STAMP_SLACK: Duration = Duration::from_secs(30);
+/// Time between the stamp of a task and its first sight: a decision may wait for writes that fail.
+const STAMP_SLACK: Duration = Duration::from_secs(3);
+
+/// The same if plugins are slow. A call keeps the whole simulation waiting, and one decision makes several.
+const STAMP_SLACK_SLOW: Duration = Duration::from_secs(30);
 
 /// Actual state of all member clusters.
 #[derive(Default)]
@@ -39,6 +42,8 @@ pub(super) struct Truth {
     blind: Vec<(Instant, Instant)>,
     /// Time of the first observation of each task, by binding and cluster, in monotonic time.
     tasks: BTreeMap<(String, String), Instant>,
+    /// True if plugins are slow at some time.
+    has_slow_plugins: bool,
 }
 
 struct Member {
@@ -75,7 +80,8 @@ impl std::fmt::Display for Shortfall {
 
 impl Truth {
     /// Subscribes to the member clusters of a federation.
-    pub(super) fn follow(&mut self, federation: &Federation) {
+    pub(super) fn follow(&mut self, federation: &Federation, has_slow_plugins: bool) {
+        self.has_slow_plugins = has_slow_plugins;
         for (name, cluster) in federation.member_clusters() {
             let kinds: Vec<_> = WORKLOAD_KINDS
                 .iter()
@@ -112,7 +118,8 @@ impl Truth {
     /// Returns the age of a task in monotonic time, if its grace period cannot be over yet.
     pub(super) fn too_young(&self, binding: &str, cluster: &str, grace: Duration) -> Option<Duration> {
         let age = self.tasks.get(&(binding.to_owned(), cluster.to_owned()))?.elapsed();
-        (age + STAMP_SLACK < grace).then_some(age)
+        let slack = if self.has_slow_plugins { STAMP_SLACK_SLOW } else { STAMP_SLACK };
+        (age + slack < grace).then_some(age)
     }
 
     /// Returns the earliest time whose state a decision may still be based on.

@@ -237,7 +237,8 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     /// Retries failed items now, because a write succeeded and their common fault may be over. Runs at most once per
     /// `RETRY_MAX`, so items that fail for other reasons are not retried much more often than their backoff allows.
     pub fn resume(&mut self, now: Duration) {
-        if self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX) {
+        let is_early = self.resumed.is_some_and(|resumed| now.saturating_sub(resumed) < RETRY_MAX);
+        if is_early || mutation::on(Mutation::RetriesRare) {
             return;
         }
         let waits = |item: &Item| item.failures > 0 && matches!(item.place, Place::Delayed(_));

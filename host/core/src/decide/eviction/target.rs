@@ -52,6 +52,21 @@ pub fn has_target<C: Borrow<Cluster>>(
     }
 }
 
+/// Returns true if a workload that leaves a cluster which stays usable has another place. A duplicated workload runs on
+/// every cluster that the scheduler selects, so it would return to the source unless some cluster is no target yet.
+pub fn has_other_place<C: Borrow<Cluster>>(
+    check: PreCheck,
+    spec: &BindingSpec,
+    placement: &Placement,
+    source: &str,
+    clusters: &[C],
+) -> bool {
+    let is_new = |cluster: &Cluster| !spec.targets(&cluster.name) && could_run(cluster, spec, placement);
+    let returns = check != PreCheck::None && placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
+    has_target(check, spec, placement, source, clusters)
+        && (!returns || clusters.iter().map(Borrow::borrow).any(is_new))
+}
+
 /// Returns the minimum number of clusters of the spread constraint; `None` without such a constraint.
 fn fewest_clusters(placement: &Placement) -> Option<usize> {
     let by_cluster = placement.spread_constraints.iter().find(|constraint| {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
 pub use self::preserve::PreserveError;
 use super::evict::graceful_evict;
-use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_target};
+use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_other_place};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Because;
 use crate::model::{
@@ -259,7 +259,7 @@ fn leave(
     let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
     for (cluster, because) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
-        if !has_target(pre_check, &left.spec, placement, &cluster, clusters) {
+        if !has_other_place(pre_check, &left.spec, placement, &cluster, clusters) {
             let message = "no other cluster can run the workload, so an eviction would only remove it";
             left.without_target.push((cluster, Because::rule("NoTargetCluster", message)));
             continue;

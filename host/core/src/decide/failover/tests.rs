@@ -216,7 +216,10 @@ fn an_application_that_fails_everywhere_keeps_a_place() {
     };
     check(&["m1"], json!({}), &["m1"], &[], &["m1"]);
     check(&["m1", "m2"], json!({}), &["m1"], &["m1"], &[]);
-    check(&["m1", "m2"], json!({}), &["m1", "m2"], &["m1"], &["m2"]);
+    let divided = || json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}});
+    check(&["m1", "m2"], divided(), &["m1", "m2"], &["m1"], &["m2"]);
+    // A duplicated workload would return to the cluster that it left.
+    check(&["m1", "m2"], json!({}), &["m1", "m2"], &[], &["m1", "m2"]);
     check(&["m1", "m2", "m3"], json!({}), &["m1", "m2"], &["m1", "m2"], &[]);
     check(&["m1", "m2", "m3"], json!({"clusterAffinity": {"clusterNames": ["m1"]}}), &["m1"], &[], &["m1"]);
     let two = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]});

@@ -26,6 +26,9 @@ pub(super) fn draw(dice: &mut Dice, scenario: &mut Value, clusters: &[String], c
     if dice.chance(10) {
         racing_person(dice, scenario, clusters);
     }
+    if dice.chance(10) {
+        namesakes(dice, scenario, clusters);
+    }
 }
 
 fn add(scenario: &mut Value, list: &str, items: impl IntoIterator<Item = Value>) {
@@ -95,13 +98,38 @@ fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     add(scenario, "/events", [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")]);
 }
 
+/// Adds two kinds of one name, and an object of each that derives the same name of a binding.
+fn namesakes(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    if !scenario["customKinds"].is_array() {
+        scenario["customKinds"] = json!([]);
+    }
+    let at_s = dice.between(5, 60);
+    for (group, is_late) in [("networking.istio.io", false), ("gateway.networking.k8s.io", true)] {
+        let Some(cluster) = dice.one_of(clusters) else { return };
+        let api_version = format!("{group}/v1");
+        add(scenario, "/customKinds", [json!({"apiVersion": api_version, "kind": "Gateway", "plural": "gateways"})]);
+        let mut gateway = config_map("public", "public");
+        gateway["apiVersion"] = json!(api_version);
+        gateway["kind"] = json!("Gateway");
+        let spec = json!({"placement": {"clusterAffinity": {"clusterNames": [cluster]}}});
+        let mut policy = policy("public", &api_version, "Gateway", &spec);
+        policy["metadata"]["name"] = json!(if is_late { "public-late" } else { "public" });
+        let objects = [gateway, policy];
+        if is_late {
+            add(scenario, "/events", [json!({"at": format!("{at_s}s"), "apply": {"objects": objects}})]);
+        } else {
+            add(scenario, "/manifests/0/objects", objects);
+        }
+    }
+}
+
 /// Adds a binding with two tasks: a cluster is lost, and the application fails on another one before the slow
 /// replacement is ready. Only the second task has its own grace period.
 fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
-    let [failing, lost, slow, ..] = clusters else { return };
+    let [failing, lost, slow, spare, ..] = clusters else { return };
     let (name, fails_s) = ("two-tasks", CALM_S + dice.between(45, 60));
     let spread = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]);
-    let names = [failing, lost, slow];
+    let names = [failing, lost, slow, spare];
     let spec = json!({
         "placement": {"clusterAffinity": {"clusterNames": names}, "spreadConstraints": spread},
         "propagateDeps": true,
