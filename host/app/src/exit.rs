@@ -22,12 +22,11 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
     }
 }
 
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        let kind = kind.or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind());
-        kind == Some(std::io::ErrorKind::BrokenPipe)
-    })
+/// Returns true if the standard output was closed, as `head` does. The error itself has to be the failed write: an
+/// interrupted connection to an API server is wrapped by its client.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let write = error.downcast_ref::<std::io::Error>();
+    write.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Formats an error with its causes in one line, without repetitions.

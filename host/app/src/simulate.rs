@@ -100,7 +100,8 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(path) = &arguments.report {
         fs::write(path, render::html(&finished.report)).with_context(|| format!("writing {}", path.display()))?;
     }
-    print(arguments, &finished)?;
+    // The exit code is the same if the reader closes the pipe early.
+    print(arguments, &finished).or_else(|error| if exit::is_closed_pipe(&error) { Ok(()) } else { Err(error) })?;
     Ok(finished.report.held())
 }
 

@@ -13,7 +13,7 @@ use bulkhead_core::combine::Because;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Case, Decision, Question, plan};
-use bulkhead_core::model::{BindingSpec, Health};
+use bulkhead_core::model::{BindingSpec, Cluster, Health};
 use bulkhead_core::mutation::{self, Mutation};
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -41,12 +41,11 @@ struct ApplicationFailover {
 pub(crate) async fn run(context: Context) {
     fn matters<B: Binding>(change: &Change<'_, B>) -> bool {
         match change {
-            Change::Added(binding) => is_concerned(&***binding),
+            Change::Added(binding) | Change::Deleted(binding) => is_concerned(&***binding),
             Change::Updated { old, new } => {
                 let reported = old.status().aggregated_status != new.status().aggregated_status;
                 is_concerned(&***new) && (reported || change.is_generation_change())
             }
-            Change::Deleted(_) => false,
         }
     }
     let queue: Arc<WorkQueue<Key>> = Arc::default();
@@ -108,12 +107,16 @@ impl Reconcile for ApplicationFailover {
             }
         }
         let asking = context.asking_nobody();
-        let has_failed = model.status.aggregated_status.iter().any(|item| item.health == Some(Health::Unhealthy));
-        let clusters = if has_failed { context.stores.clusters.list() } else { Vec::new() };
-        let clusters: Vec<_> = clusters.iter().map(|cluster| Arc::new(cluster.to_model())).collect();
-        let snapshot =
-            FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, clusters: &clusters, now };
-        let plan = failover::decide(snapshot);
+        let decide = |clusters: &[Arc<Cluster>], options| {
+            failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, clusters, now })
+        };
+        // Clusters matter only to a binding that is due to leave one.
+        let mut clusters = Vec::new();
+        let mut plan = decide(&clusters, FailoverOptions { pre_check: None, ..options });
+        if !plan.evicted.is_empty() {
+            clusters.extend(context.stores.clusters.list().iter().map(|cluster| Arc::new(cluster.to_model())));
+            plan = decide(&clusters, options);
+        }
         let waits = self.new_waits(&key, &plan);
         let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
         let case = if decides {

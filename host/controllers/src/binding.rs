@@ -8,6 +8,7 @@ use bulkhead_api::Work;
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::dispatch::{self, Purge};
+use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -301,7 +302,7 @@ impl BindingController {
         let revise = Operation::Revise { object: template, replicas: target.replicas.into() };
         match self.context.interpret(NAME, &subject(binding), revise).await {
             Ok(Some(Interpretation::Object(revised))) => {
-                dynamic::same_identity(template, &revised).map_err(Error::Undecided)?;
+                same_identity(template, &revised).map_err(Error::Undecided)?;
                 Ok(revised)
             }
             Ok(_) => Ok(Value::clone(template)),

@@ -68,7 +68,8 @@ impl Reconcile for BindingStatus {
         };
         let works = context.stores.works.by_index(id);
         // Bindings of dependencies are never scheduled, and one that was created again has lost its status.
-        if binding.status().last_scheduled_time.is_none() && works.is_empty() {
+        let is_new = binding.status().last_scheduled_time.is_none() && binding.status().aggregated_status.is_empty();
+        if is_new && works.is_empty() {
             return Ok(Action::Wait);
         }
         let live = works.iter().filter(|work| work.metadata.deletion_timestamp.is_none());

@@ -340,24 +340,6 @@ pub(crate) fn to_value(kind: &ObjectKind, object: &KeptObject) -> Value {
     identified(kind, value, &ObjectMeta { labels, annotations, ..object.metadata.clone() })
 }
 
-/// Checks that an interpreter returned the object that it was given. An interpreter changes fields. The object
-/// that is written into a Work or a member cluster stays the same one, regardless of the answer.
-///
-/// # Errors
-///
-/// The field that differs, with both values.
-pub(crate) fn same_identity(given: &Value, returned: &Value) -> Result<(), String> {
-    for pointer in ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"] {
-        let text = |object: &Value| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (given, returned) = (text(given), text(returned));
-        if given != returned {
-            let field = pointer.trim_start_matches('/').replace('/', ".");
-            return Err(format!("the interpreter returned another object: {field} is {returned:?}, not {given:?}"));
-        }
-    }
-    Ok(())
-}
-
 /// Returns an object that was just read as plain JSON.
 pub(crate) fn live_value(kind: &ObjectKind, object: &DynamicObject) -> Value {
     let data = Some(&object.data).filter(|data| data.is_object());
@@ -377,24 +359,6 @@ mod tests {
 
     fn kept(value: &Value) -> Arc<KeptObject> {
         Arc::new(serde_json::from_value(value.clone()).unwrap())
-    }
-
-    #[test]
-    fn an_interpreter_that_returns_another_object_is_refused() {
-        let given = || json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "b"}});
-        let check = |pointer: &str, value: Value, expected: Result<(), &str>| {
-            let mut returned = given();
-            *returned.pointer_mut(pointer).unwrap() = value;
-            assert_eq!(same_identity(&given(), &returned), expected.map_err(str::to_owned), "{returned}");
-        };
-        check("/metadata", json!({"namespace": "a", "name": "b", "labels": {"c": "d"}}), Ok(()));
-        let other = |field: &str, value: &str, before: &str| {
-            format!("the interpreter returned another object: {field} is {value:?}, not {before:?}")
-        };
-        check("/kind", json!("ClusterRole"), Err(&other("kind", "ClusterRole", "ConfigMap")));
-        check("/metadata/namespace", json!("kube-system"), Err(&other("metadata.namespace", "kube-system", "a")));
-        check("/metadata", json!({"namespace": "a"}), Err(&other("metadata.name", "", "b")));
-        check("/apiVersion", Value::Null, Err(&other("apiVersion", "", "v1")));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::ownership::Ownership;
+use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{Condition, ConditionStatus, set_condition};
 use bulkhead_core::names::{self, keys};
@@ -348,7 +349,7 @@ impl Execution {
         let retain = Operation::Retain { desired: &ours, observed: &theirs };
         match self.context.interpret(NAME, &binding_subject(work), retain).await {
             Ok(Some(Interpretation::Object(retained))) => {
-                dynamic::same_identity(&ours, &retained).map_err(undecided)?;
+                same_identity(&ours, &retained).map_err(undecided)?;
                 serde_json::from_value(retained).map_err(|error| undecided(error.to_string()))
             }
             Ok(_) => Ok(desired),

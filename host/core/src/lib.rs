@@ -11,6 +11,7 @@ pub mod call;
 pub mod combine;
 pub mod composition;
 pub mod decide;
+pub mod identity;
 pub mod journal;
 pub mod jsonpath;
 pub mod model;

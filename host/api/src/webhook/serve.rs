@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, HealthCall, InterpretCall, Interpretation, Operation, Reply};
 use bulkhead_core::combine;
+use bulkhead_core::identity::same_identity;
 use bulkhead_core::model::{AggregatedStatusItem, Health};
 use bulkhead_core::policy::{FaultKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
@@ -113,6 +114,7 @@ fn encoded(object: &Value, interpretation: Interpretation) -> Result<Value, Refu
         // Karmada treats a response without a status as an error.
         Interpretation::Status(status) => json!({"rawStatus": status.unwrap_or_else(|| json!({}))}),
         Interpretation::Object(changed) => {
+            same_identity(object, &changed).map_err(|message| Refusal { code: 500, message })?;
             let patch = serde_json::to_vec(&json_patch::diff(object, &changed));
             let patch = patch.map_err(|error| Refusal { code: 500, message: format!("writing the patch: {error}") })?;
             json!({"patchType": "JSONPatch", "patch": k8s_openapi::ByteString(patch)})

@@ -91,14 +91,5 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Replay(arguments) => replay::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
     };
-    match done {
-        // The reader of the output closed the pipe, as `head` does.
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        done => exit::code(done),
-    }
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<std::io::Error>();
-    cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    exit::code(done)
 }

@@ -7,7 +7,6 @@ use bulkhead_api::{Cluster, ClusterDrain};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, Limit, Rate};
 use bulkhead_core::journal::Limits;
 use bulkhead_core::model;
-use bulkhead_core::names::keys;
 use kube::ResourceExt;
 
 use crate::store::Change;
@@ -23,16 +22,13 @@ struct Known {
     clusters: BTreeMap<String, Arc<model::Cluster>>,
     brake: Brake,
     /// Rates of drains by name of the drain: cluster and evictions per second.
-    drains: BTreeMap<String, (String, f64)>,
-    /// Rates of deleted drains, by cluster. They hold until the taint of the drain is removed: a drain that stood still
-    /// does not evict at its end.
-    ended: BTreeMap<String, f64>,
+    drains: BTreeMap<String, (String, Option<f64>)>,
 }
 
 impl Clusters {
     pub(super) fn new(settings: BrakeSettings, rate_per_cluster: Option<f64>) -> Self {
-        let (clusters, drains, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let known = Known { clusters, brake: Brake::assess([], settings), drains, ended };
+        let (clusters, drains) = (BTreeMap::new(), BTreeMap::new());
+        let known = Known { clusters, brake: Brake::assess([], settings), drains };
         Self { settings, rate_per_cluster, known: RwLock::new(known) }
     }
 
@@ -43,28 +39,27 @@ impl Clusters {
     pub(super) fn apply(&self, change: &Change<'_, Cluster>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let name = change.object().name_any();
-        let model = (!matches!(change, Change::Deleted(_))).then(|| change.object().to_model());
-        if !model.as_ref().is_some_and(is_drained) {
-            known.ended.remove(&name);
+        if matches!(change, Change::Deleted(_)) {
+            known.clusters.remove(&name);
+        } else {
+            known.clusters.insert(name, Arc::new(change.object().to_model()));
         }
-        match model {
-            Some(model) => known.clusters.insert(name, Arc::new(model)),
-            None => known.clusters.remove(&name),
-        };
         known.brake = Brake::assess(known.clusters.values().map(AsRef::as_ref), self.settings);
     }
 
     pub(super) fn apply_drain(&self, change: &Change<'_, ClusterDrain>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let (name, spec) = (change.object().name_any(), &change.object().spec);
-        if let (Some((cluster, rate)), true) = (known.drains.remove(&name), matches!(change, Change::Deleted(_)))
-            && known.clusters.get(&cluster).is_some_and(|cluster| is_drained(cluster))
-        {
-            known.ended.insert(cluster, rate);
+        known.drains.remove(&name);
+        if !matches!(change, Change::Deleted(_)) {
+            known.drains.insert(name, (spec.cluster_name.clone(), spec.evictions_per_second));
         }
-        if let (Some(rate), false) = (spec.evictions_per_second, matches!(change, Change::Deleted(_))) {
-            known.drains.insert(name, (spec.cluster_name.clone(), rate));
-        }
+    }
+
+    /// Returns true if a `ClusterDrain` names the cluster. The taint of a deleted drain stays for a moment, and must not
+    /// evict: a drain that was suspended evicts nothing at its end.
+    pub(super) fn has_drain(&self, cluster: &str) -> bool {
+        self.read(|known| known.drains.values().any(|(drained, _)| drained == cluster))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<model::Cluster>> {
@@ -96,9 +91,8 @@ impl Clusters {
         self.read(|known| {
             let group = known.clusters.get(name).map(|cluster| known.brake.group_of(cluster)).unwrap_or_default();
             let braked = known.brake.state(&group) != BrakeState::Open;
-            let drains = known.drains.values().filter(|(cluster, _)| cluster == name).map(|(_, rate)| *rate);
-            let ended = known.ended.get(name).copied();
-            let cluster = drains.chain(ended).chain(self.rate_per_cluster).map(Rate::per_second);
+            let drains = known.drains.values().filter(|(cluster, _)| cluster == name).filter_map(|(_, rate)| *rate);
+            let cluster = drains.chain(self.rate_per_cluster).map(Rate::per_second);
             let slowest = cluster.reduce(|slowest, rate| if rate < slowest { rate } else { slowest });
             let rate = known.brake.rate(&group);
             Limit { global: self.settings.rate, group: braked.then_some((group, rate)), cluster: slowest }
@@ -117,10 +111,6 @@ impl Clusters {
             brake: self.brake(name).map_or_else(String::new, |(state, told)| format!("{}: {told}", state.code())),
         }
     }
-}
-
-fn is_drained(cluster: &model::Cluster) -> bool {
-    cluster.spec.taints.iter().any(|taint| taint.key == keys::DRAIN_TAINT)
 }
 
 #[cfg(test)]
@@ -174,23 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_deleted_drain_holds_until_its_taint_is_removed() {
-        let cluster = |taints: serde_json::Value| {
-            let object = json!({"metadata": {"name": "m0"}, "spec": {"syncMode": "Push", "taints": taints}});
-            Arc::new(serde_json::from_value::<Cluster>(object).unwrap())
-        };
-        let rate = |clusters: &Clusters| clusters.limit("m0").cluster.map(Rate::as_f64);
-        let known = clusters(None, &[true]);
-        let tainted = cluster(json!([{"key": keys::DRAIN_TAINT, "effect": "NoExecute"}]));
-        known.apply(&Change::Added(&tainted));
+    fn a_cluster_is_drained_while_an_object_says_so() {
+        let known = clusters(None, &[true, true]);
         known.apply_drain(&Change::Added(&drain("d", "m0", Some(0.0))));
+        known.apply_drain(&Change::Added(&drain("e", "m0", None)));
+        assert_eq!((known.has_drain("m0"), known.has_drain("m1")), (true, false));
         known.apply_drain(&Change::Deleted(&drain("d", "m0", Some(0.0))));
-        assert_eq!(rate(&known), Some(0.0));
-        known.apply(&Change::Added(&cluster(json!([]))));
-        assert_eq!(rate(&known), None);
-        known.apply_drain(&Change::Added(&drain("d", "m0", Some(0.0))));
-        known.apply_drain(&Change::Deleted(&drain("d", "m0", Some(0.0))));
-        assert_eq!(rate(&known), None, "there is no taint to wait for");
+        assert!(known.has_drain("m0"));
+        let (old, new) = (drain("e", "m0", None), drain("e", "m1", None));
+        known.apply_drain(&Change::Updated { old: &old, new: &new });
+        assert_eq!((known.has_drain("m0"), known.has_drain("m1")), (false, true), "the drain names another cluster");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_core::combine::Because;
-use bulkhead_core::decide::evict::REASON_TAINT_UNTOLERATED;
+use bulkhead_core::decide::evict::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Case, Decision, Question, plan};
@@ -23,6 +23,9 @@ use crate::deliberation::{Basis, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
 use crate::turn::Turn;
+
+/// Interval until the taint of a deleted drain is looked at again.
+const DRAIN_RECHECK: Duration = Duration::from_secs(1);
 
 type Write = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -99,6 +102,11 @@ impl TaintManager {
             Ok(Judgement::Wait { because, again_after_ms }) => {
                 let after = again_after_ms.map_or(RESCAN, |after_ms| millis(after_ms).max(Duration::from_millis(1)));
                 Judged::Wait { because: because.clone(), after, case: case() }
+            }
+            Ok(Judgement::Evict { task, .. })
+                if task.reason == REASON_DRAINED && !self.clusters.has_drain(&eviction.cluster) =>
+            {
+                Judged::Later(DRAIN_RECHECK)
             }
             Ok(Judgement::Evict { spec, task, because }) => {
                 // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of

@@ -174,6 +174,23 @@ async fn a_full_endpoint_answers_a_new_client_in_place_of_one_that_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_connection_is_read_before_it_makes_room_for_the_next() {
+    let endpoint = Endpoint::start(Limits { connections: 1, ..LIMITS });
+    let _idle = endpoint.connect_all(1, "").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let (mut ours, theirs) = tokio::io::duplex(PIPE);
+        ours.write_all(post("/", 2, 2).as_bytes()).await.unwrap();
+        endpoint.arriving.send(Ok(theirs)).unwrap();
+        clients.push(ours);
+    }
+    for client in &mut clients {
+        assert!(read_until(client, "2 bytes").await.ends_with("2 bytes"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_that_are_being_answered_keep_their_connections() {
     let endpoint = Endpoint::start(Limits { connections: 2, ..LIMITS });
     let mut slow = endpoint.connect_all(2, &post("/slow", 1, 1)).await;

@@ -264,6 +264,13 @@ fn leave(
             left.without_target.push((cluster, Because::rule("NoTargetCluster", message)));
             continue;
         }
+        // The scheduler may know a reason against the other clusters, so one of several targets stays until it has placed
+        // the rest.
+        if pre_check != PreCheck::None && before.len() > 1 && left.spec.clusters.len() == 1 {
+            let message = "it is the last target, and is left once the workload is placed elsewhere";
+            left.without_target.push((cluster, Because::rule("LastTarget", message)));
+            continue;
+        }
         let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
         let preserved_label_state = match rules.map(|state| state.rules.as_slice()) {
             None | Some([]) => std::collections::BTreeMap::new(),

@@ -202,7 +202,7 @@ fn all_fail(clusters: &[&str], placement: Value, targets: &[&str], options: Fail
     let plan = decide_among(clusters, &binding, PRODUCER, options, at(61));
     assert_eq!(plan.again_after_ms.is_some(), !plan.without_target.is_empty(), "clusters may change");
     for (_, because) in &plan.without_target {
-        assert_eq!(because.reason.code, "NoTargetCluster");
+        assert!(["NoTargetCluster", "LastTarget"].contains(&because.reason.code.as_str()), "{because:?}");
     }
     let evicted = plan.evicted.iter().map(|(task, _)| task.from_cluster.clone()).collect();
     [evicted, plan.without_target.into_iter().map(|(cluster, _)| cluster).collect()]
@@ -220,7 +220,8 @@ fn an_application_that_fails_everywhere_keeps_a_place() {
     check(&["m1", "m2"], divided(), &["m1", "m2"], &["m1"], &["m2"]);
     // A duplicated workload would return to the cluster that it left.
     check(&["m1", "m2"], json!({}), &["m1", "m2"], &[], &["m1", "m2"]);
-    check(&["m1", "m2", "m3"], json!({}), &["m1", "m2"], &["m1", "m2"], &[]);
+    // One of several targets stays until the others are placed.
+    check(&["m1", "m2", "m3"], json!({}), &["m1", "m2"], &["m1"], &["m2"]);
     check(&["m1", "m2", "m3"], json!({"clusterAffinity": {"clusterNames": ["m1"]}}), &["m1"], &[], &["m1"]);
     let two = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]});
     check(&["m1", "m2"], two, &["m1", "m2"], &[], &["m1", "m2"]);
