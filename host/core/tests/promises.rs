@@ -329,7 +329,7 @@ proptest! {
         let ready = |name| json!({
             "name": name, "spec": {"syncMode": "Push"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let clusters: Vec<Cluster> = serde_json::from_value(json!([ready("m1"), ready("m2")])).unwrap();
+        let clusters: Vec<Cluster> = serde_json::from_value(json!([ready("m1"), ready("m2"), ready("m3")])).unwrap();
         let (mut now, mut ill_s) = (0, 0);
         for (lasts, health) in reports {
             let items = json!([{"clusterName": "m1", "health": health}, {"clusterName": "m2", "health": "Healthy"}]);
