@@ -23,7 +23,6 @@ use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
 use crate::deliberation::Basis;
 use crate::events::EventType;
-use crate::flags::FeatureGate;
 use crate::graceful_eviction::template_of;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -93,11 +92,7 @@ impl Reconcile for ApplicationFailover {
             self.waits.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Ok(Action::Wait);
         };
-        let options = FailoverOptions {
-            graceful_eviction: context.flags.gate(FeatureGate::GracefulEviction),
-            preserve_state: context.flags.gate(FeatureGate::StatefulFailoverInjection),
-            pre_check: Some(context.flags.eviction_pre_check),
-        };
+        let options = context.flags.failover_options();
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
         let (mut model, producer, now) = (binding.to_model(), producer::<B>(), context.clock.now());
         if mutation::on(Mutation::Karmada2989) {

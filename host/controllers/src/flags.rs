@@ -8,6 +8,7 @@ use std::time::Duration;
 use bulkhead_api::admission::AdmissionOptions;
 use bulkhead_core::decide::evict::EvictOptions;
 use bulkhead_core::decide::eviction::{BrakeBy, BrakeSettings, PreCheck, Rate};
+use bulkhead_core::decide::failover::FailoverOptions;
 use bulkhead_core::decide::finish::{FinishOptions, PurgeWithoutReplacement, ReplacementHealth, RestoreSource};
 use bulkhead_core::model::PurgeMode;
 use bulkhead_core::pod::Detail;
@@ -351,6 +352,15 @@ impl Flags {
             prefer_no_execute: failover && self.gate(FeatureGate::PreferNoExecute),
             default_purge_mode: self.no_execute_taint_eviction_purge_mode,
             preserve_state: self.gate(FeatureGate::StatefulFailoverInjection),
+        }
+    }
+
+    /// Returns the options for application failover.
+    pub fn failover_options(&self) -> FailoverOptions {
+        FailoverOptions {
+            graceful_eviction: self.gate(FeatureGate::GracefulEviction),
+            preserve_state: self.gate(FeatureGate::StatefulFailoverInjection),
+            pre_check: Some(self.eviction_pre_check),
         }
     }
 

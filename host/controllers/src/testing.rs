@@ -1,6 +1,6 @@
 //! Helpers for the tests of several modules.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
 use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind, kinds};
 use bulkhead_core::journal::Journal;
@@ -81,4 +81,22 @@ pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) 
         hub,
     };
     (context, writer)
+}
+
+/// Latch that blocks threads until it is opened. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Latch(Arc<(Mutex<bool>, Condvar)>);
+
+impl Latch {
+    pub(crate) fn pass(&self) {
+        let mut is_open = self.0.0.lock().unwrap();
+        while !*is_open {
+            is_open = self.0.1.wait(is_open).unwrap();
+        }
+    }
+
+    pub(crate) fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The plugins block until the test opens a gate. The tests count events, so that no outcome depends on timing.
 
-use std::sync::{Condvar, Mutex, mpsc};
+use std::sync::mpsc;
 
 use bulkhead_api::{Cluster, REGISTERED, Work};
 use bulkhead_controlplane::{ApiServer, Clock as ServerClock, Options, ResourceKind, kinds};
@@ -23,37 +23,17 @@ use super::*;
 use crate::cluster::LEASE_NAMESPACE;
 use crate::context::{MemberError, Members, Scope};
 use crate::flags::{Flags, GoDuration};
-use crate::{
-    Clock, DynamicStores, Failures, Kinds, Manager, NoWebhooks, Stores, Vital, WriteBudget, WritePermit, events,
-    permitted,
-};
+use crate::testing::{self, Latch};
+use crate::{Clock, Manager, Vital, WriteBudget, WritePermit, events, permitted};
 
 /// Timeout of each step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-/// Gate that blocks every call until it is opened.
-#[derive(Default)]
-struct Gate(Mutex<bool>, Condvar);
-
-impl Gate {
-    fn pass(&self) {
-        let mut is_open = self.0.lock().unwrap();
-        while !*is_open {
-            is_open = self.1.wait(is_open).unwrap();
-        }
-    }
-
-    fn open(&self) {
-        *self.0.lock().unwrap() = true;
-        self.1.notify_all();
-    }
-}
 
 struct Blocks {
     id: PolicyId,
     capabilities: [Capability; 1],
     entered: mpsc::Sender<()>,
-    gate: Arc<Gate>,
+    gate: Latch,
 }
 
 impl Policy for Blocks {
@@ -114,7 +94,7 @@ struct Process {
     runtime: Runtime,
     vital: Runtime,
     hub: ApiServer,
-    gate: Arc<Gate>,
+    gate: Latch,
     entered: mpsc::Receiver<()>,
     probes: mpsc::Receiver<()>,
     leases: mpsc::Receiver<()>,
@@ -125,13 +105,13 @@ impl Process {
     fn start(workers: usize, scope: Scope, kind: CallKind, clusters: usize, controllers: &[&str]) -> Self {
         let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
         let (runtime, vital) = (runtime(workers), runtime(1));
-        let ((entered, entries), gate) = (mpsc::channel(), Arc::<Gate>::default());
+        let ((entered, entries), gate) = (mpsc::channel(), Latch::default());
         let ((probed, probes), (renewed, leases)) = (mpsc::channel(), mpsc::channel());
         let entered_runtime = runtime.enter();
         let (hub, member) = (server("hub"), server("member"));
         let registry = Arc::new(Registry::new(Vec::new()));
         let id = PolicyId { engine: EngineKind::Lua, ..PolicyId::builtin("blocks") };
-        let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: Arc::clone(&gate) };
+        let blocks = Blocks { id, capabilities: [Capability::any(kind)], entered, gate: gate.clone() };
         registry.replace(Layer::Plugins, vec![Arc::new(blocks)]);
         let clock = Clock::new(|| Time::from_millis(1_767_225_600_000));
         let (emitter, _) = events::events(hub.client(), clock.clone());
@@ -142,18 +122,14 @@ impl Process {
         };
         let (unread, _) = mpsc::channel();
         let limits = PoolLimits { threads: 6, lane_threads: 4, waiting: 100 };
+        let (base, _) = testing::context(hub.client(), member.client());
         let context = Context {
-            hub: hub.client(),
-            stores: Arc::new(Stores::default()),
-            contacts: Arc::default(),
-            kinds: Arc::new(Kinds::new(hub.client())),
             members: Arc::new(Probed { client: member.client(), probes: unread }),
             scope,
             vital: Some(of_vital),
             clock,
             registry,
             evaluator: Evaluator::on(Pool::start("test", limits).unwrap()),
-            plugins: None,
             journal: Arc::new(Journal::new(0)),
             flags: Arc::new(Flags {
                 cluster_status_update_frequency: GoDuration(Duration::from_millis(20)),
@@ -162,19 +138,8 @@ impl Process {
                 ..Flags::default()
             }),
             events: emitter,
-            failures: Arc::new(Failures::default()),
-            metrics: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(100.0, 100)),
-            scheduler: Arc::default(),
-            observations: Arc::default(),
-            interpreters_loaded: Arc::default(),
-            estimators: None,
-            explain: None,
-            templates: Arc::new(DynamicStores::new(None)),
-            member_objects: Arc::new(DynamicStores::new(Some("karmada.io/managed=true"))),
-            webhooks: Arc::new(NoWebhooks),
-            uncovered: Arc::default(),
-            requests: Arc::default(),
+            ..base
         };
         runtime.block_on(objects(&hub, clusters, matches!(context.scope, Scope::Push)));
         let manager = Manager::watch(context);

@@ -1,6 +1,8 @@
 //! Cluster affinity matching (Karmada: `pkg/util/selector.go:ClusterMatches`).
 
-use crate::model::{Cluster, ClusterAffinity, FieldSelector, SelectorOperator, SelectorRequirement};
+use crate::model::{
+    Cluster, ClusterAffinity, ClusterAffinityTerm, FieldSelector, SelectorOperator, SelectorRequirement,
+};
 
 /// Returns true if `affinity` selects `cluster`: it is not excluded and satisfies label selector, field selector and
 /// names.
@@ -9,6 +11,11 @@ pub fn matches(affinity: &ClusterAffinity, cluster: &Cluster) -> bool {
         && affinity.label_selector.as_ref().is_none_or(|selector| selector.matches(&cluster.labels))
         && affinity.field_selector.as_ref().is_none_or(|selector| matches_fields(selector, cluster))
         && (affinity.cluster_names.is_empty() || affinity.cluster_names.contains(&cluster.name))
+}
+
+/// Returns true if an affinity group, or an overflow entry of it, selects `cluster`.
+pub(crate) fn group_matches(group: &ClusterAffinityTerm, cluster: &Cluster) -> bool {
+    matches(&group.affinity, cluster) || group.overflow().iter().any(|overflow| matches(&overflow.affinity, cluster))
 }
 
 /// Returns true if a cluster's provider, region and zones satisfy all expressions.

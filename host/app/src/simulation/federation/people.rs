@@ -22,17 +22,22 @@ fn is_refused(error: &anyhow::Error) -> bool {
     known.is_none_or(refused)
 }
 
+/// Makes a request several times. Returns false if it failed for a reason that passes.
+async fn attempted<F: Future<Output = anyhow::Result<()>>>(request: impl Fn() -> F) -> anyhow::Result<bool> {
+    for _ in 0..ATTEMPTS {
+        match request().await {
+            Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
+            done => return done.map(|()| true),
+        }
+    }
+    Ok(false)
+}
+
 impl Federation {
     /// Creates an object in the control plane, or merges it into the existing one. Returns false if the request failed for
     /// a reason that passes.
     pub(in crate::simulation) async fn apply(&self, object: &ManifestObject) -> anyhow::Result<bool> {
-        for _ in 0..ATTEMPTS {
-            match self.try_apply(object).await {
-                Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
-                done => return done.map(|()| true),
-            }
-        }
-        Ok(false)
+        attempted(|| self.try_apply(object)).await
     }
 
     async fn try_apply(&self, object: &ManifestObject) -> anyhow::Result<()> {
@@ -55,13 +60,7 @@ impl Federation {
 
     /// Deletes an object of the control plane. Returns false if the request failed for a reason that passes.
     pub(in crate::simulation) async fn delete(&self, object: &ObjectSpec) -> anyhow::Result<bool> {
-        for _ in 0..ATTEMPTS {
-            match self.try_delete(object).await {
-                Err(error) if !is_refused(&error) => tokio::time::sleep(ATTEMPT_PAUSE).await,
-                done => return done.map(|()| true),
-            }
-        }
-        Ok(false)
+        attempted(|| self.try_delete(object)).await
     }
 
     async fn try_delete(&self, object: &ObjectSpec) -> anyhow::Result<()> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_other_place, has_target};
-use bulkhead_core::decide::schedule::blocked_until;
-use bulkhead_core::model::{Binding, Cluster, Health, PurgeMode};
+use bulkhead_core::decide::failover::{self, FailoverOptions};
+use bulkhead_core::model::{Binding, Cluster, Health};
 use bulkhead_core::time::Time;
 
 use super::hub::Hub;
@@ -28,6 +28,7 @@ const TOLERATION_S: i32 = 300;
 pub(super) struct Pace {
     options: EvictOptions,
     pre_check: PreCheck,
+    failover: FailoverOptions,
     brake: BrakeSettings,
     /// Lowest configured rate, in evictions per second.
     rate: f64,
@@ -47,6 +48,7 @@ impl Pace {
         Self {
             options: flags.evict_options(),
             pre_check: flags.eviction_pre_check,
+            failover: flags.failover_options(),
             brake: flags.brake(),
             rate,
             disturbed_until: GoDuration::default(),
@@ -124,13 +126,9 @@ impl Pace {
     fn may_leave(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
         let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
         let purge_mode = application.map(|application| application.purge_mode).unwrap_or_default();
-        let checked = self.pre_check != PreCheck::None || purge_mode == PurgeMode::Directly;
-        let pre_check = if checked { PreCheck::Feasible } else { PreCheck::None };
-        let blocked = blocked_until(binding, now);
-        let is_open = |other: &&Arc<Cluster>| {
-            binding.spec.targets(&other.name) || !blocked.iter().any(|(name, _)| *name == other.name)
-        };
-        let clusters: Vec<_> = hub.clusters.values().filter(is_open).cloned().collect();
+        let pre_check = failover::pre_check(self.failover, purge_mode);
+        let clusters: Vec<_> = hub.clusters.values().cloned().collect();
+        let clusters = failover::usable_clusters(binding, &clusters, now);
         let placement = binding.spec.placement.clone().unwrap_or_default();
         has_other_place(pre_check, &binding.spec, &placement, cluster, &clusters)
     }

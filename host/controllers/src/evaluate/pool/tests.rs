@@ -1,24 +1,7 @@
 use std::sync::mpsc;
 
 use super::*;
-
-/// Gate that blocks jobs until it is opened.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Gate {
-    fn pass(&self) {
-        let mut is_open = self.0.0.lock().unwrap();
-        while !*is_open {
-            is_open = self.0.1.wait(is_open).unwrap();
-        }
-    }
-
-    fn open(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
-}
+use crate::testing::Latch;
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -35,7 +18,7 @@ fn spawn(
     pool: &Arc<Pool>,
     name: &'static str,
     begun: &mpsc::Sender<&'static str>,
-    gate: &Gate,
+    gate: &Latch,
 ) -> tokio::task::JoinHandle<Result<&'static str, Unanswered>> {
     let (pool, begun, gate) = (Arc::clone(pool), begun.clone(), gate.clone());
     tokio::spawn(async move {
@@ -50,13 +33,13 @@ fn spawn(
 
 #[tokio::test]
 async fn a_lane_whose_plugins_block_leaves_threads_for_other_lanes() {
-    let (pool, gate, (begun, begins)) = (pool(3, 2, 100), Gate::default(), mpsc::channel());
+    let (pool, gate, (begun, begins)) = (pool(3, 2, 100), Latch::default(), mpsc::channel());
     let blocked: Vec<_> = (0..4).map(|_| spawn(&pool, "blocked", &begun, &gate)).collect();
     tokio::task::yield_now().await;
     for _ in 0..2 {
         assert_eq!(begins.recv().unwrap(), "blocked");
     }
-    let open = Gate::default();
+    let open = Latch::default();
     open.open();
     for _ in 0..5 {
         assert_eq!(spawn(&pool, "quick", &begun, &open).await.unwrap(), Ok("quick"));
@@ -70,7 +53,7 @@ async fn a_lane_whose_plugins_block_leaves_threads_for_other_lanes() {
 
 #[tokio::test]
 async fn lanes_are_served_in_turn() {
-    let (pool, gate, (begun, begins)) = (pool(1, 1, 100), Gate::default(), mpsc::channel());
+    let (pool, gate, (begun, begins)) = (pool(1, 1, 100), Latch::default(), mpsc::channel());
     let jobs: Vec<_> =
         ["first", "many", "many", "many", "one"].map(|name| spawn(&pool, name, &begun, &gate)).into_iter().collect();
     for _ in 0..4 {
@@ -86,7 +69,7 @@ async fn lanes_are_served_in_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_did_not_begin_in_time_is_dropped() {
-    let (pool, gate, (begun, begins)) = (pool(1, 1, 100), Gate::default(), mpsc::channel());
+    let (pool, gate, (begun, begins)) = (pool(1, 1, 100), Latch::default(), mpsc::channel());
     let running = spawn(&pool, "running", &begun, &gate);
     tokio::task::yield_now().await;
     assert_eq!(begins.recv().unwrap(), "running");
@@ -104,7 +87,7 @@ async fn a_job_that_did_not_begin_in_time_is_dropped() {
 
 #[tokio::test]
 async fn a_full_queue_refuses() {
-    let (pool, gate, (begun, begins)) = (pool(1, 1, 1), Gate::default(), mpsc::channel());
+    let (pool, gate, (begun, begins)) = (pool(1, 1, 1), Latch::default(), mpsc::channel());
     let running = spawn(&pool, "running", &begun, &gate);
     tokio::task::yield_now().await;
     assert_eq!(begins.recv().unwrap(), "running");

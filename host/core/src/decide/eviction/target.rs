@@ -83,10 +83,7 @@ fn is_selected(cluster: &Cluster, placement: &Placement) -> bool {
         return true;
     }
     one.is_some_and(|affinity| affinity::matches(affinity, cluster))
-        || groups.iter().any(|group| {
-            affinity::matches(&group.affinity, cluster)
-                || group.overflow().iter().any(|overflow| affinity::matches(&overflow.affinity, cluster))
-        })
+        || groups.iter().any(|group| affinity::group_matches(group, cluster))
 }
 
 /// Returns true if the scheduler's filters could accept the cluster. A current target may keep its replicas despite

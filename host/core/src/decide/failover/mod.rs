@@ -148,7 +148,7 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
         }
         memory.insert(cluster.clone(), seen);
     }
-    match leave(binding, application, failed, producer, options, &others(binding, clusters, now), now) {
+    match leave(binding, application, failed, producer, options, &usable_clusters(binding, clusters, now), now) {
         Ok(Left { spec, evicted, without_target }) => {
             // A later placement on the same cluster starts with a new memory.
             for (task, _) in &evicted {
@@ -214,8 +214,8 @@ struct Left {
     without_target: Vec<(String, Because)>,
 }
 
-/// The clusters that the scheduler may use: all but those that the policy blocks after an eviction.
-fn others<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a [C], now: Time) -> Vec<&'a Cluster> {
+/// Returns the clusters that the scheduler may use: all but those that the policy blocks after an eviction.
+pub fn usable_clusters<'a, C: Borrow<Cluster>>(binding: &Binding, clusters: &'a [C], now: Time) -> Vec<&'a Cluster> {
     let blocked = blocked_until(binding, now);
     let is_blocked = |name: &str| !binding.spec.targets(name) && blocked.iter().any(|(blocked, _)| blocked == name);
     clusters.iter().map(Borrow::borrow).filter(|cluster| !is_blocked(&cluster.name)).collect()

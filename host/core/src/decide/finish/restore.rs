@@ -80,10 +80,7 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
 /// Returns true if the affinity, or one of the affinity groups, selects the cluster.
 pub(crate) fn is_selected(placement: &Placement, cluster: &Cluster) -> bool {
     match &placement.cluster_affinities {
-        Some(terms) => terms.iter().any(|term| {
-            let overflow = || term.overflow().iter().any(|overflow| affinity::matches(&overflow.affinity, cluster));
-            affinity::matches(&term.affinity, cluster) || overflow()
-        }),
+        Some(terms) => terms.iter().any(|term| affinity::group_matches(term, cluster)),
         None => placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster)),
     }
 }

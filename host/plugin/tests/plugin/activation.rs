@@ -1,6 +1,5 @@
 //! Activation of a catalog's plugins: changed ones are loaded, and the previous version stays active if loading
 //! fails.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +14,12 @@ use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Catalog, CatalogError, Data, Description, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError,
-    LoadStage, Loaded, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
+    Catalog, CatalogError, Data, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError, LoadStage, Loaded,
+    Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
 };
 use serde_json::json;
+
+use crate::described;
 
 /// Loads `healthy` and `unhealthy` as plugins; any other text is invalid.
 struct Texts;
@@ -51,19 +52,7 @@ impl Engine for Texts {
         };
         let digest = source.digest();
         let id = PolicyId { name: source.name.clone(), version: digest.short(), engine: EngineKind::Wasm };
-        let description = Description {
-            name: String::new(),
-            version: String::new(),
-            summary: String::new(),
-            digest,
-            code_bytes: 0,
-            contract: String::new(),
-            imports: Vec::new(),
-            taint_keys: Vec::new(),
-            config_schema: None,
-            reusable: false,
-            remarks: Vec::new(),
-        };
+        let description = described(digest);
         Ok(Loaded { policy: Arc::new(Says(id, [Capability::any(CallKind::Health)], health)), description })
     }
 }

@@ -1,5 +1,4 @@
 //! Loading has a time limit, and a listed plugin that is not loaded does not vanish.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +11,12 @@ use bulkhead_core::model::{Binding, GracefulEvictionTask, Health};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Data, Description, Engine, LIST, Layer, LoadError, LoadLimits, LoadStage, Loaded, PluginSource, Plugins, Refresh,
-    Registry, SmokeTest,
+    Data, Engine, LIST, Layer, LoadError, LoadLimits, LoadStage, Loaded, PluginSource, Plugins, Refresh, Registry,
+    SmokeTest,
 };
 use serde_json::json;
+
+use crate::described;
 
 /// Answers every eviction check the same way.
 struct Checks(PolicyId, [Capability; 1], Result<EvictionVerdict, Fault>);
@@ -77,19 +78,7 @@ impl Engine for Scripts {
             return Err(LoadError::new(source, LoadStage::Compiled, "no end"));
         }
         let id = PolicyId { name: source.name.clone(), version: "1".to_owned(), engine: EngineKind::Lua };
-        let description = Description {
-            name: String::new(),
-            version: String::new(),
-            summary: String::new(),
-            digest: source.digest(),
-            code_bytes: 0,
-            contract: String::new(),
-            imports: Vec::new(),
-            taint_keys: Vec::new(),
-            config_schema: None,
-            reusable: false,
-            remarks: Vec::new(),
-        };
+        let description = described(source.digest());
         Ok(Loaded { policy: Arc::new(releases(id)), description })
     }
 }
