@@ -31,18 +31,22 @@ struct Arguments {
     /// How many of them have to be found; without it all.
     #[arg(long, value_name = "NUMBER")]
     at_least: Option<usize>,
+    /// Scenario file to run instead of random federations.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
     /// Print what broke.
     #[arg(short, long)]
     verbose: bool,
 }
 
 fn search(arguments: &Arguments, engines: &[Arc<dyn Engine>], mutation: Mutation) -> anyhow::Result<Trials> {
+    let base = arguments.scenario.clone().map_or_else(|| Base::Random(PathBuf::from("target")), Base::Scenario);
     let options = TrialOptions {
         threads: arguments.threads,
         shrinks: false,
         always_twice: mutation == Mutation::LeftToChance,
         mutation: Some(mutation),
-        ..TrialOptions::new(Base::Random(PathBuf::from("target")), 1, arguments.seeds, engines.to_vec())
+        ..TrialOptions::new(base, 1, arguments.seeds, engines.to_vec())
     };
     trial::run(&options, |_| {})
 }

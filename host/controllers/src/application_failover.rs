@@ -101,6 +101,7 @@ impl Reconcile for ApplicationFailover {
                 item.health = Some(Health::Unhealthy);
             }
         }
+        context.refresh_unhealthy(&mut model);
         let asking = context.asking_nobody();
         let decide = |clusters: &[Arc<Cluster>], options| {
             failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, clusters, now })

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::decide::finish::{Unconfirmed, UnconfirmedTargets};
-use bulkhead_core::model::{Binding, Health, Reports, SyncMode};
+use bulkhead_core::model::{AggregatedStatusItem, Binding, Health, Reports, SyncMode};
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names;
 use futures::StreamExt;
@@ -153,9 +153,26 @@ impl Context {
     /// True if the Work of a binding contradicts the binding's healthy report. Losses of health are written with a
     /// delay.
     fn is_unhealthy_by_now(&self, binding: &Binding, cluster: &str) -> bool {
-        let work = self.stores.works.get(&work_key(binding, cluster));
-        let health = work.and_then(|work| work.status.manifest_statuses.first()?.health);
-        health.is_some_and(|health| health != Health::Healthy)
+        self.health_in_work(binding, cluster).is_some_and(|health| health != Health::Healthy)
+    }
+
+    fn health_in_work(&self, binding: &Binding, cluster: &str) -> Option<Health> {
+        self.stores.works.get(&work_key(binding, cluster))?.status.manifest_statuses.first()?.health
+    }
+
+    /// Replaces unhealthy reports in a binding that its Works contradict by now. The status of a binding stays as it is
+    /// while its writes fail, and an application that recovered meanwhile must not be evicted for it.
+    pub(crate) fn refresh_unhealthy(&self, binding: &mut Binding) {
+        if mutation::on(Mutation::StaleReportCounts) {
+            return;
+        }
+        let is_unhealthy = |item: &AggregatedStatusItem| item.health == Some(Health::Unhealthy);
+        let unhealthy = binding.status.aggregated_status.iter().filter(|item| is_unhealthy(item));
+        let current: Vec<_> = unhealthy.map(|item| self.health_in_work(binding, &item.cluster_name)).collect();
+        let items = binding.status.aggregated_status.iter_mut().filter(|item| is_unhealthy(item));
+        for (item, current) in items.zip(current) {
+            item.health = current.or(item.health);
+        }
     }
 
     /// Queries the targets of a binding that are not known to be unconfirmed. Returns those that turn out to be. A

@@ -76,6 +76,15 @@ pub struct ManifestObject {
     pub value: Value,
 }
 
+impl ManifestObject {
+    /// Returns the name of the Cluster whose taints an application of the object replaces.
+    pub(crate) fn retainted_cluster(&self) -> Option<String> {
+        let is_cluster = self.value["kind"] == "Cluster" && self.value.pointer("/spec/taints").is_some();
+        let name = self.value.pointer("/metadata/name").filter(|_| is_cluster)?;
+        name.as_str().map(str::to_owned)
+    }
+}
+
 /// Validated event.
 #[derive(Clone, Debug)]
 pub struct LoadedEvent {

@@ -27,6 +27,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
 use super::witness::Witness;
 use crate::admission::InProcess;

@@ -100,6 +100,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         disturbed_until: None,
         blind_for: None,
         target_losses: Vec::new(),
+        retainted: Vec::new(),
         acts: VecDeque::new(),
     };
     let mut observed = inspector
@@ -125,6 +126,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
             if let Some(lasts) = run.blind_for.take() {
                 observed.blinded(lasts);
             }
+            run.retainted.drain(..).for_each(|cluster| observed.retainted(cluster));
             observed.look(&federation, &run.observer, at);
         }
         for watched in &mut run.watched {
@@ -201,6 +203,8 @@ struct Run {
     blind_for: Option<GoDuration>,
     /// Target losses that wait for an eviction.
     target_losses: Vec<FaultSpec>,
+    /// Clusters whose taints a person replaced, if not yet reported to the invariants.
+    retainted: Vec<String>,
     /// Writes of people that are still to be made, in order, each from its moment on.
     acts: VecDeque<(GoDuration, Act)>,
 }
@@ -284,8 +288,10 @@ impl Run {
                 Act::Apply(object) => federation.apply(object).await?,
                 Act::Delete(object) => federation.delete(object).await?,
             };
-            if !is_done {
-                self.acts.push_front((GoDuration(at.0 + ACT_PAUSE), act));
+            match act {
+                act if !is_done => self.acts.push_front((GoDuration(at.0 + ACT_PAUSE), act)),
+                Act::Apply(object) => self.retainted.extend(object.retainted_cluster()),
+                Act::Delete(_) => {}
             }
         }
         Ok(())
@@ -346,6 +352,10 @@ impl Run {
                 };
                 self.note(at, tone, Some(cluster), what, "");
                 federation.set_state(cluster, *state);
+                // A person who raced a controller leaves nothing behind that would keep workloads away.
+                if *state == ClusterState::Recover && federation.person().untaint(cluster) {
+                    self.retainted.push(cluster.clone());
+                }
             }
             EventAction::FailureModes(cluster, modes) => {
                 let effect: Vec<_> = modes.iter().map(member::describe).collect();

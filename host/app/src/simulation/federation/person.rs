@@ -1,10 +1,14 @@
 //! Concurrent writes of a person between a read and a write of a controller.
 
 use bulkhead_controlplane::{ApiServer, DeleteOptions, ObjectKey, ResourceRequest};
+use bulkhead_core::decide::evict::REASON_TAINT_UNTOLERATED;
 use serde_json::{Value, json};
 
 /// Key of the taint and name of the label that mark a person's write.
 const TRACE: &str = "example.com/in-the-same-moment";
+
+/// Producer of a person's eviction tasks.
+pub(in crate::simulation) const PRODUCER_PERSON: &str = "Person";
 
 /// Direct writes of a person to the store, without a request.
 pub(in crate::simulation) struct Person(ApiServer);
@@ -23,20 +27,56 @@ impl Person {
     }
 
     /// Changes the object of a request, unless the request writes a subresource: adds a non-evicting taint to a
-    /// cluster, a label to other objects. Returns true on success.
+    /// cluster, an eviction task for a cluster without a copy to a scheduled binding, a label to other objects. Returns
+    /// true on success.
     pub(in crate::simulation) fn touch(&self, request: &ResourceRequest) -> bool {
         let of_spec = request.subresource.is_none();
         let Some((key, mut object)) = self.object_of(request).filter(|_| of_spec) else { return false };
         if request.plural == "clusters" {
-            let taint = json!({"key": TRACE, "value": "person", "effect": "PreferNoSchedule"});
+            let taint = json!({"key": TRACE, "value": "person", "effect": "NoSchedule"});
             match object["spec"]["taints"].as_array_mut() {
                 Some(taints) => taints.push(taint),
                 None => object["spec"]["taints"] = json!([taint]),
             }
         } else {
             object["metadata"]["labels"][TRACE] = json!("true");
+            if let Some(cluster) = self.unused_cluster(&object) {
+                let task =
+                    json!({"fromCluster": cluster, "producer": PRODUCER_PERSON, "reason": REASON_TAINT_UNTOLERATED});
+                match object["spec"]["gracefulEvictionTasks"].as_array_mut() {
+                    Some(tasks) => tasks.push(task),
+                    None => object["spec"]["gracefulEvictionTasks"] = json!([task]),
+                }
+            }
         }
         self.0.store().update(&key, object).is_ok()
+    }
+
+    /// Removes the taint that [`Self::touch`] added to a cluster. Returns true if it had one.
+    pub(in crate::simulation) fn untaint(&self, cluster: &str) -> bool {
+        let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster");
+        let Some(key) = kind.map(|kind| ObjectKey::new(kind, "", cluster)) else { return false };
+        let Some(mut object) = self.0.store().get(&key).map(|object| Value::clone(object.value())) else {
+            return false;
+        };
+        let Some(taints) = object.pointer_mut("/spec/taints").and_then(Value::as_array_mut) else { return false };
+        let before = taints.len();
+        taints.retain(|taint| taint["key"] != TRACE);
+        taints.len() < before && self.0.store().update(&key, object).is_ok()
+    }
+
+    /// Returns a cluster that is neither a target nor being evicted; `None` if the object is no scheduled binding.
+    fn unused_cluster(&self, object: &Value) -> Option<String> {
+        let names = |list: &str, field: &str| {
+            let items = object["spec"][list].as_array().into_iter().flatten();
+            items.filter_map(|item| Some(item[field].as_str()?.to_owned())).collect::<Vec<_>>()
+        };
+        let targets = names("clusters", "name");
+        let used = [targets.clone(), names("gracefulEvictionTasks", "fromCluster")].concat();
+        let kind = self.0.kind_id("cluster.karmada.io/v1alpha1", "Cluster").filter(|_| !targets.is_empty())?;
+        let clusters = self.0.store().list(kind, None);
+        let mut names = clusters.iter().filter_map(|cluster| cluster.value()["metadata"]["name"].as_str());
+        names.find(|name| !used.iter().any(|used| used == name)).map(str::to_owned)
     }
 
     /// Deletes and recreates the object of a request, if the request writes its status. Returns true on success.

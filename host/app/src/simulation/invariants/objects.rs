@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
+use bulkhead_core::decide::affinity;
 use bulkhead_core::decide::evict::{PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement};
 use bulkhead_core::decide::failover::REASON_APPLICATION_FAILURE;
-use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode};
+use bulkhead_core::decide::schedule::PRODUCER_SCHEDULER;
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
 use bulkhead_core::names::keys;
 
 use super::Inspector;
 use super::hub::{Hub, Step, work_name};
 use super::pace::Pace;
-use crate::simulation::federation::Federation;
+use crate::simulation::federation::{Federation, PRODUCER_PERSON};
 use crate::simulation::observe::Observer;
 
 /// Time for which an earlier event can still have consequences: caches lag and writes are retried.
@@ -45,6 +47,8 @@ pub(in crate::simulation) struct Observed {
     joined: BTreeSet<String>,
     /// Taints added by others, as cluster and `key:effect`.
     foreign: BTreeSet<(String, String)>,
+    /// Clusters whose taints a person replaced since the last look.
+    retainted: BTreeSet<String>,
     /// Time windows of the taint manager's evictions: after the first time and not after the second, in
     /// milliseconds.
     evictions_ms: Vec<(u64, u64)>,
@@ -88,6 +92,7 @@ impl Observed {
             replanned: BTreeMap::new(),
             joined: BTreeSet::new(),
             foreign,
+            retainted: BTreeSet::new(),
             evictions_ms: Vec::new(),
             last_look: GoDuration::default(),
             told: BTreeSet::new(),
@@ -97,6 +102,11 @@ impl Observed {
     /// Records a disturbance of the controllers, during which their speed is not checked.
     pub(in crate::simulation) fn disturbed(&mut self, until: GoDuration) {
         self.pace.disturbed(GoDuration(until.0 + LATE));
+    }
+
+    /// Records that a person replaced the taints of a cluster, including those that others added.
+    pub(in crate::simulation) fn retainted(&mut self, cluster: String) {
+        self.retainted.insert(cluster);
     }
 
     /// Records a period in which the control plane or its clients cannot observe the member clusters.
@@ -138,6 +148,7 @@ impl Observed {
                 Step::WorkGoes { name, cluster } => self.work_goes(&name, &cluster, at),
             }
         }
+        self.retainted.clear();
         self.rates(at);
         for (invariant, seen) in self.pace.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
@@ -153,7 +164,8 @@ impl Observed {
         let empty = Binding::default();
         let before = before.unwrap_or(&empty);
         let (old, new) = (&before.spec, &after.spec);
-        if old.placement != new.placement || new.replicas < old.replicas || old.replicas == 0 {
+        let starts = old.resource.uid.is_empty() || (old.replicas == 0 && new.replicas > 0);
+        if starts || old.placement != new.placement || new.replicas < old.replicas {
             self.replanned.insert(key.clone(), at);
         }
         if old.resource.uid != new.resource.uid && self.hub.exists(&old.resource) {
@@ -161,7 +173,9 @@ impl Observed {
             self.found("S6", at, seen);
         }
         for task in new.graceful_eviction_tasks.iter().filter(|task| !old.is_evicting(&task.from_cluster)) {
-            self.task(after, task, observer, at);
+            if task.producer != PRODUCER_PERSON {
+                self.task(after, task, observer, at);
+            }
         }
         for task in old.graceful_eviction_tasks.iter().filter(|task| !new.is_evicting(&task.from_cluster)) {
             let cluster = &task.from_cluster;
@@ -191,6 +205,10 @@ impl Observed {
             let seen = format!("{key} leaves {cluster}, which failed for less than cluster-failure-threshold");
             self.found("L3", at, seen);
         }
+        if task.producer == PRODUCER_SCHEDULER && self.has_to_stay(binding, cluster, at) {
+            let seen = format!("{key} leaves {cluster}, which its placement selects and which exists");
+            self.found("S1", at, seen);
+        }
         if task.reason == REASON_APPLICATION_FAILURE {
             let resource = &binding.spec.resource;
             let workload = format!("{} {}/{}", resource.kind, resource.namespace, resource.name);
@@ -199,6 +217,25 @@ impl Observed {
                 self.found("S4", at, format!("{key} leaves {cluster} as failed, and all of it is ready there"));
             }
         }
+    }
+
+    /// Returns true if the scheduler has no reason to give up a copy: its placement is unchanged, selects the cluster,
+    /// and wants a copy on every cluster that it selects.
+    fn has_to_stay(&self, binding: &Binding, cluster: &str, at: GoDuration) -> bool {
+        let placement = binding.spec.placement.clone().unwrap_or_default();
+        let wants_all = placement.cluster_affinities.is_none()
+            && placement.spread_constraints.is_empty()
+            && placement.replica_scheduling_type() == ReplicaSchedulingType::Duplicated;
+        let selects = self.hub.clusters.get(cluster).is_some_and(|cluster| {
+            !cluster.is_terminating()
+                && placement.cluster_affinity.as_ref().is_none_or(|affinity| affinity::matches(affinity, cluster))
+        });
+        wants_all && selects && !self.is_replanned(&binding.key(), at)
+    }
+
+    /// Returns true if a policy or a person changed the placement or removed replicas lately.
+    fn is_replanned(&self, key: &str, at: GoDuration) -> bool {
+        self.replanned.get(key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE)
     }
 
     /// Returns true if a cluster failed for the configured threshold. Also true if the failure cannot be judged:
@@ -214,12 +251,13 @@ impl Observed {
     /// Checks that a target is removed only by an eviction, or because a policy or a person changed the placement.
     fn targets(&mut self, before: &Binding, after: &Binding, at: GoDuration) {
         let key = after.key();
-        let replanned = self.replanned.get(&key).is_some_and(|moment| at.0.saturating_sub(moment.0) <= LATE);
+        let replanned = self.is_replanned(&key, at);
         let placed_anew = applied_placement(before).as_ref() != before.spec.placement.as_ref();
         if replanned || placed_anew || after.deletion_timestamp.is_some() {
             return;
         }
-        for target in before.spec.clusters.iter().filter(|target| target.replicas > 0) {
+        let has_copy = |target: &&TargetCluster| target.replicas > 0 || !before.spec.is_workload();
+        for target in before.spec.clusters.iter().filter(has_copy) {
             let (spec, name) = (&after.spec, &target.name);
             let gone = self.hub.clusters.get(name).is_none_or(|cluster| cluster.is_terminating());
             if !spec.targets(name) && !spec.is_evicting(name) && !before.spec.is_evicting(name) && !gone {
@@ -262,6 +300,9 @@ impl Observed {
             self.joined.insert(after.name.clone());
         }
         let there = foreign_taints(after);
+        if self.retainted.contains(&after.name) {
+            self.foreign.retain(|(cluster, _)| *cluster != after.name);
+        }
         let lost: Vec<_> =
             self.foreign.iter().filter(|known| known.0 == after.name && !there.contains(*known)).cloned().collect();
         for (cluster, taint) in lost {

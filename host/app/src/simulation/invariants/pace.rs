@@ -9,10 +9,10 @@ use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_other_place, has_target};
 use bulkhead_core::decide::failover::{self, FailoverOptions};
-use bulkhead_core::model::{Binding, Cluster, Health};
+use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, TargetCluster};
 use bulkhead_core::time::Time;
 
-use super::hub::Hub;
+use super::hub::{Hub, work_name};
 use crate::simulation::federation::Federation;
 
 /// Tolerated delay: clusters are scanned for taints every ten seconds.
@@ -21,6 +21,8 @@ const SLACK: Duration = Duration::from_secs(25);
 const APPLICATION_SLACK: Duration = Duration::from_secs(12);
 /// Interval at which application failover looks for another cluster, with tolerance.
 const PLACE_RECHECK: Duration = Duration::from_secs(45);
+/// Tolerated delay of a replacement after the end of the wait for a purge, in milliseconds.
+const PURGE_SLACK_MS: i64 = 30_000;
 /// Default toleration of an unhealthy application, in seconds.
 const TOLERATION_S: i32 = 300;
 
@@ -30,6 +32,8 @@ pub(super) struct Pace {
     pre_check: PreCheck,
     failover: FailoverOptions,
     brake: BrakeSettings,
+    /// Time after which a replacement no longer waits for a purge, in milliseconds.
+    purge_timeout_ms: i64,
     /// Lowest configured rate, in evictions per second.
     rate: f64,
     disturbed_until: GoDuration,
@@ -50,6 +54,7 @@ impl Pace {
             pre_check: flags.eviction_pre_check,
             failover: flags.failover_options(),
             brake: flags.brake(),
+            purge_timeout_ms: i64::try_from(flags.graceful_eviction_timeout.0.as_millis()).unwrap_or(i64::MAX),
             rate,
             disturbed_until: GoDuration::default(),
             due: BTreeMap::new(),
@@ -72,7 +77,8 @@ impl Pace {
 
     /// Returns violations for overdue evictions.
     pub(super) fn look(&mut self, hub: &Hub, federation: &Federation, at: GoDuration) -> Vec<(&'static str, String)> {
-        let passed = at.0.saturating_sub(self.last_look.0);
+        // Controllers that are stopped or refused do not know of a failure, so its time does not count.
+        let passed = if at < self.disturbed_until { Duration::ZERO } else { at.0.saturating_sub(self.last_look.0) };
         self.last_look = at;
         let applications = self.applications(hub, passed, federation.now());
         let clusters = self.clusters(hub, federation.now(), at);
@@ -81,7 +87,7 @@ impl Pace {
             self.due.clear();
             return Vec::new();
         }
-        applications.into_iter().chain(clusters).collect()
+        applications.into_iter().chain(clusters).chain(self.purges(hub, federation.now())).collect()
     }
 
     /// L1: workloads that have to leave a cluster, and have another placement, leave as fast as the rates allow.
@@ -120,6 +126,24 @@ impl Pace {
         let placement = applied_placement(binding).filter(|_| leaves);
         placement
             .is_some_and(|placement| has_target(self.pre_check, &binding.spec, &placement, &cluster.name, clusters))
+    }
+
+    /// L1: a replacement does not wait for the purge of a lost cluster for longer than the task's grace period.
+    fn purges(&self, hub: &Hub, now: Time) -> Option<(&'static str, String)> {
+        hub.bindings.values().filter(|binding| binding.deletion_timestamp.is_none()).find_map(|binding| {
+            let works = hub.works.get(&work_name(binding));
+            let missing = |target: &&TargetCluster| works.is_none_or(|works| !works.contains_key(&target.name));
+            let target = binding.spec.clusters.iter().find(missing)?;
+            let overdue = |task: &&GracefulEvictionTask| {
+                let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
+                let limit_ms = own_s.map_or(self.purge_timeout_ms, |seconds| seconds * 1000);
+                let since = task.creation_timestamp.filter(|_| task.purge_mode == Some(PurgeMode::Directly));
+                since.is_some_and(|since| now.millis_since(since) > limit_ms + PURGE_SLACK_MS)
+            };
+            let task = binding.spec.graceful_eviction_tasks.iter().find(overdue)?;
+            let (key, from) = (binding.key(), &task.from_cluster);
+            Some(("L1", format!("the copy of {key} on {} waits for the purge of {from}", target.name)))
+        })
     }
 
     /// Returns true if application failover may evict the workload from the cluster: another cluster could run it.

@@ -1,6 +1,6 @@
 //! Rare combinations that are required to reveal certain mistakes: several tasks of one binding, many workloads that
-//! tolerate a loss and one that does not, an interpreter that fails together with the application, and a person who
-//! writes concurrently with a controller.
+//! tolerate a loss and one that does not, an interpreter that fails together with the application, writers that race a
+//! controller, the loss of all clusters, and copies that the scheduler gives up.
 //!
 //! Most of them start when the troubles of the trial are over, because deadlines are not checked while the
 //! controllers are disturbed.
@@ -28,6 +28,18 @@ pub(super) fn draw(dice: &mut Dice, scenario: &mut Value, clusters: &[String], c
     }
     if dice.chance(10) {
         namesakes(dice, scenario, clusters);
+    }
+    if dice.chance(10) {
+        racing_tasks(dice, scenario, clusters);
+    }
+    // Each of these loses clusters and needs the others, so a scenario has one of them at most.
+    match dice.between(1, 10) {
+        1 => all_lost(dice, scenario, clusters),
+        2 => other_region(dice, scenario, clusters),
+        3 => direct_purge(dice, scenario, clusters),
+        4 => long_outage(dice, scenario, clusters),
+        5 if !crowded => scaled_while_lost(dice, scenario, clusters),
+        _ => {}
     }
 }
 
@@ -185,6 +197,95 @@ fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     }
     events.push(fails(at_s + 20, json!([])));
     add(scenario, "/events", events);
+}
+
+/// Adds another writer of eviction tasks that writes in the same moment as a controller.
+fn racing_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(cluster) = dice.one_of(clusters) else { return };
+    let lost_s = CALM_S + dice.between(0, 20);
+    let race = |at_s: u64| {
+        let fault = json!({"kind": "racing-write", "resource": "resourcebindings"});
+        json!({"at": format!("{at_s}s"), "fault": fault})
+    };
+    let times = dice.between(2, 4);
+    let races: Vec<_> = (0..times).map(|_| race(lost_s + dice.between(10, 60))).collect();
+    let moments = [state(lost_s, cluster, "unreachable"), state(lost_s + 90, cluster, "recover")];
+    add(scenario, "/events", moments.into_iter().chain(races));
+}
+
+/// Adds the loss of all clusters for longer than any threshold, without a check for another target.
+fn all_lost(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    scenario["flags"]["eviction-pre-check"] = json!("none");
+    let (lost_s, lasts_s) = (CALM_S + dice.between(0, 20), dice.between(80, 110));
+    for cluster in clusters {
+        add(scenario, "/events", [state(lost_s, cluster, "unreachable"), state(lost_s + lasts_s, cluster, "recover")]);
+    }
+}
+
+/// Adds a workload on all clusters of one region, which has too few of them after a loss, so that the scheduler gives up
+/// the copy on the other cluster of that region.
+fn other_region(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let [lost, given_up, third, fourth, ..] = clusters else { return };
+    let regions = [(lost, "north"), (given_up, "north"), (third, "south"), (fourth, "south")];
+    for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
+        if let Some((_, region)) = regions.iter().find(|(name, _)| cluster["name"] == **name) {
+            cluster["region"] = json!(region);
+        }
+    }
+    let name = "one-region";
+    let spread = json!([
+        {"spreadByField": "region", "minGroups": 1, "maxGroups": 1},
+        {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2},
+    ]);
+    let names = [lost, given_up, third, fourth];
+    let spec = json!({"placement": {"clusterAffinity": {"clusterNames": names}, "spreadConstraints": spread}});
+    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    // One of the two regions is chosen; each loses a cluster at a time of its own.
+    let lost_s = CALM_S + dice.between(0, 20);
+    for (at_s, cluster) in [(lost_s, lost), (lost_s + 130, third)] {
+        add(scenario, "/events", [state(at_s, cluster, "unreachable"), state(at_s + 80, cluster, "recover")]);
+    }
+}
+
+/// Adds a workload that is purged directly from a cluster that stays lost for longer than its purge may take.
+fn direct_purge(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(lost) = clusters.first() else { return };
+    let name = "purged";
+    let spec = json!({
+        "placement": {"clusterAffinities": first_then_any(clusters)}, "propagateDeps": true,
+        "failover": {"cluster": {"purgeMode": "Directly"}},
+    });
+    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    scenario["flags"]["graceful-eviction-timeout"] = json!("15s");
+    scenario["flags"]["purge-without-replacement"] = json!("only-by-policy");
+    let lost_s = CALM_S + dice.between(0, 10);
+    add(scenario, "/events", [state(lost_s, lost, "unreachable"), state(lost_s + 180, lost, "recover")]);
+}
+
+/// Adds an outage of the writes of bindings that is over long before the lost cluster recovers.
+fn long_outage(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(lost) = clusters.first() else { return };
+    let name = "held-up";
+    let spec = json!({"placement": {"clusterAffinities": first_then_any(clusters)}});
+    add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
+    // Longer than the whole back-off of a retry would take.
+    let (lost_s, lasts_s) = (dice.between(40, 50), dice.between(220, 230));
+    let fault = json!({"kind": "write-outage", "resource": "resourcebindings", "for": format!("{lasts_s}s")});
+    let outage = json!({"at": format!("{lost_s}s"), "fault": fault});
+    add(scenario, "/events", [state(lost_s, lost, "unreachable"), outage, state(lost_s + 400, lost, "recover")]);
+}
+
+/// Adds a workload that tolerates the loss of its cluster, and a person who scales it up meanwhile.
+fn scaled_while_lost(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+    let Some(lost) = dice.one_of(clusters) else { return };
+    let name = "scaled-up";
+    let tolerations = json!([{"operator": "Exists", "effect": "NoExecute"}]);
+    let spec = json!({"placement": {"clusterTolerations": tolerations}});
+    add(scenario, "/manifests/0/objects", [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)]);
+    let lost_s = CALM_S + dice.between(0, 10);
+    let scaled =
+        json!({"at": format!("{}s", lost_s + dice.between(50, 60)), "apply": {"objects": [deployment(name, 2)]}});
+    add(scenario, "/events", [state(lost_s, lost, "unreachable"), scaled, state(lost_s + 120, lost, "recover")]);
 }
 
 /// Adds a person who taints a cluster while controllers write its taints.
