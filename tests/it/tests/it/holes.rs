@@ -81,6 +81,28 @@ fn an_eviction_goes_on_soon_after_writes_get_through_again() {
     );
 }
 
+/// The application recovers while the status of its binding cannot be written, so the binding still calls it unhealthy.
+#[test]
+fn an_application_that_recovered_while_writes_failed_stays() {
+    let example = root().join("examples/nginx-duplicated");
+    let policy = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: nginx, namespace: default}, \
+                  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}], propagateDeps: true, \
+                  placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}, failover: {application: \
+                  {decisionConditions: {tolerationSeconds: 35}, purgeMode: Gracefully}}}}";
+    let scenario = format!(
+        "name: stale-health\nduration: 10m\ninvariants: true\nclusters: [{{name: member1, replicaReadyAfter: 9s}}, \
+         {{name: member2}}]\nmanifests: [{}/nginx.yaml, {{objects: [{policy}]}}]\nevents:\n\
+         - {{at: 50s, cluster: member1, failureModes: [{{mode: never-ready, workload: default/nginx}}]}}\n\
+         - {{at: 55s, fault: {{kind: write-outage, resource: resourcebindings, for: 222s}}}}\n\
+         - {{at: 60s, cluster: member1, failureModes: []}}\nexpect:\n\
+         - {{from: 45s, binding: default/nginx-deployment, clusters: {{member1: 2}}}}\n",
+        example.display()
+    );
+    let report = run(&Folder::new("holes-stale-health", &[("scenario.yaml", &scenario)]).load().unwrap(), Some(1));
+    assert_held(&report);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+}
+
 /// Hole 4: bindings of two kinds derive the same name.
 #[test]
 fn a_second_kind_whose_binding_has_the_same_name_takes_nothing_over() {
