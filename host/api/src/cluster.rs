@@ -1,5 +1,7 @@
 //! Member clusters (Karmada: `pkg/apis/cluster/v1alpha1/types.go`).
 
+use std::collections::BTreeMap;
+
 use bulkhead_core::model::{self, ClusterSpec, ClusterStatus};
 use bulkhead_core::names::keys;
 use kube::ResourceExt;
@@ -32,15 +34,20 @@ impl Cluster {
             deletion_timestamp: self.metadata.deletion_timestamp.as_ref().map(from_meta),
             spec: self.spec.clone(),
             status: self.status.clone(),
-            taint_owners: self.annotation(keys::TAINT_OWNERS),
-            condition_history: self.annotation(keys::CONDITION_HISTORY),
+            taint_owners: self.annotation(keys::TAINT_OWNERS).unwrap_or_default(),
+            taint_owners_unknown: self.has_malformed_taint_owners(),
+            condition_history: self.annotation(keys::CONDITION_HISTORY).unwrap_or_default(),
         }
     }
 
-    /// Decodes one of Bulkhead's annotations. A malformed one counts as absent: then no taint has an owner, and none
-    /// is removed.
-    fn annotation<T: Default + DeserializeOwned>(&self, key: &str) -> T {
-        self.annotations().get(key).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    /// Returns true if the annotation with the owners of taints cannot be read.
+    pub fn has_malformed_taint_owners(&self) -> bool {
+        self.annotation::<BTreeMap<String, String>>(keys::TAINT_OWNERS).is_err()
+    }
+
+    /// Decodes one of Bulkhead's annotations; a default value if it is absent.
+    fn annotation<T: Default + DeserializeOwned>(&self, key: &str) -> serde_json::Result<T> {
+        self.annotations().get(key).map_or(Ok(T::default()), |text| serde_json::from_str(text))
     }
 }
 
@@ -87,6 +94,23 @@ mod tests {
         assert_eq!(written["spec"]["insecureSkipTLSVerification"], json!(true));
         assert_eq!(written["spec"]["proxyHeader"], json!({"X-Tenant": "a"}));
         assert_eq!(written["spec"]["later"], json!({"than": "this"}), "an unread field survives");
+    }
+
+    #[test]
+    fn owners_of_taints_are_known_none_or_unreadable() {
+        let check = |text: Option<&str>, owners: &[(&str, &str)], is_unknown: bool| {
+            let annotations = text.map(|text| json!({keys::TAINT_OWNERS: text}));
+            let cluster = json!({"metadata": {"name": "m", "annotations": annotations}, "spec": {"syncMode": "Push"}});
+            let model = serde_json::from_value::<Cluster>(cluster).unwrap().to_model();
+            let found: Vec<_> = model.taint_owners.iter().map(|(key, owner)| (key.as_str(), owner.as_str())).collect();
+            assert_eq!((found.as_slice(), model.taint_owners_unknown), (owners, is_unknown), "{text:?}");
+        };
+        check(None, &[], false);
+        check(Some("{}"), &[], false);
+        check(Some(r#"{"k:NoExecute": "p"}"#), &[("k:NoExecute", "p")], false);
+        for malformed in ["", "none", "[]", r#"{"k:NoExecute": 1}"#, r#"{"k:NoExecute": "p""#] {
+            check(Some(malformed), &[], true);
+        }
     }
 
     /// An unknown taint effect is preserved; otherwise one such Cluster would make a whole list undecodable.

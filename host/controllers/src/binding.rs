@@ -372,3 +372,31 @@ impl BindingController {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_api::ResourceBinding;
+    use bulkhead_core::model::TargetCluster;
+    use bulkhead_plugin::Layer;
+
+    use super::*;
+    use crate::testing::{Renames, context, hub_of_works, member};
+
+    #[tokio::test]
+    async fn a_template_that_an_interpreter_revises_under_another_name_is_refused() {
+        let (context, _events) = context(hub_of_works(1).client(), member().client());
+        context.registry.replace(Layer::Builtins, vec![Renames::policy()]);
+        let controller = BindingController { context, blocked: Mutex::default(), refused: Contested::default() };
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
+        let binding: ResourceBinding = serde_json::from_value(json!({
+            "metadata": {"name": "web-deployment", "namespace": "default"},
+            "spec": {"resource": resource, "replicas": 2},
+        }))
+        .unwrap();
+        let metadata = json!({"name": "web", "namespace": "default"});
+        let template = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}));
+        let revised = controller.revised(&binding, &template, &TargetCluster::new("m1", 1)).await;
+        let refused = revised.unwrap_err().to_string();
+        assert!(refused.contains("another object: metadata.name is \"other\", not \"web\""), "{refused}");
+    }
+}

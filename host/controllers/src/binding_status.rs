@@ -146,3 +146,72 @@ impl BindingStatus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_api::{ResourceBinding, Work};
+    use bulkhead_core::model::Health;
+    use bulkhead_core::names::keys;
+    use kube::Api;
+    use kube::api::PostParams;
+    use kube::runtime::watcher;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::testing::{context, hub_of_works, member};
+
+    fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// A binding that was created again lacks `lastScheduledTime`, and its Works exist already.
+    #[tokio::test(start_paused = true)]
+    async fn a_binding_without_a_scheduled_time_gets_the_status_of_its_works() {
+        let hub = hub_of_works(1);
+        let (context, _events) = context(hub.client(), member().client());
+        let bindings: Api<ResourceBinding> = Api::namespaced(hub.client(), "default");
+        let works: Api<Work> = Api::namespaced(hub.client(), "karmada-es-m1");
+        let (all_bindings, all_works) = (Arc::clone(&context.stores.bindings), Arc::clone(&context.stores.works));
+        tokio::spawn(all_bindings.run_informer(Api::all(hub.client()), watcher::Config::default()));
+        tokio::spawn(all_works.run_informer(Api::all(hub.client()), watcher::Config::default()));
+        let labels = json!({keys::RESOURCE_BINDING_ID: "id"});
+        let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"});
+        let binding: ResourceBinding = from(json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": {"name": "web-deployment", "labels": labels},
+            "spec": {"resource": resource, "replicas": 1, "clusters": [{"name": "m1", "replicas": 1}]},
+        }));
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
+        // The informers deliver the changes.
+        let delivered = || tokio::time::sleep(std::time::Duration::from_secs(1));
+        delivered().await;
+        let controller = BindingStatus { context, pace: Pace::default() };
+        let reconciled = || async {
+            controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap();
+            bindings.get("web-deployment").await.unwrap().status
+        };
+        let status = reconciled().await;
+        assert!(status.aggregated_status.is_empty() && status.conditions.is_empty(), "it has no Work yet: {status:?}");
+        let work: Work = from(json!({
+            "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+            "metadata": {"name": "web", "labels": labels}, "spec": {"workload": {"manifests": []}},
+        }));
+        works.create(&PostParams::default(), &work).await.unwrap();
+        let identifier = json!({
+            "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "",
+            "namespace": "default", "name": "web",
+        });
+        let applied = json!({
+            "type": APPLIED, "status": "True", "reason": "AppliedSuccessful", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let report =
+            json!({"conditions": [applied], "manifestStatuses": [{"identifier": identifier, "health": "Healthy"}]});
+        works.patch_status("web", &PatchParams::default(), &Patch::Merge(json!({"status": report}))).await.unwrap();
+        delivered().await;
+        let status = reconciled().await;
+        let reported: Vec<_> = status.aggregated_status.iter().map(|item| (&*item.cluster_name, item.health)).collect();
+        assert_eq!(reported, [("m1", Some(Health::Healthy))]);
+        assert_eq!(status.last_scheduled_time, None);
+    }
+}

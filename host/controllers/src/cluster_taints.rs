@@ -39,6 +39,7 @@ pub(crate) async fn run(context: Context) {
     let (clusters, telling) = (Arc::clone(&queue), context.clone());
     let _clusters = context.stores.clusters.subscribe(move |change| {
         tell_foreign_effects(&telling, change);
+        tell_malformed_owners(&telling, change);
         if !matches!(change, Change::Deleted(_)) {
             clusters.add(Key::of(change.object()));
         }
@@ -89,6 +90,23 @@ fn tell_foreign_effects(context: &Context, change: &Change<'_, Cluster>) {
             let message = format!("The effect of the taint {taint} is unknown; the taint is ignored and not changed.");
             context.events.emit(NAME, about(&***cluster), EventType::Warning, "UnknownTaintEffect", message);
         }
+    }
+}
+
+/// Emits an event when the owners of a cluster's taints become unreadable. Until then, no taint is adopted.
+fn tell_malformed_owners(context: &Context, change: &Change<'_, Cluster>) {
+    let (before, cluster) = match change {
+        Change::Added(cluster) => (None, cluster),
+        Change::Updated { old, new } => (Some(old), new),
+        Change::Deleted(_) => return,
+    };
+    if cluster.has_malformed_taint_owners() && !before.is_some_and(|before| before.has_malformed_taint_owners()) {
+        let message = format!(
+            "The annotation {} is malformed: ClusterTaintPolicies and plugins remove no taint until it is corrected or \
+             removed.",
+            keys::TAINT_OWNERS
+        );
+        context.events.emit(NAME, about(&***cluster), EventType::Warning, "MalformedTaintOwners", message);
     }
 }
 

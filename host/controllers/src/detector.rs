@@ -1,11 +1,13 @@
 //! Policy → binding: the policy that claims a resource template, and the resulting binding (Karmada: `pkg/detector`).
 
+mod claim;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
+use bulkhead_api::policy::PropagationSpec;
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::{Because, PolicyFault};
+use bulkhead_core::combine::PolicyFault;
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::model::{BindingSpec, Component, ReplicaRequirements};
 use bulkhead_core::names::{self, keys};
@@ -14,6 +16,7 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use self::claim::{Claim, Template, specificity};
 use crate::binding_kind::Binding;
 use crate::binding_owner::{self, Contested, Owner};
 use crate::context::{Context, HUB, Record, about, input};
@@ -32,28 +35,6 @@ const WORKERS: usize = 5;
 
 /// Kind and key of a resource template.
 type TemplateKey = (ObjectKind, Key);
-
-/// Resource template that policies are matched against.
-struct Template<'a> {
-    kind: &'a ObjectKind,
-    object: &'a KeptObject,
-    labels: BTreeMap<String, String>,
-}
-
-impl<'a> Template<'a> {
-    fn new(kind: &'a ObjectKind, object: &'a KeptObject) -> Self {
-        Self { kind, object, labels: object.labels() }
-    }
-}
-
-/// Policy that matches a template.
-struct Claim {
-    /// Key of the policy; without a namespace it is a ClusterPropagationPolicy.
-    policy: Key,
-    permanent_id: String,
-    spec: PropagationSpec,
-    because: Because,
-}
 
 /// Templates whose binding name belongs to another object.
 type Refused = Contested<TemplateKey>;
@@ -169,78 +150,16 @@ async fn reconcile(context: Context, refused: Arc<Refused>, (kind, key): Templat
     }
 }
 
-/// Returns the policy in charge: the one that claimed the template already, as long as it still matches; otherwise
-/// the best match, of the namespace first, then of the whole control plane.
+/// Returns the policy in charge of a template, if any.
 fn claim(context: &Context, kind: &ObjectKind, template: &KeptObject) -> Option<Claim> {
     let template = Template::new(kind, template);
     let namespaced = context.stores.policies.list_namespace(&template.object.namespace().unwrap_or_default());
-    let candidates = namespaced.iter().map(|policy| (&policy.metadata, &policy.spec));
-    best(candidates, keys::PROPAGATION_POLICY_ID, &template).or_else(|| {
-        let cluster_wide = context.stores.cluster_policies.list();
-        let candidates = cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec));
-        best(candidates, keys::CLUSTER_PROPAGATION_POLICY_ID, &template)
-    })
-}
-
-/// Returns the best match: the policy that claimed the template already, then the higher priority, then the more
-/// specific selector, then the name that sorts first. `id_label` is the label with a policy's permanent ID, which a
-/// claimed template carries too.
-fn best<'a>(
-    candidates: impl Iterator<Item = (&'a ObjectMeta, &'a PropagationSpec)>,
-    id_label: &str,
-    template: &Template<'_>,
-) -> Option<Claim> {
-    let claimed = template.labels.get(id_label);
-    let mut best: Option<((bool, i32, Specificity), _, _, _)> = None;
-    for (meta, spec) in candidates {
-        let matching = spec.resource_selectors.iter().filter_map(|selector| specificity(selector, template));
-        // A policy without an ID could not be found again, so it claims nothing.
-        let id = meta.labels.as_ref().and_then(|labels| labels.get(id_label)).filter(|id| !id.is_empty());
-        let (Some(specificity), Some(id)) = (matching.max(), id) else { continue };
-        let rank = (claimed == Some(id), spec.priority.unwrap_or_default(), specificity);
-        if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
-            best = Some((rank, meta, id, spec));
-        }
-    }
-    let ((_, _, specificity), meta, id, spec) = best?;
-    let policy = Key::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
-    let policy_kind = if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
-    let because = Because::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
-    Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), because })
-}
-
-/// Precision of a selector; later is narrower.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Specificity {
-    Kind,
-    Labels,
-    Name,
-}
-
-impl Specificity {
-    fn how(self) -> &'static str {
-        match self {
-            Self::Kind => "by kind",
-            Self::Labels => "by label",
-            Self::Name => "by name",
-        }
-    }
-}
-
-fn specificity(selector: &ResourceSelector, template: &Template<'_>) -> Option<Specificity> {
-    let (kind, metadata) = (template.kind, &template.object.metadata);
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let same_kind = selector.api_version == kind.api_version && selector.kind == kind.kind;
-    if !same_kind || !(selector.namespace.is_empty() || selector.namespace == namespace) {
-        return None;
-    }
-    if !selector.name.is_empty() {
-        return (metadata.name.as_ref() == Some(&selector.name)).then_some(Specificity::Name);
-    }
-    match &selector.label_selector {
-        None => Some(Specificity::Kind),
-        Some(labels) => labels.matches(&template.labels).then_some(Specificity::Labels),
-    }
+    let cluster_wide = context.stores.cluster_policies.list();
+    claim::choose(
+        namespaced.iter().map(|policy| (&policy.metadata, &policy.spec)),
+        cluster_wide.iter().map(|policy| (&policy.metadata, &policy.spec)),
+        &template,
+    )
 }
 
 /// Returns the labels and annotations that tie an object to its policy.

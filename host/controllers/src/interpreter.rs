@@ -7,6 +7,7 @@ use bulkhead_core::call::{Call, CallKind, HealthCall, InterpretCall, Interpretat
 use bulkhead_core::combine::{self, HealthOutcome, InterpretOutcome, PolicyFault, Remarks};
 use bulkhead_core::composition::HealthRule;
 use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
+use bulkhead_core::journal::redact::without_echoes;
 use bulkhead_core::journal::{Case, Question, Subject, plan};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_plugin::Layer;
@@ -69,8 +70,9 @@ impl Context {
         subject: &Subject,
         operation: Operation<'_>,
     ) -> Result<Option<Interpretation>, PolicyFault> {
+        let object = Arc::clone(operation.object());
         let outcome = self.interpretation(controller, operation).await?;
-        self.record_remarks(controller, subject, None, &outcome.remarks);
+        self.record_remarks(controller, subject, None, &recordable(outcome.remarks, &object));
         Ok(outcome.interpretation)
     }
 
@@ -173,6 +175,32 @@ impl Context {
     }
 }
 
+/// Removes the secrets of an object from the faults of the interpreters that were called about it. Their records have
+/// no case in which the journal could look for them.
+pub(crate) fn recordable(mut remarks: Remarks, object: &Value) -> Remarks {
+    for fault in &mut remarks.faults {
+        fault.fault.message = without_echoes(&fault.fault.message, object);
+    }
+    remarks
+}
+
 fn covers(policy: &dyn Policy, call: &Call<'_>) -> bool {
     policy.capabilities().iter().any(|capability| capability.answers(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::policy::{Fault, FaultKind, PolicyId};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_that_quotes_a_secret_of_the_object_is_recorded_without_it() {
+        let fault = Fault::new(FaultKind::GuestError, "cannot parse hunter01 of web");
+        let faults = vec![PolicyFault { policy: PolicyId::builtin("script"), fault }];
+        let object = json!({"metadata": {"name": "web"}, "spec": {"password": "hunter01"}});
+        let recorded = recordable(Remarks { faults, ..Remarks::default() }, &object);
+        assert_eq!(recorded.faults[0].fault.message, "cannot parse (redacted) of web");
+    }
 }

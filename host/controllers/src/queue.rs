@@ -234,6 +234,24 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::from_secs(10));
     }
 
+    /// Work resumes within a minute of the end of an outage, however long it was.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_keeps_failing_is_retried_once_a_minute() {
+        let queue = WorkQueue::default();
+        queue.add("a");
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            let before = Instant::now();
+            let key = queue.next().await;
+            pauses.push(before.elapsed());
+            queue.done(&key, true);
+        }
+        // 5 ms, doubled fourteen times, is more than a minute.
+        let (growing, longest) = pauses.split_at(15);
+        assert!(growing.iter().all(|pause| *pause < Duration::from_mins(1)), "{growing:?}");
+        assert!(longest.iter().all(|pause| *pause == Duration::from_mins(1)), "{longest:?}");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn failures_back_off_and_success_forgets_them() {
         let (queue, start) = (WorkQueue::default(), Instant::now());

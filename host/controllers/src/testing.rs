@@ -3,10 +3,13 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use bulkhead_controlplane::{ApiServer, Clock, Options, ResourceKind, kinds};
+use bulkhead_core::call::{Call, CallKind, Interpretation, Operation, Reply};
 use bulkhead_core::journal::Journal;
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::Registry;
 use kube::Client;
+use serde_json::Value;
 
 use crate::context::{Context, Failures, Scope, Stores};
 use crate::dynamic::DynamicStores;
@@ -35,10 +38,11 @@ fn server(name: &str, seed: u64, kinds: Vec<ResourceKind>) -> ApiServer {
     ApiServer::new(Options { kinds, auto_create_namespaces: true, ..Options::new(name, seed, clock) })
 }
 
-/// Creates a control plane that serves Works and Kubernetes' own kinds.
+/// Creates a control plane that serves ResourceBindings, Works and Kubernetes' own kinds.
 pub(crate) fn hub_of_works(seed: u64) -> ApiServer {
     let works = ResourceKind::namespaced("work.karmada.io", "v1alpha1", "Work", "works").with_status();
-    server("hub", seed, kinds::kubernetes().into_iter().chain([works]).collect())
+    let bindings = ResourceKind::namespaced("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings");
+    server("hub", seed, kinds::kubernetes().into_iter().chain([works, bindings.with_status()]).collect())
 }
 
 /// Creates a member cluster in which nothing runs.
@@ -98,5 +102,34 @@ impl Latch {
     pub(crate) fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
+    }
+}
+
+/// Interpreter that returns every object under the name `other`.
+pub(crate) struct Renames(PolicyId, [Capability; 1]);
+
+impl Renames {
+    pub(crate) fn policy() -> Arc<dyn Policy> {
+        Arc::new(Self(PolicyId::builtin("renames"), [Capability::any(CallKind::Interpret)]))
+    }
+}
+
+impl Policy for Renames {
+    fn id(&self) -> &PolicyId {
+        &self.0
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.1
+    }
+
+    fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+        let Call::Interpret(call) = call else { return Err(Fault::new(FaultKind::Unsupported, "")) };
+        let (Operation::Revise { object, .. } | Operation::Retain { desired: object, .. }) = &call.operation else {
+            return Ok(Reply::Interpret(None));
+        };
+        let mut renamed = Value::clone(object);
+        renamed["metadata"]["name"] = "other".into();
+        Ok(Reply::Interpret(Some(Interpretation::Object(renamed))))
     }
 }

@@ -3,25 +3,27 @@
 //! When a cluster goes down, its Works are not updated: the last health, often Healthy, stays. As in Karmada, a lost
 //! cluster therefore never looks like a failed application.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::journal::{Case, Decision, Subject};
+use bulkhead_core::combine::{PolicyFault, Remarks};
+use bulkhead_core::journal::{Case, Decision};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::binding::{binding_of, cluster_of};
+use crate::binding::cluster_of;
 use crate::context::{Context, Record, Scope, about, input};
 use crate::controller::{self, Action, Error};
 use crate::dynamic;
 use crate::events::EventType;
-use crate::execution::{identify, work_of};
-use crate::interpreter::ObjectHealth;
+use crate::execution::{binding_subject, identify, work_of};
+use crate::interpreter::{ObjectHealth, recordable};
 use crate::kinds::ObjectKind;
 use crate::pace::{Detail, Pace};
 use crate::queue::WorkQueue;
@@ -32,6 +34,31 @@ const NAME: &str = "work-status-controller";
 const WORKERS: usize = 5;
 /// Delay of the next check of an object whose interpreters did not all answer.
 const FAULT_RECHECK: Duration = Duration::from_secs(10);
+
+/// State of the controller between reconciles.
+#[derive(Default)]
+struct Memory {
+    pace: Pace,
+    /// Faults of the last call about each Work, which are recorded already. The events of one change often lead to
+    /// several calls, and a call with a fault is repeated.
+    faults: Mutex<BTreeMap<Key, Vec<PolicyFault>>>,
+}
+
+impl Memory {
+    /// Removes the faults that the last call about a Work had too.
+    fn news(&self, work: &Key, mut remarks: Remarks) -> Remarks {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = std::mem::take(&mut remarks.faults);
+        let known = if found.is_empty() { faults.remove(work) } else { faults.insert(work.clone(), found.clone()) };
+        let known = known.unwrap_or_default();
+        remarks.faults = found.into_iter().filter(|fault| !known.contains(fault)).collect();
+        remarks
+    }
+
+    fn forget(&self, work: &Key) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(work);
+    }
+}
 
 /// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
@@ -79,10 +106,10 @@ pub(crate) async fn run(context: Context) {
     let hooks_changed = Arc::clone(&look_again);
     let _rules = context.registry.subscribe(move || look_again());
     let _hooks = context.stores.webhooks.subscribe(move |_| hooks_changed());
-    let pace = Arc::<Pace>::default();
+    let memory = Arc::<Memory>::default();
     let reconcile = {
         let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&pace), key)
+        move |key| reconcile(context.clone(), Arc::clone(&memory), key)
     };
     let of_member = |work: &Key| work.namespace.clone();
     context.interpreters_known().await;
@@ -97,9 +124,10 @@ fn is_applied(work: &Work) -> bool {
     Condition::find(&work.status.conditions, APPLIED).is_some_and(|c| c.status == ConditionStatus::True)
 }
 
-async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action, Error> {
+async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Action, Error> {
     let Some(work) = context.stores.works.get(&key) else {
         context.contacts.forget_work(&key);
+        memory.forget(&key);
         return Ok(Action::Wait);
     };
     let cluster = cluster_of(&work);
@@ -111,12 +139,15 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
     let (kind, object) = identify(&manifest.value());
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
-    let Looked { status, news, failed } = look(&context, &work, &kind, &object, &observed).await;
+    let Looked { status, news, remarks } = look(&context, &work, &kind, &object, &observed).await;
+    let failed = !remarks.faults.is_empty();
+    let remarks = memory.news(&key, recordable(remarks, &observed));
+    context.record_remarks(NAME, &binding_subject(&work), Some(&cluster), &remarks);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     if before != Some(&status)
         && let Some(detail) = Detail::of([(is_healthy(before), is_healthy(Some(&status)))])
-        && let Some(wait) = pace.wait(&key, detail)
+        && let Some(wait) = memory.pace.wait(&key, detail)
     {
         if before.and_then(|before| before.health) == status.health {
             context.contacts.reported(&key, &found.metadata);
@@ -136,7 +167,7 @@ async fn reconcile(context: Context, pace: Arc<Pace>, key: Key) -> Result<Action
         return Ok(Action::After(FAULT_RECHECK));
     }
     context.contacts.reported(&key, &found.metadata);
-    pace.done(&key);
+    memory.pace.done(&key);
     // The recovery of an interpreter sends no event, and until then the health is unknown.
     Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
 }
@@ -146,8 +177,8 @@ struct Looked {
     status: ManifestStatus,
     /// Record of a health change, to be stored before the change is written.
     news: Option<(Record, Option<Arc<Case>>)>,
-    /// True if an interpreter failed.
-    failed: bool,
+    /// Diagnostics of the interpreters.
+    remarks: Remarks,
 }
 
 async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, observed: &Arc<Value>) -> Looked {
@@ -167,15 +198,12 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
     }
-    let (binding, cluster) = (binding_of(work), cluster_of(work));
-    let binding_kind = if binding.namespace.is_empty() { "ClusterResourceBinding" } else { "ResourceBinding" };
-    let subject = Subject::new(binding_kind, &binding.namespace, &binding.name);
     let changed = before.and_then(|before| before.health) != Some(outcome.health);
     let news = changed.then(|| {
         let record = Record {
             controller: NAME,
-            subject: subject.clone(),
-            cluster: Some(cluster.clone()),
+            subject: binding_subject(work),
+            cluster: Some(cluster_of(work)),
             decision: Decision::HealthChanged,
             because: outcome.because,
             effect: outcome.health.as_str().to_owned(),
@@ -195,7 +223,36 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         // A script that fails must not make the status look empty.
         Err(()) => before.and_then(|before| before.status.clone()),
     };
-    context.record_remarks(NAME, &subject, Some(&cluster), &remarks);
-    let failed = !remarks.faults.is_empty();
-    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, failed }
+    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, remarks }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulkhead_core::policy::{Fault, FaultKind, PolicyId};
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_recorded_once_while_it_lasts() {
+        let memory = Memory::default();
+        let check = |work: &str, messages: &[&str], expected: &[&str]| {
+            let fault = |message: &&str| {
+                let fault = Fault::new(FaultKind::Trap, *message);
+                PolicyFault { policy: PolicyId::builtin("script"), fault }
+            };
+            let remarks = Remarks { faults: messages.iter().map(fault).collect(), ..Remarks::default() };
+            let news = memory.news(&Key::new("karmada-es-m1", work), remarks).faults;
+            let news: Vec<_> = news.iter().map(|fault| fault.fault.message.as_str()).collect();
+            assert_eq!(news, expected, "{work} {messages:?}");
+        };
+        check("web", &["no status"], &["no status"]);
+        check("web", &["no status"], &[]);
+        check("db", &["no status"], &["no status"]);
+        check("web", &["no status", "no replicas"], &["no replicas"]);
+        check("web", &["no status"], &[]);
+        check("web", &[], &[]);
+        check("web", &["no status"], &["no status"]);
+        memory.forget(&Key::new("karmada-es-m1", "web"));
+        check("web", &["no status"], &["no status"]);
+    }
 }

@@ -111,7 +111,7 @@ impl Watch {
             form,
             cursor,
             lines: VecDeque::new(),
-            deadline: timeout.map(|timeout| Instant::now() + timeout),
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             sends_bookmarks: query.is_true("allowWatchBookmarks"),
             changed: Arc::clone(&table.changed),
             epoch: table.watch_epoch,
@@ -206,9 +206,14 @@ impl Watch {
             if self.phase == Phase::Following && self.lines.is_empty() {
                 let quiet_until = self.shared.lock_state().table(self.kind).quiet_until;
                 if let Some(until) = quiet_until.filter(|until| *until > Instant::now()) {
-                    sleep_until(until).await;
+                    sleep_until(self.deadline.map_or(until, |deadline| deadline.min(until))).await;
                 }
-                self.catch_up();
+                // A client that reads events as fast as they occur never waits below.
+                if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    self.time_out();
+                } else {
+                    self.catch_up();
+                }
             }
             if let Some(line) = self.lines.pop_front() {
                 return Some(Ok(line));

@@ -217,11 +217,6 @@ impl FaultKind {
         }
     }
 
-    /// Returns true if the plugin was not evaluated, so that a later retry is enough.
-    pub fn is_retryable(self) -> bool {
-        self == Self::HostBusy
-    }
-
     /// Returns the `CamelCase` code used in reasons.
     pub fn code(self) -> &'static str {
         match self {

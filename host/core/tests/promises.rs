@@ -200,6 +200,11 @@ proptest! {
         let healthy = |target: &TargetCluster| binding.status.aggregated_status.iter().any(|item| {
             item.cluster_name == target.name && item.health == Some(Health::Healthy) && covers(item, target.replicas)
         });
+        // No report of the generated bindings says that it was applied.
+        let seen = |target: &TargetCluster| binding.status.aggregated_status.iter().any(|item| {
+            let has_health = matches!(item.health, Some(Health::Healthy | Health::Unhealthy));
+            item.cluster_name == target.name && (has_health || item.status.is_some())
+        });
         for (task, because) in &plan.released {
             match because.reason.code.as_str() {
                 "ReplacementHealthy" => {
@@ -212,7 +217,9 @@ proptest! {
                     prop_assert!(task.creation_timestamp.is_some_and(|created| created < at(NOW_S)));
                     match options.purge_without_replacement {
                         PurgeWithoutReplacement::AfterGracePeriod => {}
-                        PurgeWithoutReplacement::IfPlaced => prop_assert!(present),
+                        PurgeWithoutReplacement::IfPlaced => {
+                            prop_assert!(present && (own || binding.spec.clusters.iter().all(seen)));
+                        }
                         PurgeWithoutReplacement::OnlyByPolicy => prop_assert!(present && own),
                     }
                     let named = if own { "gracePeriodSeconds" } else { "graceful-eviction-timeout" };

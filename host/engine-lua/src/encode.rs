@@ -62,34 +62,35 @@ impl Empties {
     pub(crate) fn as_in(references: &[&Value], conversions: Conversions) -> Self {
         let mut places = Places { conversions, ..Places::default() };
         for reference in references {
-            places.collect(reference, &mut String::new());
+            places.collect(reference, &mut Vec::new());
         }
         Self::AsIn(places)
     }
 }
 
-/// Paths of empty objects and lists in the references. Elements of a list share the path of the list.
+/// Paths of empty objects and lists in the references, as names from the root. Elements of a list share the path of
+/// the list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    objects: HashSet<String>,
-    lists: HashSet<String>,
+    objects: HashSet<Vec<String>>,
+    lists: HashSet<Vec<String>>,
     conversions: Conversions,
 }
 
 impl Places {
-    fn collect(&mut self, value: &Value, path: &mut String) {
+    fn collect<'v>(&mut self, value: &'v Value, path: &mut Vec<&'v str>) {
         match value {
             Value::Object(members) if members.is_empty() => {
-                self.objects.insert(path.clone());
+                self.objects.insert(path.iter().map(|name| (*name).to_owned()).collect());
             }
             Value::Array(elements) if elements.is_empty() => {
-                self.lists.insert(path.clone());
+                self.lists.insert(path.iter().map(|name| (*name).to_owned()).collect());
             }
             Value::Object(members) => {
                 for (name, member) in members {
-                    let parent = enter(path, name);
+                    path.push(name);
                     self.collect(member, path);
-                    path.truncate(parent);
+                    path.pop();
                 }
             }
             Value::Array(elements) => elements.iter().for_each(|element| self.collect(element, path)),
@@ -98,26 +99,15 @@ impl Places {
     }
 
     /// Returns the empty value for a path. An object takes precedence if the references have both.
-    fn resolve(&self, path: &str) -> Option<Value> {
-        let misread = self.conversions == Conversions::Karmada && last_name(path).contains(['|', '\\']);
+    fn resolve(&self, path: &[String]) -> Option<Value> {
+        let last = path.last().map(String::as_str).unwrap_or_default();
+        let misread = self.conversions == Conversions::Karmada && last.contains(['|', '\\']);
         if self.objects.contains(path) {
             Some(if misread { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
         } else {
             self.lists.contains(path).then(|| Value::Array(Vec::new()))
         }
     }
-}
-
-fn last_name(path: &str) -> &str {
-    path.rsplit('\0').next().unwrap_or_default()
-}
-
-/// Appends a segment, separated by a NUL character.
-fn enter(path: &mut String, name: &str) -> usize {
-    let parent = path.len();
-    path.push('\0');
-    path.push_str(name);
-    parent
 }
 
 /// Converts one value and returns the bytes charged for it. An empty table at the root is an empty object. `fill` is
@@ -128,7 +118,7 @@ pub(crate) fn encode(
     bytes_max: usize,
     fill: &dyn Fn(&Table) -> mlua::Result<()>,
 ) -> (Result<Value, NotJson>, usize) {
-    let (path, open) = (String::new(), Vec::new());
+    let (path, open) = (Vec::new(), Vec::new());
     let mut encoder = Encoder { empties, fill, bytes_left: bytes_max, bytes_max, path, open, depth: 0 };
     let encoded = encoder.value(value).map(|value| value.unwrap_or_else(|| Value::Object(Map::new())));
     (encoded, bytes_max - encoder.bytes_left)
@@ -139,7 +129,8 @@ struct Encoder<'a> {
     fill: &'a dyn Fn(&Table) -> mlua::Result<()>,
     bytes_left: usize,
     bytes_max: usize,
-    path: String,
+    /// Names from the root to the current value, without positions in lists.
+    path: Vec<String>,
     /// Tables that are being converted, outermost first.
     open: Vec<*const std::ffi::c_void>,
     /// Number of tables around the current value.
@@ -175,7 +166,7 @@ impl Encoder<'_> {
     }
 
     fn error(&self, message: String) -> NotJson {
-        let path = one_line(&self.path.trim_start_matches('\0').replace('\0', "."), PATH_CHARS_MAX);
+        let path = one_line(&self.path.join("."), PATH_CHARS_MAX);
         NotJson(if path.is_empty() { message } else { format!("{path}: {message}") })
     }
 
@@ -254,16 +245,16 @@ impl Encoder<'_> {
             }
             (Shape::Object(members), mlua::Value::String(name)) => {
                 let name = self.text(name)?;
-                let parent = enter(&mut self.path, &name);
-                let member = self.value(value);
-                if let Some(member) = member? {
+                self.path.push(name);
+                let member = self.value(value)?;
+                let name = self.path.pop().unwrap_or_default();
+                if let Some(member) = member {
                     let emptied = member.as_array().is_some_and(Vec::is_empty) && name.contains('\\');
                     if emptied && self.empties.conversions() == Conversions::Karmada {
                         members.insert(name.replace('\\', ""), Value::Object(Map::new()));
                     }
                     members.insert(name, member);
                 }
-                self.path.truncate(parent);
             }
             _ => return Err(self.error("a table has keys of different or impossible types".to_owned())),
         }
@@ -282,5 +273,28 @@ impl Encoder<'_> {
             );
         }
         Ok(Value::Array(elements.into_iter().filter_map(|(_, element)| element).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Converts the result of a script, with the types of empty tables from a reference.
+    fn check(script: &str, reference: Value, expected: Value) {
+        let lua = mlua::Lua::new();
+        let returned: mlua::Value = lua.load(script).eval().unwrap();
+        let empties = Empties::as_in(&[&reference], Conversions::Safe);
+        let (encoded, _) = encode(&returned, &empties, 1_000, &|_| Ok(()));
+        assert_eq!(encoded, Ok(expected), "{script}");
+    }
+
+    #[test]
+    fn a_name_with_a_nul_is_not_a_path() {
+        check(r"return {['a\0b'] = {}, a = {b = {}}}", json!({"a": {"b": []}}), json!({"a": {"b": []}}));
+        check(r"return {a = {b = {}}}", json!({"a\0b": []}), json!({"a": {}}));
+        check(r"return {['a\0b'] = {}}", json!({"a\0b": []}), json!({"a\0b": []}));
     }
 }

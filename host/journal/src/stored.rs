@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::journal::redact::redact;
+use bulkhead_core::journal::redact::{Echoes, redact};
 use bulkhead_core::journal::{Case, Record, canonical};
 use bulkhead_core::time::Time;
 use serde_json::Value;
@@ -41,8 +41,9 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 }
 
 /// Returns the payload of a record. `case` is its stored case, or the id of the record that has it.
-pub(crate) fn encode(record: &Record, case: Option<Kept>) -> Vec<u8> {
+pub(crate) fn encode(record: &Record, case: Option<Kept>, echoes: &Echoes) -> Vec<u8> {
     let mut value = canonical(record);
+    echoes.remove(&mut value);
     // Messages may quote objects and addresses.
     redact(&mut value);
     if let Value::Object(members) = &mut value {

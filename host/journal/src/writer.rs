@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bulkhead_core::journal::redact::{redact, redact_case};
+use bulkhead_core::journal::redact::{Echoes, redact, redact_case};
 use bulkhead_core::journal::{Case, Record, Sink, canonical};
 use bulkhead_core::model::Cluster;
 use serde_json::Value;
@@ -213,6 +213,7 @@ impl State {
         self.last_at_ms = at_ms;
         let mut bytes = Vec::new();
         let mut chain = self.chain;
+        let echoes = case.map(|case| Echoes::of(case)).unwrap_or_default();
         let kept = match (case, &self.known.case) {
             (None, _) => None,
             (Some(case), Some((last, id))) if Arc::ptr_eq(case, last) => Some(Kept::With(*id)),
@@ -220,10 +221,10 @@ impl State {
                 let fleet;
                 (fleet, chain) = self.known.fleet(&case.clusters, &mut bytes, chain);
                 self.known.case = Some((Arc::clone(case), record.id));
-                Some(Kept::Whole(encode_case(case, fleet)))
+                Some(Kept::Whole(encode_case(case, fleet, &echoes)))
             }
         };
-        let chain = append(&mut bytes, chain, Sort::Record, &encode(record, kept));
+        let chain = append(&mut bytes, chain, Sort::Record, &encode(record, kept, &echoes));
         self.write(&bytes, chain)
     }
 
@@ -356,9 +357,9 @@ impl Known {
 }
 
 /// Encodes a case for storage: everything but clusters and secrets.
-fn encode_case(case: &Case, fleet: Option<String>) -> Value {
+fn encode_case(case: &Case, fleet: Option<String>, echoes: &Echoes) -> Value {
     let mut value = canonical(case);
-    let redacted = redact_case(&mut value);
+    let redacted = echoes.remove(&mut value) + redact_case(&mut value);
     let mut seen = stored::bytes(&value["now"]);
     seen.extend(stored::bytes(&value["question"]));
     seen.extend(fleet.iter().flat_map(|fleet| fleet.bytes()));

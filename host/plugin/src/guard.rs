@@ -164,14 +164,15 @@ impl Guarded {
         }
     }
 
-    /// Calls the plugin in shadow and updates the breaker. A call that did not reach the plugin is not a probe.
+    /// Calls the plugin in shadow and updates the breaker. An abstention and a failure of the host prove nothing about
+    /// the plugin, so they change nothing.
     fn probe(&self, call: &Call<'_>) {
-        let fault = self.plugin.call(call).err();
-        if fault.as_ref().is_some_and(|fault| fault.kind.is_retryable()) {
+        let answer = self.plugin.call(call);
+        if answer.as_ref().is_err_and(|fault| !counts(fault)) {
             return;
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if fault.as_ref().is_some_and(counts) {
+        if answer.is_err() {
             self.open(&mut state, call.now());
             return;
         }
@@ -351,15 +352,16 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_the_host_has_no_room_for_says_nothing() {
-        let busy = Err(FaultKind::HostBusy);
-        let policy = guarded(vec![TRAP, TRAP, GOOD, busy, busy, GOOD], StandIn::Fault);
-        check(&policy, 0, Err(FaultKind::Trap), Closed);
-        check(&policy, 0, Err(FaultKind::Trap), Open);
-        for at_s in 30..33 {
-            check(&policy, at_s, Err(FaultKind::Quarantined), HalfOpen);
+    fn a_probe_without_a_verdict_neither_closes_nor_opens() {
+        for kind in [FaultKind::HostBusy, FaultKind::HostBug, FaultKind::Unsupported] {
+            let policy = guarded(vec![TRAP, TRAP, GOOD, Err(kind), Err(kind), GOOD], StandIn::Fault);
+            check(&policy, 0, Err(FaultKind::Trap), Closed);
+            check(&policy, 0, Err(FaultKind::Trap), Open);
+            for at_s in 30..33 {
+                check(&policy, at_s, Err(FaultKind::Quarantined), HalfOpen);
+            }
+            check(&policy, 33, Err(FaultKind::Quarantined), Closed);
         }
-        check(&policy, 33, Err(FaultKind::Quarantined), Closed);
     }
 
     #[test]

@@ -311,6 +311,17 @@ mod tests {
     }
 
     #[test]
+    fn an_object_of_another_identity_is_refused() {
+        let object = widget("good");
+        let mut other = Value::clone(&object);
+        other["metadata"]["namespace"] = json!("kube-system");
+        let refused = encoded(&object, Interpretation::Object(other)).unwrap_err();
+        assert_eq!(refused.code, 500);
+        assert!(refused.message.contains("metadata.namespace is \"kube-system\", not \"ns\""), "{}", refused.message);
+        assert!(encoded(&object, Interpretation::Object(Value::clone(&object))).is_ok());
+    }
+
+    #[test]
     fn only_operations_with_a_rule_are_offered() {
         let rules = rules(&Widgets::set(), now());
         let operations = [

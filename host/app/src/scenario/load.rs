@@ -14,7 +14,7 @@ use serde_saphyr::Spanned;
 use super::faults::FaultSpec;
 use super::{ClusterSpec, ClusterState, CustomKind, Expectation, FailureModeSpec, ObjectSpec, Scenario, UnknownKinds};
 
-/// Maximum number of identical member clusters of one entry.
+/// Maximum number of member clusters of a scenario.
 const CLUSTERS_MAX: u32 = 1_000;
 
 /// Complete list of the problems of a scenario.
@@ -246,8 +246,9 @@ impl Loader<'_> {
             let (line, field) = (line_of(&spec), format!("clusters[{index}]"));
             let spec = spec.value;
             let count = spec.count.unwrap_or(1);
-            if !(1..=CLUSTERS_MAX).contains(&count) {
-                self.problem(line, &format!("{field}.count"), format!("must be from 1 to {CLUSTERS_MAX}"));
+            if !(1..=CLUSTERS_MAX.saturating_sub(clusters.len() as u32)).contains(&count) {
+                let message = format!("must be at least 1, and at most {CLUSTERS_MAX} in total");
+                self.problem(line, &format!("{field}.count"), message);
                 continue;
             }
             let names: Vec<_> = match spec.count {

@@ -186,7 +186,7 @@ async fn record(
 }
 
 /// Attaches the needed objects and detaches the others. Returns the number of bindings that were written. An object
-/// that cannot be read or attached does not stop the others; the first error is returned.
+/// that cannot be read, attached or detached does not stop the others; the first error is returned.
 async fn sync(
     context: &Context,
     binding: &ResourceBinding,
@@ -207,12 +207,9 @@ async fn sync(
     let mut written = 0;
     // An object that could not be read may be needed, so nothing is detached after such an error.
     if error.is_none() {
-        for attached in attached_to(context, binding) {
-            if !is_needed(&needed, &attached) {
-                attach::remove(context, binding, &attached).await?;
-                written += 1;
-            }
-        }
+        let attached = attached_to(context, binding);
+        let unneeded = attached.into_iter().filter(|attached| !is_needed(&needed, attached)).collect();
+        (written, error) = detach(context, binding, unneeded).await;
     }
     for ((key, _), (kind, object)) in &needed {
         match attach::ensure(context, binding, key, (kind, object)).await {
@@ -261,10 +258,28 @@ fn attached_to(context: &Context, binding: &ResourceBinding) -> Vec<Arc<Resource
     context.stores.bindings.by_index(&label)
 }
 
+/// Detaches a binding from attached ones, each independent of the others. Returns the number of those that were
+/// written, and the first error.
+async fn detach(
+    context: &Context,
+    binding: &ResourceBinding,
+    attached: Vec<Arc<ResourceBinding>>,
+) -> (usize, Option<Error>) {
+    let (mut written, mut error) = (0, None);
+    for attached in attached {
+        match attach::remove(context, binding, &attached).await {
+            Ok(()) => written += 1,
+            Err(failed) => drop(error.get_or_insert(failed)),
+        }
+    }
+    (written, error)
+}
+
 /// Detaches a binding from all its dependencies and removes its finalizer.
 async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Action, Error> {
-    for attached in attached_to(context, binding) {
-        attach::remove(context, binding, &attached).await?;
+    // The finalizer stays until every dependency is detached.
+    if let (_, Some(error)) = detach(context, binding, attached_to(context, binding)).await {
+        return Err(error);
     }
     if is_marked(binding) {
         let others = binding.finalizers().iter().filter(|finalizer| *finalizer != keys::DEPENDENCIES_FINALIZER);
@@ -279,3 +294,6 @@ async fn release(context: &Context, binding: &Arc<ResourceBinding>) -> Result<Ac
     }
     Ok(Action::Wait)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bulkhead_plugin::Layer;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
@@ -7,7 +8,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::events;
-use crate::testing::{context, hub_of_works, member};
+use crate::testing::{Renames, context, hub_of_works, member};
 
 const NAMESPACE: &str = "karmada-es-m1";
 
@@ -152,4 +153,16 @@ async fn an_object_that_changes_hands_before_its_deletion_stays() {
     hub.apply(work("id-1", "template", "ours", "abort")).await.unwrap();
     hub.remove().await;
     assert_eq!(observed(&member).await, Some(is("id-1", "ours")));
+}
+
+#[tokio::test]
+async fn an_object_that_an_interpreter_retains_under_another_name_is_refused() {
+    let (context, _events) = context(hub_of_works(1).client(), member().client());
+    context.registry.replace(Layer::Builtins, vec![Renames::policy()]);
+    let execution = Execution { context, waiting: Mutex::default() };
+    let object: DynamicObject =
+        serde_json::from_value(json!({"metadata": {"name": "settings", "namespace": "default"}})).unwrap();
+    let (work, kind) = (work("id", "template", "a", "abort"), ObjectKind::new("v1", "ConfigMap"));
+    let refused = execution.retained(&work, &kind, object.clone(), &object).await.unwrap_err().to_string();
+    assert!(refused.contains("another object: metadata.name is \"other\", not \"settings\""), "{refused}");
 }

@@ -45,6 +45,39 @@ async fn a_watch_resumes_after_the_version_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_ends_in_time_although_events_keep_coming() {
+    let server = server();
+    let api = configmaps(&server);
+    let mut stream = pin!(api.watch(&WatchParams::default().timeout(5), "0").await.unwrap());
+    let (started, mut seen) = (tokio::time::Instant::now(), Vec::new());
+    for number in 0..20 {
+        create_configmap(&server, &format!("c{number}"), "1").await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let Some(event) = stream.try_next().await.unwrap() else { break };
+        seen.push(shown(&event));
+    }
+    assert_eq!(started.elapsed(), Duration::from_secs(6));
+    assert_eq!(seen, ["added c0", "added c1", "added c2", "added c3", "bookmark"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_in_time_while_it_is_paused() {
+    let server = server();
+    server.delay_watches(server.kind_id("v1", "ConfigMap").unwrap(), Duration::from_mins(1));
+    let started = tokio::time::Instant::now();
+    assert_eq!(events(&configmaps(&server), WatchParams::default(), "0").await, ["bookmark"]);
+    assert_eq!(started.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_beyond_the_clock_is_no_timeout() {
+    let server = server();
+    let path = format!("/api/v1/configmaps?watch=true&timeoutSeconds={}", u64::MAX);
+    let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
+    assert_eq!(server.client().send(request).await.unwrap().status(), http::StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_starts_or_stops_matching_comes_and_goes() {
     let server = server();
     let api = configmaps(&server);

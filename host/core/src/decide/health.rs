@@ -11,7 +11,7 @@ use crate::model::Health;
 use crate::policy::PolicySet;
 use crate::time::Time;
 
-/// Health of objects without an interpreter.
+/// Health of objects on which no interpreter has an opinion: none covers the kind, or each of them abstains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Uncovered {
@@ -27,7 +27,7 @@ pub enum Uncovered {
 pub struct HealthSnapshot<'a> {
     /// Object as the member cluster reports it.
     pub object: &'a Arc<Value>,
-    /// Health of the object if it has no interpreter.
+    /// Health of the object if no interpreter has an opinion.
     pub uncovered: Uncovered,
     /// Evaluation time.
     pub now: Time,
@@ -39,9 +39,11 @@ pub fn decide(snapshot: HealthSnapshot<'_>, policies: &PolicySet) -> HealthOutco
     let call = HealthCall { object, now };
     let covered = policies.answering(&Call::Health(call.clone())).next().is_some();
     let mut outcome = combine::health(policies, call);
-    if !covered && uncovered == Uncovered::Unknown {
+    // Only an opinion is attributed to a policy. An abstention is none, so it must not turn Unknown into Healthy.
+    if outcome.because.policy.is_none() && uncovered == Uncovered::Unknown {
         outcome.health = Health::Unknown;
-        let message = "no health interpreter covers this kind, and the flags do not count such objects as healthy";
+        let none = if covered { "every health interpreter abstains" } else { "no health interpreter covers this kind" };
+        let message = format!("{none}, and the flags do not count such objects as healthy");
         outcome.because = Because::rule("NoInterpreter", message);
     }
     outcome
@@ -52,15 +54,47 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::call::{CallKind, Reply};
+    use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
+
+    /// Health interpreter that fails in the same way at each call.
+    struct Fails(PolicyId, [Capability; 1], FaultKind);
+
+    impl Policy for Fails {
+        fn id(&self) -> &PolicyId {
+            &self.0
+        }
+        fn capabilities(&self) -> &[Capability] {
+            &self.1
+        }
+        fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+            Err(Fault::new(self.2, "no"))
+        }
+    }
+
+    fn check(interpreters: &[FaultKind], uncovered: Uncovered, expected: (Health, &str)) {
+        let fails = |kind: &FaultKind| -> Arc<dyn Policy> {
+            Arc::new(Fails(PolicyId::builtin("fails"), [Capability::any(CallKind::Health)], *kind))
+        };
+        let policies = PolicySet::new(interpreters.iter().map(fails).collect());
+        let (object, now) = (Arc::new(json!({})), Time::from_millis(0));
+        let outcome = decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
+        assert_eq!((outcome.health, outcome.because.reason.code.as_str()), expected, "{interpreters:?} {uncovered:?}");
+    }
 
     #[test]
-    fn what_nobody_interprets_is_as_the_operator_says() {
-        let check = |uncovered, expected| {
-            let (object, now) = (Arc::new(json!({})), Time::from_millis(0));
-            let outcome = decide(HealthSnapshot { object: &object, uncovered, now }, &PolicySet::default());
-            assert_eq!((outcome.health, outcome.because.reason.code.as_str()), (expected, "NoInterpreter"));
-        };
-        check(Uncovered::Healthy, Health::Healthy);
-        check(Uncovered::Unknown, Health::Unknown);
+    fn an_object_without_an_opinion_has_the_health_that_the_operator_sets() {
+        use FaultKind::Unsupported;
+        for abstentions in [&[] as &[FaultKind], &[Unsupported], &[Unsupported, Unsupported]] {
+            check(abstentions, Uncovered::Healthy, (Health::Healthy, "NoInterpreter"));
+            check(abstentions, Uncovered::Unknown, (Health::Unknown, "NoInterpreter"));
+        }
+    }
+
+    #[test]
+    fn a_fault_beside_an_abstention_is_unknown() {
+        for uncovered in [Uncovered::Healthy, Uncovered::Unknown] {
+            check(&[FaultKind::Unsupported, FaultKind::Trap], uncovered, (Health::Unknown, "PluginTrapped"));
+        }
     }
 }

@@ -68,7 +68,8 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
     }
     let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster: &cluster, now });
     plan.remarks = outcome.remarks;
-    let mut draft = Draft { taints: cluster.spec.taints.clone(), owners: cluster.taint_owners.clone(), plan };
+    let (taints, owners) = (cluster.spec.taints.clone(), cluster.taint_owners.clone());
+    let mut draft = Draft { taints, owners, owners_unknown: cluster.taint_owners_unknown, plan };
     for (policy, change) in outcome.changes {
         match change {
             TaintChange::Add { taint, reason } => draft.add(&policy, taint, reason, now),
@@ -100,6 +101,8 @@ fn is_bound_to_its_own(policy: &PolicyId) -> bool {
 struct Draft {
     taints: Vec<Taint>,
     owners: BTreeMap<String, String>,
+    /// True if a taint that is not in `owners` may have an owner.
+    owners_unknown: bool,
     plan: TaintPlan,
 }
 
@@ -133,6 +136,7 @@ impl Draft {
         let owner = self.owners.get(&known.identity());
         let cleans_up = options.cleans_up && !mutation::on(Mutation::ForeignTaintRemoved);
         let is_adopted = owner.is_none()
+            && !self.owners_unknown
             && known.time_added.is_some()
             && reason.code == REMOVE_ON_CONDITIONS
             && policy.name.starts_with(CLUSTER_TAINT_POLICY);
@@ -162,12 +166,13 @@ impl Draft {
     }
 
     fn finish(self, before: &Cluster) -> TaintPlan {
-        let Self { taints, mut owners, mut plan } = self;
+        let Self { taints, mut owners, owners_unknown, mut plan } = self;
         owners.retain(|identity, _| taints.iter().any(|taint| taint.identity() == *identity));
         // Taints that were added and removed in the same pass are not reported.
         plan.added.retain(|(taint, _)| taints.contains(taint));
         plan.removed.retain(|(taint, _)| before.spec.taints.contains(taint));
-        plan.owners = (owners != before.taint_owners).then_some(owners);
+        // A malformed record is not replaced: the next decision would find no owner in it and adopt every taint.
+        plan.owners = (owners != before.taint_owners && !owners_unknown).then_some(owners);
         plan.taints = (taints != before.spec.taints).then_some(taints);
         plan
     }
@@ -311,6 +316,19 @@ mod tests {
             OWNED,
             &["ClusterTaintPolicy/q:k"],
         );
+    }
+
+    #[test]
+    fn a_policy_adopts_nothing_while_the_owners_are_unknown() {
+        let mut cluster = cluster(&[":k"]);
+        cluster.taint_owners_unknown = true;
+        let (key, effect) = ("k".to_owned(), TaintEffect::NoSchedule);
+        let remove = TaintChange::Remove { key, effect, reason: Reason::new(REMOVE_ON_CONDITIONS, "m") };
+        let policies = PolicySet::new(vec![scripted(P, Ok(vec![remove])), policy("ClusterTaintPolicy/q", &["+new"])]);
+        let plan = decide(&cluster, &policies, OWNED, Time::from_millis(9_000));
+        let keys: Vec<_> = plan.taints.iter().flatten().map(|taint| taint.key.as_str()).collect();
+        assert_eq!((keys.as_slice(), plan.removed.len()), (["k", "new"].as_slice(), 0));
+        assert_eq!(plan.owners, None, "the malformed record stays until a person corrects it");
     }
 
     #[test]

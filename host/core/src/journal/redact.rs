@@ -9,15 +9,19 @@
 //! | string members whose name indicates a secret | anywhere | the name |
 //! | headers for proxies | `proxyHeader` | the names |
 //! | passwords, tokens and keys in text | anywhere | the surrounding text |
+//! | JSON objects with texts, and values that redaction removes from the object of the call | messages | the surrounding text |
 //! | bookkeeping of tools | `managedFields`, the annotation of `kubectl apply` | nothing |
 //!
 //! Replies of policies are stored except for secrets in their messages, so a decision still replays. A new plugin
 //! that is called with a redacted object sees [`REDACTED`] or a digest in place of the removed values.
 
+mod echo;
 mod object;
 mod text;
 
 use serde_json::Value;
+
+pub use self::echo::{Echoes, without_echoes};
 
 /// Marker that replaces a removed value.
 pub const REDACTED: &str = "(redacted)";
@@ -77,6 +81,7 @@ fn walk(value: &mut Value, name: &str) -> usize {
         }
         // Items of a list have no name of their own, so they inherit the name of the list.
         Value::Array(items) => items.iter_mut().map(|item| walk(item, name)).sum(),
+        Value::String(text) if name == "message" => text::message(text),
         Value::String(text) => text::clean(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }

@@ -32,6 +32,9 @@ pub struct Cluster {
     /// Policy that added each taint: policy name by `key:effect`. All other taints were added by third parties.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub taint_owners: BTreeMap<String, String>,
+    /// True if the record of the owners is malformed: any taint may have an owner.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taint_owners_unknown: bool,
     /// History of the conditions.
     #[serde(default, skip_serializing_if = "ConditionHistory::is_empty")]
     pub condition_history: ConditionHistory,

@@ -1,6 +1,13 @@
 //! Secrets that must not reach the disk.
 
-use bulkhead_core::journal::{Sink, canonical};
+use std::sync::Arc;
+
+use bulkhead_core::call::{Call, CallKind, HealthVerdict, Reason, Reply};
+use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
+use bulkhead_core::journal::{Case, Decided, Question, Record, Sink, Tape, canonical, plan};
+use bulkhead_core::model::Health;
+use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
+use bulkhead_core::time::Time;
 use bulkhead_journal::{read, segment};
 use serde_json::{Value, json};
 
@@ -71,6 +78,70 @@ fn a_secret_in_any_of_these_forms_is_nowhere_in_the_segments() {
             let question = canonical(&kept.case.question);
             assert_eq!(question.pointer("/health/object/spec/replicas"), Some(&json!(2)), "{object}");
             assert_eq!(question.pointer("/health/object/status/replicas"), Some(&json!(2)), "{object}");
+        }
+    }
+}
+
+/// Health interpreter with one message for everything.
+struct Says(PolicyId, [Capability; 1], Option<FaultKind>, &'static str);
+
+impl Policy for Says {
+    fn id(&self) -> &PolicyId {
+        &self.0
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.1
+    }
+
+    fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
+        match self.2 {
+            Some(kind) => Err(Fault::new(kind, self.3)),
+            None => {
+                let reason = Reason::new("Ill", self.3);
+                Ok(Reply::Health(HealthVerdict { health: Health::Unhealthy, reason }))
+            }
+        }
+    }
+}
+
+/// Returns a decision about an object by an interpreter, and its record.
+fn decided(object: Value, fault: Option<FaultKind>, message: &'static str) -> (Record, Arc<Case>) {
+    let says = Says(PolicyId::builtin("says"), [Capability::any(CallKind::Health)], fault, message);
+    let says = PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>]);
+    let (policies, tape) = Tape::start(&says, &[CallKind::Health], |_| true);
+    let (object, uncovered, now) = (Arc::new(object), Uncovered::Healthy, Time::from_millis(5));
+    let outcome = health::decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
+    let plan = plan::health(&outcome);
+    let question = Question::Health { object, uncovered };
+    let case = Case::from(Decided { trigger: "a test", now, question, clusters: Vec::new().into(), tape, plan });
+    let mut record = record(1, 5);
+    record.entry.because = outcome.because;
+    (record, Arc::new(case))
+}
+
+#[test]
+fn a_message_of_a_guest_that_repeats_a_secret_is_cleaned_and_the_decision_replays() {
+    let mut object = object();
+    object["spec"]["template"] = json!({"env": [{"name": "ADDRESS", "value": "hunter01"}]});
+    object["status"]["joinToken"] = json!("hunter02");
+    for fault in [None, Some(FaultKind::GuestError)] {
+        for (message, expected) in [
+            ("ADDRESS is hunter01 and not hunter02", "ADDRESS is (redacted) and not (redacted)"),
+            ("shop {\"env\": {\"a\": \"hunter03\"}} is ill", "shop (redacted) is ill"),
+            ("3 of 4 replicas of shop are ready", "3 of 4 replicas of shop are ready"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let (record, case) = decided(object.clone(), fault, message);
+            open(directory.path()).keep(&record, Some(&case));
+            let bytes = std::fs::read(segment::path(directory.path(), 1)).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains("hunter"), "{message} leaves {text}");
+            let contents = read(directory.path()).unwrap();
+            let stored = &contents.records[0];
+            assert_eq!(stored.record.entry.because.reason.message, expected);
+            let kept = &stored.case.as_ref().unwrap().case;
+            assert_eq!(kept.decide(&kept.policies(|_| None)), kept.plan, "{message}");
         }
     }
 }

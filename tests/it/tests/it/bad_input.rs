@@ -37,6 +37,18 @@ fn mistakes_in_a_scenario_are_named_with_their_line() {
 }
 
 #[test]
+fn the_number_of_clusters_is_bounded_in_total() {
+    let load = |name: &str, count: usize| {
+        let clusters = format!("clusters: [{{name: a, count: 600}}, {{name: b, count: {count}}}]\n");
+        let scenario = format!("name: large\nduration: 1m\n{clusters}");
+        Folder::new(name, &[("scenario.yaml", &scenario)]).load()
+    };
+    assert!(load("full-federation", 400).is_ok());
+    let error = load("overfull-federation", 401).err().unwrap_or_default();
+    assert!(error.contains(":3: clusters[1].count: must be at least 1, and at most 1000 in total"), "{error}");
+}
+
+#[test]
 fn a_manifest_of_an_unknown_kind_is_refused_unless_it_may_be_skipped() {
     let manifest = "apiVersion: example.io/v1\nkind: Thing\nmetadata: {name: a}\n";
     let scenario = |extra: &str| format!("name: kinds\nduration: 1m\n{CLUSTERS}manifests: [thing.yaml]\n{extra}");

@@ -14,6 +14,8 @@ use bulkhead_engine_lua::LuaEngine;
 use bulkhead_plugin::{Customization, Engine, EntryPoint, Layer, Registry, load_customizations};
 use serde_json::{Value, json};
 
+use crate::support::{Folder, root, run};
+
 fn deployment() -> Arc<Value> {
     Arc::new(json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "generation": 1},
@@ -71,6 +73,23 @@ fn a_health_script_that_is_wrong_makes_health_unknown_with_a_typed_fault() {
     check("function InterpretHealth(o) return {health = 'Healthy', reason = 7} end", FaultKind::BadReply);
     check("function InterpretHealth(o) return o.status.missing.field end", FaultKind::Trap);
     check("function InterpretHealth(o) error('no idea') end", FaultKind::Trap);
+}
+
+/// A new object, its status and its Work are events of their own, and each of them leads to a call.
+#[test]
+fn a_health_script_that_keeps_failing_is_recorded_once_for_each_member() {
+    let file = |name: &str| std::fs::read_to_string(root().join("examples/nginx-divided").join(name)).unwrap();
+    let health = file("health.yaml").replace("return observedObj.status", "error('no idea') return observedObj.status");
+    assert!(health.contains("no idea"), "{health}");
+    let objects = [health, file("nginx.yaml"), file("policy.yaml")].join("\n---\n");
+    let scenario =
+        "name: faults\nduration: 1m\nclusters: [{name: member1}, {name: member2}]\nmanifests: [objects.yaml]\n";
+    let files = [("scenario.yaml", scenario), ("objects.yaml", &objects)];
+    let report = run(&Folder::new("failing-health", &files).load().unwrap(), None);
+    let faults = report.timeline.iter().filter(|entry| entry.what == "plugin fault");
+    let mut faults: Vec<_> = faults.map(|entry| (entry.cluster.as_deref(), entry.count)).collect();
+    faults.sort_unstable();
+    assert_eq!(faults, [(Some("member1"), 1), (Some("member2"), 1)]);
 }
 
 /// Either the step limit or the deadline ends the script, depending on the machine.

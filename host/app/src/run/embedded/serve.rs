@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use bulkhead_controlplane::{ApiBody, ApiService, ConnectionError, StatusError};
@@ -64,6 +65,12 @@ impl Application for Api {
         let shown = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_known = shown.strip_prefix("Bearer ") == Some(&self.token);
         (!is_known).then(|| refusal(&StatusError::unauthorized()))
+    }
+
+    /// Returns the timeout of a watch.
+    fn lifetime(&self, head: &Parts) -> Option<Duration> {
+        let seconds = head.uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds="))?;
+        seconds.parse().ok().map(Duration::from_secs)
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<ApiBody>, ConnectionError> {

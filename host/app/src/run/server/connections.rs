@@ -163,10 +163,15 @@ impl Seat {
 
     /// Starts a step of the server, without a deadline.
     pub(super) fn work(&self) {
+        self.stream(None);
+    }
+
+    /// Starts a response that lasts for a limited time, or without a deadline.
+    pub(super) fn stream(&self, limit: Option<Duration>) {
         let mut state = self.shared.state();
         if let Some(entry) = state.seats.get_mut(&self.id).filter(|entry| !entry.closing) {
             entry.waits_since = None;
-            entry.deadline.send_replace(None);
+            entry.deadline.send_replace(limit.and_then(|limit| Instant::now().checked_add(limit)));
         }
     }
 

@@ -131,6 +131,12 @@ pub(super) trait Application: Send + Sync + 'static {
     /// Answers a request by its head alone, before its body is read. `None` to read the body.
     fn answer_head(&self, head: &Parts) -> Option<Response<Self::Body>>;
 
+    /// Returns the time after which a response of unknown size ends. `None` if it may last. The connection of a client
+    /// that does not read until then is closed.
+    fn lifetime(&self, _head: &Parts) -> Option<Duration> {
+        None
+    }
+
     /// Answers a complete request.
     fn answer(&self, request: Request<Bytes>)
     -> impl Future<Output = Result<Response<Self::Body>, Self::Error>> + Send;
@@ -220,6 +226,7 @@ async fn answer<A: Application>(
     seat: &Arc<Seat>,
 ) -> Result<Response<Sent<A::Body>>, A::Error> {
     let (head, body) = request.into_parts();
+    let lifetime = application.lifetime(&head);
     let response = if let Some(response) = application.answer_head(&head) {
         response
     } else {
@@ -237,7 +244,7 @@ async fn answer<A: Application>(
     if response.body().size_hint().exact().is_some() {
         seat.wait(IDLE);
     } else {
-        seat.work();
+        seat.stream(lifetime.and_then(|lifetime| lifetime.checked_add(STEP)));
     }
     Ok(response.map(|body| Sent { body, seat: Arc::clone(seat) }))
 }

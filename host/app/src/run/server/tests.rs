@@ -41,6 +41,10 @@ impl Application for Sizes {
         (head.uri.path() == "/no").then(|| plain(StatusCode::NOT_FOUND, "no".to_owned()).map(BodyExt::boxed_unsync))
     }
 
+    fn lifetime(&self, head: &Parts) -> Option<Duration> {
+        head.uri.query()?.parse().ok().map(Duration::from_secs)
+    }
+
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<AnyBody>, Infallible> {
         let size = format!("{} bytes", request.body().len());
         let body = match request.uri().path() {
@@ -309,6 +313,17 @@ async fn a_watch_lasts() {
     drop(watch);
     settle().await;
     assert_eq!(endpoint.connections.usage().0, 1, "the other one has its place");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_with_a_timeout_ends_although_its_client_does_not_read() {
+    let endpoint = Endpoint::start(LIMITS);
+    let _deaf = endpoint.connect("GET /watch?60 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let _endless = endpoint.connect(&format!("GET /watch?{} HTTP/1.1\r\nHost: a\r\n\r\n", u64::MAX)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(endpoint.connections.usage().0, 2, "the server may still write the end");
+    tokio::time::sleep(STEP + Duration::from_secs(1)).await;
+    assert_eq!(endpoint.connections.usage().0, 1);
 }
 
 #[tokio::test(start_paused = true)]

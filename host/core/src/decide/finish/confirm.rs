@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Binding, Condition, ConditionStatus, Health};
+use crate::model::{AggregatedStatusItem, Binding, Condition, ConditionStatus, Health, Reports};
 
 /// Maximum number of targets that a reason names; a workload may run on hundreds.
 const NAMED_MAX: usize = 5;
@@ -94,7 +94,10 @@ pub(super) fn masked<'a>(binding: &'a Binding, unconfirmed: &UnconfirmedTargets)
 /// Describes the unconfirmed targets of a binding; empty if there are none.
 pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> String {
     let of_target = |name| Some(format!("{name} {}", unconfirmed.get(name)?));
-    let mut targets = binding.spec.clusters.iter().filter_map(|target| of_target(&target.name));
+    listed(binding.spec.clusters.iter().filter_map(|target| of_target(&target.name)))
+}
+
+fn listed(mut targets: impl Iterator<Item = String>) -> String {
     let mut named: Vec<_> = targets.by_ref().take(NAMED_MAX).collect();
     match targets.count() {
         0 => {}
@@ -103,9 +106,24 @@ pub(super) fn describe(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> S
     named.join(", ")
 }
 
-/// Returns true if the binding has targets and all of them are dead.
-pub(super) fn all_dead(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> bool {
+/// Returns the reason why the targets of a binding do not count as a replacement, healthy or not: all of them are
+/// dead, or one that is alive has not reported its copy yet. `None` if they count.
+pub(super) fn doubt(binding: &Binding, unconfirmed: &UnconfirmedTargets) -> Option<String> {
     let is_dead = |name: &String| unconfirmed.get(name).is_some_and(|reason| reason.is_dead());
-    let targets = &binding.spec.clusters;
-    !targets.is_empty() && targets.iter().all(|target| is_dead(&target.name))
+    let mut alive = binding.spec.clusters.iter().filter(|target| !is_dead(&target.name)).peekable();
+    if alive.peek().is_none() {
+        return Some(format!("no target can run the workload: {}", describe(binding, unconfirmed)));
+    }
+    let mut reports = Reports::new(&binding.status.aggregated_status);
+    let is_workload = binding.spec.is_workload();
+    let silent = alive.filter(|target| !reports.of(&target.name).is_some_and(|item| is_observed(item, is_workload)));
+    let silent = listed(silent.map(|target| target.name.clone()));
+    (!silent.is_empty()).then(|| format!("the new copy is not reported yet by {silent}"))
+}
+
+/// Returns true if a report was made from the object in the cluster. An object without replicas exists as soon as it
+/// is applied, and may have neither status nor health.
+fn is_observed(item: &AggregatedStatusItem, is_workload: bool) -> bool {
+    let has_health = matches!(item.health, Some(Health::Healthy | Health::Unhealthy));
+    has_health || item.status.is_some() || (item.applied && !is_workload)
 }

@@ -44,7 +44,8 @@ const HELD_RECHECK_MS: i64 = 60_000;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PurgeWithoutReplacement {
-    /// Delete the old copy if the workload is placed elsewhere, healthy or not; keep it if it is placed nowhere.
+    /// Delete the old copy if the workload is placed elsewhere and every live target has reported its new copy,
+    /// healthy or not; keep it otherwise.
     #[default]
     IfPlaced,
     /// Delete the old copy (Karmada).
@@ -200,25 +201,22 @@ impl Round<'_> {
             return self.ask(task, left_ms);
         }
         let placed = result::schedule_result(binding) == ScheduleResult::Present;
+        // A grace period of a policy permits the deletion by name; the flag alone does not replace an observation.
+        let needs_report = placed && own_s.is_none();
+        let doubt = if needs_report { confirm::doubt(binding, self.snapshot.unconfirmed) } else { None };
         let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
         let over = format!("the grace period of {timeout_s} s ({who}) is over");
-        match options.purge_without_replacement {
+        match (options.purge_without_replacement, doubt) {
             _ if mutation::on(Mutation::Karmada7455) => End::Released(Because::rule("GracePeriodExceeded", over)),
-            PurgeWithoutReplacement::AfterGracePeriod => {
+            (PurgeWithoutReplacement::AfterGracePeriod, _) => {
                 let message = format!("{over}; the old copy is removed with or without a healthy replacement");
                 End::Released(Because::rule("GracePeriodExceeded", message))
             }
-            PurgeWithoutReplacement::OnlyByPolicy if own_s.is_none() => self.ask(task, i64::MAX),
-            _ if placed && own_s.is_none() && confirm::all_dead(binding, self.snapshot.unconfirmed) => {
-                let targets = confirm::describe(binding, self.snapshot.unconfirmed);
-                match self.ask(task, i64::MAX) {
-                    End::Held(_) => {
-                        let message = format!("{over}, but no target can run the workload: {targets}");
-                        End::Held(Because::rule("ReplacementUnconfirmed", message))
-                    }
-                    end => end,
-                }
-            }
+            (PurgeWithoutReplacement::OnlyByPolicy, _) if own_s.is_none() => self.ask(task, i64::MAX),
+            (_, Some(doubt)) => match self.ask(task, i64::MAX) {
+                End::Held(_) => End::Held(Because::rule("ReplacementUnconfirmed", format!("{over}, but {doubt}"))),
+                end => end,
+            },
             _ if placed => {
                 self.plan.rests_on_targets |= own_s.is_none();
                 let message = format!("{over}; the old copy is removed although its replacement is not healthy");

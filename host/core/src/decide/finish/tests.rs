@@ -70,7 +70,7 @@ fn cluster(name: &str, ready: &str, taints: Value) -> Cluster {
     serde_json::from_value(json!({"name": name, "spec": spec, "status": {"conditions": conditions}})).unwrap()
 }
 
-/// Returns a binding with three replicas on `targets`. `seen` is true if the scheduler observed the generation;
+/// Returns a binding with three replicas on `targets`, which report ill copies. `seen` is true if the scheduler observed the generation;
 /// `scheduled` is its condition. `task` overrides a task that left `m1` with one replica because of a taint.
 fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding {
     let mut whole = json!({
@@ -89,6 +89,8 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
         .collect::<serde_json::Map<_, _>>()
         .into();
     let placement = json!({"replicaScheduling": {"replicaSchedulingType": "Divided"}});
+    let report = |target: &Value| json!({"clusterName": target["name"], "applied": true, "health": "Unhealthy"});
+    let reports: Vec<_> = targets.as_array().into_iter().flatten().map(report).collect();
     serde_json::from_value(json!({
         "namespace": "default", "name": "nginx-deployment", "generation": 5,
         "spec": {
@@ -97,6 +99,7 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
         },
         "status": {
             "schedulerObservedGeneration": if seen { 5 } else { 4 },
+            "aggregatedStatus": reports,
             "conditions": [{"type": "Scheduled", "status": scheduled, "reason": "R", "message": ""}],
         },
     }))
@@ -415,6 +418,55 @@ fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherw
     check(&[("m2", NotReady)], json!(null), IfPlaced, over);
     check(&[("m2", NotReady), ("m3", Outdated)], json!(null), IfPlaced, over);
     check(&[], json!(null), IfPlaced, over);
+}
+
+/// The workload waited for a place longer than its grace period, so that the period is over when its new copy starts.
+#[test]
+fn a_copy_without_a_report_replaces_nothing_unless_a_policy_or_the_flag_says_otherwise() {
+    use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
+    let check = |reports: Value, own: Value, purge_without_replacement, expected: &str| {
+        let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
+        let mut binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
+        binding.status.aggregated_status = serde_json::from_value(reports.clone()).unwrap();
+        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
+        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
+    };
+    let (held, over) = ("held: ReplacementUnconfirmed", "released: GracePeriodExceeded");
+    let reports = |of_m3: Value| {
+        let mut reports = json!([{"clusterName": "m2", "applied": true, "health": "Unhealthy"}, {"clusterName": "m3"}]);
+        reports[1].as_object_mut().unwrap().extend(of_m3.as_object().unwrap().clone());
+        reports
+    };
+    let refused = json!({"health": "Unknown", "appliedMessage": "admission denied the object"});
+    for unseen in [json!({}), json!({"applied": true, "health": "Unknown"}), refused] {
+        check(reports(unseen), json!(null), IfPlaced, held);
+    }
+    for seen in [json!({"applied": true, "health": "Unknown", "status": {"replicas": 2}}), json!({"health": "Healthy"})]
+    {
+        check(reports(seen), json!(null), IfPlaced, over);
+    }
+    check(json!([]), json!(null), IfPlaced, held);
+    check(json!([]), json!(null), AfterGracePeriod, over);
+    check(json!([]), json!(30), IfPlaced, over);
+    check(json!([]), json!(30), OnlyByPolicy, over);
+}
+
+#[test]
+fn an_object_without_replicas_is_seen_as_soon_as_it_is_applied() {
+    let check = |applied: bool, expected: &str| {
+        let mut binding = binding(json!([{"name": "m2"}]), true, "True", &json!({"replicas": null}));
+        binding.spec.replicas = 0;
+        binding.status.aggregated_status[0].applied = applied;
+        binding.status.aggregated_status[0].health = Some(Health::Unknown);
+        let options = FinishOptions::default();
+        let snapshot =
+            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
+        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{applied}");
+    };
+    check(true, "released: GracePeriodExceeded");
+    check(false, "held: ReplacementUnconfirmed");
 }
 
 #[test]

@@ -141,11 +141,17 @@ pub(super) fn kept(value: &mut Value) -> usize {
 }
 
 /// Returns true if the value of a member can be a secret, regardless of its type. References to Secrets are none.
-fn holds_secret(key: &str) -> bool {
+pub(super) fn holds_secret(key: &str) -> bool {
     let plain = super::plain(key);
-    let is_reference = plain.contains("ref") || plain.ends_with("name") || plain.ends_with("names");
     let holds = super::is_secret(key) || plain.starts_with("secret") || plain.contains("token");
-    holds && !is_reference
+    holds && !is_reference(key)
+}
+
+/// Returns true if the value of a member names another object.
+pub(super) fn is_reference(key: &str) -> bool {
+    let plain = super::plain(key);
+    let is_end = |end: &&str| plain.ends_with(*end);
+    plain.contains("reference") || ["ref", "refs", "name", "names"].iter().any(is_end)
 }
 
 fn blank_any(value: &mut Value) -> usize {

@@ -3,6 +3,8 @@
 //! Each rule inspects only a few words. Concatenating clean texts gives a clean text, so a replayed decision has the
 //! same messages as the recorded one.
 
+use serde_json::{Deserializer, Value};
+
 use super::{REDACTED, is_secret};
 
 /// Removes secrets from a text and returns their number.
@@ -19,6 +21,41 @@ pub(super) fn clean(text: &mut String) -> usize {
         }
     }
     count
+}
+
+/// Removes secrets from a message, which a guest may have made from the object of the call, and returns their number.
+pub(super) fn message(text: &mut String) -> usize {
+    let (cleaned, found) = documents(text);
+    if found > 0 {
+        *text = cleaned;
+    }
+    found + clean(text)
+}
+
+/// Removes JSON objects with texts: parts of the objects of which the journal keeps only an allow-list.
+fn documents(text: &str) -> (String, usize) {
+    let mut cleaning = Cleaning::new(text);
+    for (at, _) in text.match_indices('{') {
+        if at < cleaning.copied {
+            continue;
+        }
+        let mut documents = Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        if let Some(Ok(document)) = documents.next()
+            && holds_text(&document)
+        {
+            cleaning.replace(at, at + documents.byte_offset(), REDACTED);
+        }
+    }
+    cleaning.finish()
+}
+
+fn holds_text(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.values().any(holds_text),
+        Value::Array(items) => items.iter().any(holds_text),
+        Value::String(text) => !text.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Replacement of parts of a text, from start to end.
@@ -263,6 +300,22 @@ mod tests {
         check(r#"{"password": "hun\"ter2", "a": 1}"#, r#"{"password": "(redacted)", "a": 1}"#);
         check(r#"got {\"password\": \"hunter2\"}"#, r#"got {\"password\": \"(redacted)\"}"#);
         check("db_password: hunter2", "db_password: (redacted)");
+    }
+
+    #[test]
+    fn objects_are_taken_out_of_messages() {
+        let check = |text: &str, expected: &str| {
+            let mut cleaned = text.to_owned();
+            assert_eq!(message(&mut cleaned) > 0, text != expected, "{text}");
+            assert_eq!(cleaned, expected);
+            assert_eq!(message(&mut cleaned), 0, "what is clean stays as it is: {cleaned}");
+        };
+        check(r#"saw {"data": {"login": "hunter2"}} (twice)"#, "saw (redacted) (twice)");
+        check(
+            r#"{"a": ["hunter2"]} and {"b": "hunter3"}: --password=x"#,
+            "(redacted) and (redacted): --password=(redacted)",
+        );
+        check(r#"{"replicas": 3} of {name}, {} and ["member1"]"#, r#"{"replicas": 3} of {name}, {} and ["member1"]"#);
     }
 
     #[test]
