@@ -5,6 +5,7 @@
 
 pub mod admission;
 pub mod journal;
+pub mod origin;
 pub mod render;
 pub mod report;
 pub mod scenario;

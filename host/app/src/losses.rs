@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use bulkhead::origin::{Input, Origin};
 use bulkhead::render;
 use bulkhead::what_if::{self, Answer, Export, Question};
 use bulkhead_controllers::WritePermit;
@@ -102,9 +103,12 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     let registry = bulkhead::standard::registry(&flags, arguments.engines.start(flags.pod_detail())?);
     let (down, lasts, horizon) = (arguments.down.clone(), arguments.lasts, arguments.horizon);
-    let answer = what_if::play(export, &registry, &Question { down, lasts, horizon, flags })?;
-    if let Some(path) = &arguments.report {
-        fs::write(path, render::what_if(&answer)).with_context(|| format!("writing {}", path.display()))?;
+    let question = Question { down, lasts, horizon, flags };
+    let origin = arguments.report.is_some().then(|| origin(&export, &question));
+    let answer = what_if::play(export, &registry, &question)?;
+    if let (Some(path), Some(origin)) = (&arguments.report, origin) {
+        let page = render::what_if(&answer, &question, &origin);
+        fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
     }
     let mut out = anstream::stdout().lock();
     match arguments.output {
@@ -113,6 +117,15 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     out.flush()?;
     Ok(answer.nowhere.is_empty() && !answer.no_cluster_left)
+}
+
+/// Returns the origin of an answer: the settings and the objects that it was computed from.
+fn origin(export: &Export, question: &Question) -> Origin {
+    let Export { clusters, bindings, taint_policies, pauses, .. } = export;
+    let data = [json!(clusters), json!(bindings), json!(taint_policies), json!(pauses)].map(|part| part.to_string());
+    let objects = clusters.len() + bindings.len() + taint_policies.len() + pauses.len();
+    let input = Input::of(format!("{objects} exported objects"), data.iter().map(String::as_bytes));
+    Origin::new(&question.flags, vec![input])
 }
 
 /// Loads an export directory. If it does not exist, the error suggests the likely mistake in the arguments.

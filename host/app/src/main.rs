@@ -1,6 +1,7 @@
 //! The `bulkhead` program.
 
 mod access;
+mod account;
 mod config;
 mod crds;
 mod decisions;
@@ -11,7 +12,9 @@ mod exit;
 mod expiry;
 mod interpret;
 mod join;
+mod kubeconfig;
 mod losses;
+mod pause;
 mod plugin;
 mod profiles;
 mod run;
@@ -42,10 +45,13 @@ enum Command {
     Config(config::ConfigCommand),
     Doctor(Box<doctor::DoctorArguments>),
     Crds(crds::Arguments),
+    Account(Box<account::AccountArguments>),
     Join(join::JoinArguments),
     Unjoin(join::UnjoinArguments),
     Drain(drain::DrainArguments),
     Undrain(drain::UndrainArguments),
+    Pause(pause::PauseArguments),
+    Resume(pause::ResumeArguments),
     Interpret(Box<interpret::Arguments>),
     #[command(flatten)]
     Decisions(decisions::Command),
@@ -68,10 +74,13 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(&command, &given),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::Account(arguments) => account::run(&arguments),
         Command::Join(arguments) => join::join(&arguments),
         Command::Unjoin(arguments) => join::unjoin(&arguments),
         Command::Drain(arguments) => drain::drain(&arguments),
         Command::Undrain(arguments) => drain::undrain(&arguments),
+        Command::Pause(arguments) => pause::pause(&arguments),
+        Command::Resume(arguments) => pause::resume(&arguments),
         Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Decisions(command) => decisions::run(&command),
         Command::WhatIf(arguments) => losses::run(&arguments),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::origin::Origin;
+
 /// Result of one run of a scenario.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -12,6 +14,8 @@ pub struct Report {
     pub scenario: String,
     /// Description of the scenario; may be empty.
     pub description: String,
+    /// Program, inputs and settings of the run.
+    pub origin: Origin,
     /// Random seed of the run.
     pub seed: u64,
     /// Virtual time that passed, in milliseconds.

@@ -52,6 +52,7 @@ mod priority;
 pub mod profile;
 mod queue;
 mod render;
+pub mod roles;
 mod scheduler;
 mod store;
 mod taint_manager;

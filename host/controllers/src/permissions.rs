@@ -1,7 +1,7 @@
 //! Permissions of each mode and each controller on the control plane, as data.
 //!
-//! The manifests in `host/deploy/chart/rbac` are generated from this file. `tests/tidy` fails if they differ, or if a
-//! controller or a kind is missing here. Each new request of a controller needs a line in this file.
+//! The manifests in `host/deploy/chart/rbac` are generated from this file by `roles.rs`. `tests/tidy` fails if they
+//! differ, or if a controller or a kind is missing here. Each new request of a controller needs a line in this file.
 //!
 //! Omitted on purpose: access to member clusters, which depends on the account that `bulkhead join` creates there,
 //! and discovery, which Kubernetes grants to every authenticated user.

@@ -15,6 +15,8 @@ use crate::wait;
 
 /// Page of the tutorial. Its `sh` blocks are executed, its `console` blocks are not.
 const PAGE: &str = "docs/src/tutorials/beside-karmada.md";
+/// User of the account that the tutorial creates.
+const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
 /// Prefix of commands that run until they are interrupted.
 const RUNS: &str = "bulkhead run ";
 
@@ -38,7 +40,6 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     federation.kubectl(&[&["delete", "crd"], &ours[..]].concat())?;
     let folder = federation.logs().join("clone");
     fs::create_dir_all(folder.join("bin"))?;
-    std::os::unix::fs::symlink(site.root.join("host"), folder.join("host"))?;
     std::os::unix::fs::symlink(&site.program, folder.join("bin/bulkhead"))?;
     fs::copy(federation.hub.kubeconfig(), folder.join("karmada.kubeconfig"))?;
 
@@ -77,6 +78,8 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
         if tasks == 0 { Ok(()) } else { Err(format!("{tasks} tasks")) }
     })
     .await?;
+    let requests = federation.hub.requests_of(ACCOUNT)?;
+    ensure!(!requests.is_empty(), "the process does not use the account of the tutorial");
     // Commands of the tutorial that read the journal.
     let journal = folder.join("journal").display().to_string();
     let told = federation.bulkhead(&["history", "--journal", &journal])?;

@@ -1,14 +1,7 @@
 //! Permissions and kubeconfig of a Pull member's agent on the control plane.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-
-use anyhow::Context as _;
 use bulkhead_api::Cluster;
 use bulkhead_core::names::{execution_namespace, keys};
-use bulkhead_journal::private;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -16,6 +9,7 @@ use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 
 use super::account::{Account, apply};
+use crate::kubeconfig::{Access, Destination, Trust};
 use crate::run::hub::Hub;
 
 /// Namespace of the agents' accounts and of the Leases of Pull members (same as Karmada's).
@@ -26,34 +20,15 @@ pub(super) fn account_name(name: &str) -> String {
     format!("bulkhead-agent-{name}")
 }
 
-/// Open file for the agent's kubeconfig. It is opened before any object is created, so that an unwritable path fails
-/// first.
-pub(super) struct Destination<'a> {
-    path: &'a Path,
-    file: fs::File,
-}
-
-impl<'a> Destination<'a> {
-    /// Opens the file and removes the permissions of other users. The old content is kept until `write`.
-    pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
-        let file = private::open(fs::OpenOptions::new().write(true).create(true).truncate(false), path);
-        Ok(Self { path, file: file.with_context(|| format!("opening {} for the agent's kubeconfig", path.display()))? })
-    }
-
-    fn write(mut self, kubeconfig: &Value) -> anyhow::Result<()> {
-        let about = || format!("writing the agent's kubeconfig to {}", self.path.display());
-        self.file.set_len(0).with_context(about)?;
-        self.file.write_all(&serde_json::to_vec_pretty(kubeconfig)?).with_context(about)
-    }
-}
-
 /// Creates the account of an agent and writes its kubeconfig. The account can read members and update its own member
 /// only.
 pub(super) async fn allow(hub: &Hub, name: &str, file: Destination<'_>) -> anyhow::Result<()> {
     let account_name = account_name(name);
     let account = Account::make(&hub.unguarded, NAMESPACE, &account_name).await?;
     grant(&hub.unguarded, name).await?;
-    file.write(&kubeconfig(&hub.address, &account_name, &account))
+    let trust = if account.ca_bundle.is_empty() { Trust::Any } else { Trust::Bundle(account.ca_bundle) };
+    let server = hub.address.as_str();
+    file.write(&Access { server, user: &account_name, token: &account.token, trust, ..Access::default() })
 }
 
 /// Creates the Lease that the agent renews, owned by its Cluster.
@@ -127,45 +102,13 @@ fn lease_rules(name: &str) -> Value {
     }])
 }
 
-fn kubeconfig(server: &str, user: &str, account: &Account) -> Value {
-    let mut cluster = json!({"server": server.trim_end_matches('/')});
-    if account.ca_bundle.is_empty() {
-        cluster["insecure-skip-tls-verify"] = json!(true);
-    } else {
-        cluster["certificate-authority-data"] = json!(ByteString(account.ca_bundle.clone()));
-    }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "control-plane", "cluster": cluster}],
-        "users": [{"name": user, "user": {"token": account.token}}],
-        "contexts": [{"name": "control-plane", "context": {"cluster": "control-plane", "user": user}}],
-        "current-context": "control-plane",
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use k8s_openapi::api::rbac::v1::PolicyRule;
 
     use super::super::account::make_namespace;
     use super::super::testing::server;
     use super::*;
-
-    #[test]
-    fn a_kubeconfig_over_a_file_that_all_can_read_is_read_by_its_owner_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("agent.kubeconfig");
-        fs::write(&path, "an older kubeconfig, which is longer than the new one").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let destination = Destination::open(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        destination.write(&json!({"kind": "Config"})).unwrap();
-        let written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!(written, json!({"kind": "Config"}));
-    }
 
     /// Request: verb, group, resource, namespace (empty for cluster scope or all) and name.
     type Request<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use self::account::{Account, apply, make_namespace};
 use self::leave::Leaving;
 pub(crate) use self::leave::check_member;
+use crate::kubeconfig::Destination;
 use crate::run::hub;
 
 /// Namespace of the Secrets with members' credentials, and of the objects created in a member (same as Karmada's).
@@ -143,7 +144,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
             })?;
             return Ok(format!("{name} joined: kubectl get cluster {name}"));
         };
-        let destination = agent::Destination::open(file)?;
+        let destination = Destination::open(file)?;
         let registered = async {
             agent::allow(&hub, name, destination).await?;
             apply::<Cluster>(&Api::all(hub.unguarded.clone()), arguments.cluster("Pull", &id)).await?;

@@ -99,9 +99,7 @@ impl Replayer {
         let (policy, recorded) = (&seat.policy, short(code));
         let namesake = self.plugins.iter().find(|plugin| plugin.id().name == policy.name);
         let Some(here) = namesake.and_then(|plugin| plugin.build()) else {
-            return Some(format!(
-                "{policy} (code {recorded}…) is not here any more, so its answers are those of the record"
-            ));
+            return Some(format!("{policy} (code {recorded}…) is not loaded, so its answers are those of the record"));
         };
         let (what, now, then) = if here.code == *code {
             (

@@ -1,212 +1,187 @@
-//! Rendering of a report as one self-contained HTML page: no network, no fonts, no other files.
+//! Rendering of a report as one self-contained HTML page.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::text::{cell, old_copies, sentence, why};
-use super::{duration, svg};
-use crate::report::Report;
+use super::duration;
+use super::page::{Page, details, escape, heads, table, tiles};
+use super::svg::{self, Lanes};
+use super::text::{old_copies, sentence, why};
+use crate::report::{ClusterRow, PlacementRow, Report};
 
-const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-
-/// Escapes a text for use between tags and in attributes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Renders the page.
 pub fn html(report: &Report) -> String {
-    let title = escape(&report.scenario);
-    let mut out = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{CSS}</style></head><body><h1>{title}</h1>"
-    );
-    let _ = write!(out, "<p>{}</p>", escape(&report.description));
-    tiles(report, &mut out);
-    out.push_str("<h2>Timeline</h2>");
-    out.push_str(&svg::draw(report));
-    let (_, hidden) = svg::lanes(report);
-    if hidden > 0 {
-        let _ = write!(out, "<p class=\"soft\">{hidden} further clusters have no lane.</p>");
+    let mut page = Page::new(&report.scenario, &report.description);
+    page.section("summary", "Summary", summary(report));
+    if !report.violations.is_empty() {
+        page.section("promises", "Broken promises", violations(report));
     }
-    timeline(report, &mut out);
-    placements(report, &mut out);
-    expectations(report, &mut out);
-    plugins(report, &mut out);
-    let _ = writeln!(out, "<script>{SCRIPT}</script></body></html>");
-    out
+    page.section("expectations", "Expectations", expectations(report));
+    page.section("drawing", "Drawing", drawing(report));
+    page.section("timeline", "Timeline", timeline(report));
+    page.section("placements", "Final placement", placements(report));
+    page.section("clusters", "Clusters", clusters(report));
+    page.section("policies", "Policies", policies(report));
+    let run = [("seed", report.seed.to_string()), ("virtual time", duration(report.duration_ms))];
+    page.origin(&report.origin, &run);
+    page.render(SCRIPT)
 }
 
-fn tiles(report: &Report, out: &mut String) {
+fn summary(report: &Report) -> String {
     let failed = report.expectations.iter().filter(|row| !row.held).count();
-    let (result, class) = if failed == 0 { ("held".to_owned(), "good") } else { (format!("{failed} failed"), "bad") };
+    let (result, class) = match (report.expectations.len(), failed) {
+        (0, _) => ("none".to_owned(), ""),
+        (all, 0) => (format!("all {all} held"), "good"),
+        (all, failed) => (format!("{failed} of {all} failed"), "bad"),
+    };
     let evictions: usize =
         report.timeline.iter().filter(|entry| entry.what.starts_with("evicted")).map(|entry| entry.count).sum();
-    let tiles = [
+    tiles(&[
         ("expectations", result, class),
         ("virtual time", duration(report.duration_ms), ""),
         ("clusters", report.clusters.len().to_string(), ""),
         ("decisions", report.totals.decisions.to_string(), ""),
         ("evictions", evictions.to_string(), ""),
         ("seed", report.seed.to_string(), ""),
-    ];
-    out.push_str("<div class=\"tiles\">");
-    for (name, value, class) in tiles {
-        let _ = write!(out, "<div class=\"tile {class}\"><span class=\"soft\">{name}</span><b>{value}</b></div>");
-    }
-    out.push_str("</div>");
+    ])
 }
 
-fn timeline(report: &Report, out: &mut String) {
-    out.push_str("<label>Cluster <select id=\"cluster\"><option value=\"\">all</option>");
+fn violations(report: &Report) -> String {
+    let row = |violation: &crate::report::Violation| {
+        vec![violation.invariant.to_owned(), duration(violation.at_ms.max(0)), violation.seen.clone()]
+    };
+    let rows: Vec<_> = report.violations.iter().map(row).collect();
+    table("Promises that did not hold", &["Promise", "Time", "Violation"], &rows)
+}
+
+fn drawing(report: &Report) -> String {
+    let mut out = String::from("<p><a class=\"skip\" href=\"#events\">Skip the drawing</a></p>");
+    out.push_str(&svg::draw(report));
+    let Lanes { shown, hidden } = svg::lanes(report);
+    let has_no_lane = |name: &&str| !shown.iter().any(|cluster| cluster.name == **name);
+    let concerned = report.timeline.iter().filter_map(|entry| entry.cluster.as_deref());
+    let events = concerned.clone().filter(has_no_lane).count();
+    let mut names: BTreeSet<_> = hidden.iter().map(|cluster| cluster.name.as_str()).collect();
+    names.extend(concerned.filter(has_no_lane));
+    if !names.is_empty() {
+        let _ = write!(
+            out,
+            "<p>{} clusters have no lane: the drawing has at most {} lanes, of clusters that are members at the end. \
+             Clusters that were not ready come first, then clusters with events. The timeline below has the {events} \
+             events of clusters without a lane.</p>",
+            names.len(),
+            svg::LANES_MAX,
+        );
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        out.push_str(&details("Clusters without a lane", &format!("<p>{}</p>", escape(&names))));
+    }
+    out.push_str(&svg::legend());
+    out.push_str("<h3>Numbers of the drawing</h3>");
+    out.push_str(&details("Ready replicas of each cluster over time", &replicas(report)));
+    out.push_str(&details("Periods in which a cluster was not ready", &not_ready(report)));
+    out
+}
+
+fn replicas(report: &Report) -> String {
+    let mut rows = Vec::new();
+    for ClusterRow { name, ready_replicas, .. } in &report.clusters {
+        let ends = ready_replicas.iter().skip(1).map(|(at, _)| *at).chain([report.duration_ms]);
+        for ((from, replicas), until) in ready_replicas.iter().zip(ends) {
+            rows.push(vec![name.clone(), duration(*from), duration(until), replicas.to_string()]);
+        }
+    }
+    table("Ready replicas of all workloads", &["Cluster", "From", "Until", "Ready replicas"], &rows)
+}
+
+fn not_ready(report: &Report) -> String {
+    let periods = report.clusters.iter().flat_map(|cluster| cluster.not_ready_ms.iter().map(move |p| (cluster, p)));
+    let row = |(cluster, (from, until)): (&ClusterRow, &(i64, i64))| {
+        vec![cluster.name.clone(), duration(*from), duration(*until)]
+    };
+    let rows: Vec<_> = periods.map(row).collect();
+    table("Periods in which a cluster was not ready", &["Cluster", "From", "Until"], &rows)
+}
+
+fn timeline(report: &Report) -> String {
+    let mut out = String::from(
+        "<p><label>Cluster <select id=\"cluster\" aria-controls=\"events\"><option value=\"\">all</option>",
+    );
     for cluster in &report.clusters {
         let _ = write!(out, "<option>{}</option>", escape(&cluster.name));
     }
-    out.push_str("</select></label><label>Text <input id=\"words\" type=\"search\"></label>");
-    out.push_str(
-        "<table id=\"timeline\"><thead><tr><th>When</th><th>Cluster</th><th>What</th><th>Why</th></tr></thead><tbody>",
+    let _ = write!(
+        out,
+        "</select></label> <label>Text <input id=\"words\" type=\"search\" aria-controls=\"events\"></label></p>\
+         <p id=\"shown\" role=\"status\">{} of {0} events are shown.</p>\
+         <table id=\"events\" tabindex=\"-1\"><caption>Events in order of time</caption>{}<tbody>",
+        report.timeline.len(),
+        heads(&["Time", "Cluster", "Sort", "Event", "Reason"]),
     );
     for (index, entry) in report.timeline.iter().enumerate() {
         let cluster = escape(entry.cluster.as_deref().unwrap_or(""));
         let _ = write!(
             out,
-            "<tr id=\"e{index}\" data-cluster=\"{cluster}\"><td class=\"time\">{}</td><td>{cluster}</td>\
-             <td class=\"{}\">{}</td><td class=\"soft\">{}</td></tr>",
+            "<tr id=\"e{index}\" tabindex=\"-1\" data-cluster=\"{cluster}\"><td class=\"time\">{}</td><td>{cluster}</td>\
+             <td>{}</td><td class=\"{}\">{}</td><td class=\"soft\">{}</td></tr>",
             duration(entry.at_ms),
+            svg::words(entry),
             svg::tone_class(entry.tone),
             escape(&sentence(entry)),
             escape(&why(entry)),
         );
     }
     out.push_str("</tbody></table>");
+    out
 }
 
-fn placements(report: &Report, out: &mut String) {
-    out.push_str(
-        "<h2>Final placement</h2><table><thead><tr><th>Binding</th><th>Resource</th><th>Replicas</th>\
-         <th>Clusters</th><th>Old copies</th></tr></thead><tbody>",
-    );
-    for row in &report.placements {
-        let clusters: Vec<_> = row.clusters.keys().map(|name| format!("{name} {}", cell(row, name))).collect();
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&row.binding),
-            escape(&row.resource),
-            row.replicas,
-            escape(&clusters.join(", ")),
-            escape(&old_copies(row)),
-        );
-    }
-    out.push_str("</tbody></table>");
+fn placements(report: &Report) -> String {
+    let placed = |row: &PlacementRow| {
+        let clusters = row.clusters.iter().map(|(name, replicas)| {
+            let health = row.health.get(name).map_or("health unknown", String::as_str);
+            format!("{name} {replicas} ({health})")
+        });
+        clusters.collect::<Vec<_>>().join(", ")
+    };
+    let row = |row: &PlacementRow| {
+        vec![row.binding.clone(), row.resource.clone(), row.replicas.to_string(), placed(row), old_copies(row)]
+    };
+    let rows: Vec<_> = report.placements.iter().map(row).collect();
+    let columns = ["Binding", "Resource", "Replicas", "Clusters", "Old copies"];
+    table("Placement of each binding at the end", &columns, &rows)
 }
 
-fn expectations(report: &Report, out: &mut String) {
-    out.push_str(
-        "<h2>Expectations</h2><table><thead><tr><th></th><th>When</th><th>What</th><th>Seen</th></tr></thead><tbody>",
-    );
-    for row in &report.expectations {
-        let (mark, class) = if row.held { ("✓", "good") } else { ("✗", "bad") };
-        let _ = write!(
-            out,
-            "<tr><td class=\"{class}\">{mark}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&row.when),
-            escape(&row.expected),
-            escape(&row.seen),
-        );
-    }
-    out.push_str("</tbody></table>");
+fn clusters(report: &Report) -> String {
+    let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
+    let row = |cluster: &ClusterRow| {
+        let (mode, region) = (cluster.sync_mode.clone(), or_none(cluster.region.clone()));
+        vec![cluster.name.clone(), mode, region, cluster.ready.clone(), or_none(cluster.taints.join(", "))]
+    };
+    let rows: Vec<_> = report.clusters.iter().map(row).collect();
+    table("State of each cluster at the end", &["Cluster", "Sync mode", "Region", "Ready", "Taints"], &rows)
 }
 
-fn plugins(report: &Report, out: &mut String) {
-    out.push_str(
-        "<h2>Policies</h2><table><thead><tr><th>Name</th><th>Engine</th><th>Version</th><th>Calls</th>\
-         <th>Faults</th></tr></thead><tbody>",
-    );
-    for plugin in &report.plugins {
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&plugin.name),
-            escape(&plugin.engine),
-            escape(&plugin.version),
-            plugin.calls,
-            plugin.faults
-        );
-    }
-    out.push_str("</tbody></table>");
+fn expectations(report: &Report) -> String {
+    let row = |row: &crate::report::ExpectationRow| {
+        let mark = if row.held { "✓ held" } else { "✗ failed" };
+        vec![row.expected.clone(), row.when.clone(), mark.to_owned(), row.seen.clone()]
+    };
+    let rows: Vec<_> = report.expectations.iter().map(row).collect();
+    table("Expectations of the scenario", &["Expectation", "Time", "Result", "Seen"], &rows)
+}
+
+fn policies(report: &Report) -> String {
+    let row = |plugin: &crate::report::PluginRow| {
+        let numbers = [plugin.calls.to_string(), plugin.faults.to_string()];
+        let mut row = vec![plugin.name.clone(), plugin.engine.clone(), plugin.version.clone()];
+        row.extend(numbers);
+        row
+    };
+    let rows: Vec<_> = report.plugins.iter().map(row).collect();
+    let columns = ["Name", "Engine", "Version", "Calls", "Faults"];
+    table("Policies in force at the end, in the order of calls", &columns, &rows)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::{ClusterRow, EntrySource, TimelineEntry, Tone, Totals};
-
-    fn report() -> Report {
-        let cluster = |name: &str| ClusterRow {
-            name: name.to_owned(),
-            sync_mode: "Push".to_owned(),
-            region: String::new(),
-            ready: "True".to_owned(),
-            taints: Vec::new(),
-            not_ready_ms: vec![(100, 200)],
-            ready_replicas: vec![(0, 0), (50, 2)],
-        };
-        let entry = TimelineEntry {
-            at_ms: 100,
-            source: EntrySource::Decided,
-            tone: Tone::Bad,
-            cluster: Some("member1".to_owned()),
-            object: Some("ResourceBinding default/<script>alert(1)</script>".to_owned()),
-            what: "evicted".to_owned(),
-            effect: String::new(),
-            reason: "TaintUntolerated".to_owned(),
-            why: String::new(),
-            plugin: None,
-            controller: None,
-            count: 1,
-        };
-        Report {
-            scenario: "a <b> & \"c\"".to_owned(),
-            description: String::new(),
-            seed: 7,
-            duration_ms: 1_000,
-            clusters: vec![cluster("member1"), cluster("member2")],
-            timeline: vec![entry],
-            placements: Vec::new(),
-            plugins: Vec::new(),
-            expectations: Vec::new(),
-            violations: Vec::new(),
-            totals: Totals::default(),
-            retries: Vec::new(),
-            writes: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn foreign_text_is_escaped() {
-        let page = html(&report());
-        assert!(!page.contains("<script>alert"));
-        assert!(page.contains("a &lt;b&gt; &amp; &quot;c&quot;"));
-    }
-
-    #[test]
-    fn the_page_has_a_lane_for_each_cluster_and_needs_no_network() {
-        let page = html(&report());
-        for lane in ["control plane", "member1", "member2"] {
-            assert!(page.contains(&format!(">{lane}</text>")), "{lane}");
-        }
-        assert!(!page.contains("http"), "the page names an address");
-    }
-}
+mod tests;

@@ -254,7 +254,7 @@ fn promises(report: &Report, out: &mut impl Write) -> fmt::Result {
     if report.violations.is_empty() {
         return Ok(());
     }
-    title(out, "BROKEN PROMISES")?;
+    title(out, "Broken promises")?;
     for violation in &report.violations {
         let told =
             format!("{} at {}: {}", violation.invariant, super::duration(violation.at_ms.max(0)), violation.seen);

@@ -4,65 +4,60 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::duration;
-use super::html::escape;
-use crate::what_if::{Answer, Load};
+use super::page::{Page, details, escape, table, tiles};
+use crate::origin::Origin;
+use crate::what_if::{Answer, Load, Question};
 
-const CSS: &str = include_str!("page.css");
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 110.0;
 const LEFT: f64 = 44.0;
-/// Maximum number of rows of a table; the number of further rows is printed below it.
-const ROWS_MAX: usize = 2_000;
 
 /// Renders the page.
-pub fn what_if(answer: &Answer) -> String {
-    let lost: Vec<_> = answer.load.iter().filter(|load| load.down).map(|load| load.cluster.as_str()).collect();
-    let title = escape(&format!("What if {} were lost?", lost.join(", ")));
-    let mut out = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>{CSS} \
-         .charts {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); gap: 1rem; }} \
-         .charts figure {{ margin: 0; }} .bar {{ fill: var(--fill); }} .bar.lost {{ fill: var(--down); }}</style></head>\
-         <body><h1>{title}</h1>"
-    );
-    if answer.no_cluster_left {
-        out.push_str("<p class=\"bad\">Every cluster is lost or not ready: no workload can move.</p>");
-    }
-    tiles(answer, &mut out);
-    charts(answer, &mut out);
-    taints(answer, &mut out);
-    moves(answer, &mut out);
-    let stays: Vec<_> = answer
-        .stays
-        .iter()
-        .map(|stay| [stay.binding.clone(), stay.cluster.clone(), stay.gate.clone(), stay.why.clone()])
+pub fn what_if(answer: &Answer, question: &Question, origin: &Origin) -> String {
+    let title = format!("What if {} were lost?", question.down.join(", "));
+    let description = if answer.no_cluster_left {
+        "Every cluster is lost or not ready: no workload can move."
+    } else {
+        "Decisions of a failover on exported objects, in virtual time. Nothing was written."
+    };
+    let mut page = Page::new(&title, description);
+    page.section("summary", "Summary", summary(answer));
+    page.section("replicas", "Replicas of each cluster", replicas(answer));
+    page.section("taints", "Taints", taints(answer));
+    page.section("moves", "Moves", moves(answer));
+    let stays = answer.stays.iter();
+    let stays: Vec<_> = stays
+        .map(|stay| vec![stay.binding.clone(), stay.cluster.clone(), stay.gate.clone(), stay.why.clone()])
         .collect();
-    table("Stays", ["Binding", "Cluster", "Gate", "Why"], &stays, &mut out);
-    let nowhere: Vec<_> = answer.nowhere.iter().map(|left| [left.binding.clone(), left.why.clone()]).collect();
-    table("Nowhere to go", ["Binding", "Why"], &nowhere, &mut out);
-    out.push_str("</body></html>\n");
-    out
+    let columns = ["Binding", "Cluster", "Gate", "Reason"];
+    page.section("stays", "Stays", table("Workloads that stay on a lost cluster", &columns, &stays));
+    let nowhere: Vec<_> = answer.nowhere.iter().map(|left| vec![left.binding.clone(), left.why.clone()]).collect();
+    let nowhere = table("Workloads without another placement", &["Binding", "Reason"], &nowhere);
+    page.section("nowhere", "Nowhere to go", nowhere);
+    let lasts = question.lasts.map_or_else(|| "permanent".to_owned(), |lasts| lasts.to_string());
+    let facts = [
+        ("lost clusters", question.down.join(", ")),
+        ("duration of the loss", lasts),
+        ("maximum virtual time", question.horizon.to_string()),
+    ];
+    page.origin(origin, &facts);
+    page.render("")
 }
 
 fn milliseconds(ms: u64) -> String {
     duration(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-fn tiles(answer: &Answer, out: &mut String) {
+fn summary(answer: &Answer) -> String {
     let bad = |count: usize| if count > 0 { "bad" } else { "good" };
     let last = answer.last_move_ms.map_or_else(|| "none".to_owned(), milliseconds);
-    let tiles = [
+    tiles(&[
         ("moves", answer.moves.len().to_string(), ""),
         ("last move after", last, ""),
         ("stay", answer.stays.len().to_string(), if answer.stays.is_empty() { "good" } else { "waiting" }),
         ("nowhere to go", answer.nowhere.len().to_string(), bad(answer.nowhere.len())),
         ("still waiting at the end", answer.waiting.to_string(), bad(answer.waiting)),
-    ];
-    out.push_str("<div class=\"tiles\">");
-    for (name, value, class) in tiles {
-        let _ = write!(out, "<div class=\"tile {class}\"><span class=\"soft\">{name}</span><b>{value}</b></div>");
-    }
-    out.push_str("</div>");
+    ])
 }
 
 /// Returns the replicas of each cluster over time, as steps of (milliseconds, replicas).
@@ -82,21 +77,45 @@ fn series(answer: &Answer) -> BTreeMap<&str, Vec<(u64, i64)>> {
     series
 }
 
-/// Draws one chart for each cluster whose replicas change, lost clusters first.
-fn charts(answer: &Answer, out: &mut String) {
+/// Draws one chart for each cluster whose replicas change, lost clusters first, and tables with the numbers of all.
+fn replicas(answer: &Answer) -> String {
     let (series, span_ms) = (series(answer), answer.last_move_ms.unwrap_or(0).max(1_000));
     let mut loads: Vec<_> = answer.load.iter().filter(|load| load.down || load.before != load.after).collect();
     loads.sort_by_key(|load| (!load.down, load.before - load.after, load.cluster.clone()));
     let quiet = answer.load.len() - loads.len();
-    out.push_str("<h2>Replicas of each cluster</h2><div class=\"charts\">");
+    let mut out = String::from(
+        "<p>Height: replicas; width: time after the loss. Stripes: a lost cluster; plain: a cluster that remains.</p>\
+         <svg class=\"skip\" aria-hidden=\"true\" width=\"0\" height=\"0\"><defs><pattern id=\"stripes\" width=\"6\" \
+         height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+         <rect class=\"down\" width=\"6\" height=\"6\"/><line class=\"stripe\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\"/>\
+         </pattern></defs></svg><div class=\"charts\">",
+    );
     for load in loads {
         let steps = series.get(load.cluster.as_str()).map_or(&[][..], Vec::as_slice);
-        chart(load, steps, span_ms, out);
+        chart(load, steps, span_ms, &mut out);
     }
     out.push_str("</div>");
     if quiet > 0 {
-        let _ = write!(out, "<p class=\"soft\">{quiet} further clusters stay as they are.</p>");
+        let _ = write!(
+            out,
+            "<p>{quiet} further clusters stay as they are and have no chart; the table below has all clusters.</p>"
+        );
     }
+    let row = |load: &Load| {
+        let state = if load.down { "lost" } else { "remains" };
+        let (before, after) = (load.before.to_string(), load.after.to_string());
+        vec![load.cluster.clone(), state.to_owned(), before, after, format!("{:+}", load.after - load.before)]
+    };
+    let rows: Vec<_> = answer.load.iter().map(row).collect();
+    out.push_str(&table("Replicas before and after", &["Cluster", "State", "Before", "After", "Change"], &rows));
+    let steps = series.iter().flat_map(|(cluster, steps)| steps.iter().map(move |step| (*cluster, step)));
+    let row = |(cluster, (at_ms, replicas)): (&str, &(u64, i64))| {
+        vec![cluster.to_owned(), milliseconds(*at_ms), replicas.to_string()]
+    };
+    let rows: Vec<_> = steps.map(row).collect();
+    let numbers = table("Replicas after each change", &["Cluster", "Time", "Replicas"], &rows);
+    out.push_str(&details("Numbers of the charts", &numbers));
+    out
 }
 
 fn chart(load: &Load, steps: &[(u64, i64)], span_ms: u64, out: &mut String) {
@@ -113,12 +132,14 @@ fn chart(load: &Load, steps: &[(u64, i64)], span_ms: u64, out: &mut String) {
     let (change, lost) = (load.after - load.before, if load.down { " lost" } else { "" });
     let _ = write!(
         out,
-        "<figure><figcaption><b>{name}</b>{} <span class=\"soft\">{} to {} ({change:+})</span></figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"replicas of {name}\">\
-         <path class=\"bar{lost}\" d=\"{path}\"/><line class=\"lane\" x1=\"{LEFT}\" y1=\"{bottom:.1}\" x2=\"{WIDTH}\" y2=\"{bottom:.1}\"/>\
+        "<figure><figcaption><b>{name}</b>{lost} <span class=\"soft\">{} to {} ({change:+})</span></figcaption>\
+         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"replicas of {name}: {} before, {} after, \
+         {most} at most\"><path class=\"bar{lost}\" d=\"{path}\"/>\
+         <line class=\"lane\" x1=\"{LEFT}\" y1=\"{bottom:.1}\" x2=\"{WIDTH}\" y2=\"{bottom:.1}\"/>\
          <text class=\"axis\" x=\"22\" y=\"{:.1}\">{most}</text><text class=\"axis\" x=\"22\" y=\"{bottom:.1}\">0</text>\
          <text class=\"axis\" x=\"{:.1}\" y=\"{HEIGHT:.1}\">{}</text></svg></figure>",
-        if load.down { " <span class=\"bad\">lost</span>" } else { "" },
+        load.before,
+        load.after,
         load.before,
         load.after,
         y(most) + 4.0,
@@ -127,53 +148,35 @@ fn chart(load: &Load, steps: &[(u64, i64)], span_ms: u64, out: &mut String) {
     );
 }
 
-fn taints(answer: &Answer, out: &mut String) {
-    let row =
-        |taint: &crate::what_if::TaintChange| [milliseconds(taint.at_ms), taint.cluster.clone(), taint.change.clone()];
+fn taints(answer: &Answer) -> String {
+    let row = |taint: &crate::what_if::TaintChange| {
+        vec![milliseconds(taint.at_ms), taint.cluster.clone(), taint.change.clone()]
+    };
     let rows: Vec<_> = answer.taints.iter().map(row).collect();
-    table("Taints", ["When", "Cluster", "Change"], &rows, out);
+    table("Taints that are added (+) and removed (-)", &["Time", "Cluster", "Change"], &rows)
 }
 
-fn moves(answer: &Answer, out: &mut String) {
+fn moves(answer: &Answer) -> String {
     let row = |moved: &crate::what_if::Move| {
         let to: Vec<_> = moved.to.iter().map(|(cluster, replicas)| format!("{cluster} +{replicas}")).collect();
         let to = if to.is_empty() { "nowhere".to_owned() } else { to.join(", ") };
         let from = format!("{} −{}", moved.from, moved.leaving);
-        [milliseconds(moved.at_ms), moved.binding.clone(), from, to, moved.reason.clone()]
+        vec![milliseconds(moved.at_ms), moved.binding.clone(), from, to, moved.reason.clone()]
     };
     let rows: Vec<_> = answer.moves.iter().map(row).collect();
-    table("Moves", ["When", "Binding", "From", "To", "Why"], &rows, out);
-}
-
-fn table<const N: usize>(title: &str, columns: [&str; N], rows: &[[String; N]], out: &mut String) {
-    if rows.is_empty() {
-        return;
-    }
-    let _ = write!(out, "<h2>{title}</h2><table><thead><tr>");
-    for column in columns {
-        let _ = write!(out, "<th>{column}</th>");
-    }
-    out.push_str("</tr></thead><tbody>");
-    for row in rows.iter().take(ROWS_MAX) {
-        out.push_str("<tr>");
-        for cell in row {
-            let _ = write!(out, "<td>{}</td>", escape(cell));
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</tbody></table>");
-    if rows.len() > ROWS_MAX {
-        let _ = write!(out, "<p class=\"soft\">and {} more; -o json has all of them.</p>", rows.len() - ROWS_MAX);
-    }
+    table("Evictions in order of time", &["Time", "Binding", "From", "To", "Reason"], &rows)
 }
 
 #[cfg(test)]
 mod tests {
+    use bulkhead_controllers::flags::{Flags, GoDuration};
+
     use super::*;
+    use crate::origin::Input;
+    use crate::render::page::checks;
     use crate::what_if::Move;
 
-    #[test]
-    fn a_cluster_that_changes_has_a_chart_and_foreign_text_is_escaped() {
+    fn answer() -> Answer {
         let load = |cluster: &str, down, before, after| Load { cluster: cluster.to_owned(), down, before, after };
         let moved = Move {
             at_ms: 90_000,
@@ -183,19 +186,56 @@ mod tests {
             to: BTreeMap::from([("member2".to_owned(), 3)]),
             reason: "TaintUntolerated".to_owned(),
         };
-        let answer = Answer {
+        Answer {
             moves: vec![moved],
             load: vec![load("member1", true, 3, 0), load("member2", false, 1, 4), load("member3", false, 7, 7)],
             last_move_ms: Some(90_000),
             ..Answer::default()
+        }
+    }
+
+    fn page() -> String {
+        let question = Question {
+            down: vec!["member1".to_owned()],
+            lasts: None,
+            horizon: GoDuration::from_secs(3600),
+            flags: Flags { resource_eviction_rate: 0.25, ..Flags::default() },
         };
-        let page = what_if(&answer);
-        assert!(
-            page.contains("aria-label=\"replicas of member1\"") && page.contains("aria-label=\"replicas of member2\"")
-        );
+        let origin = Origin::new(&question.flags, vec![Input::of("export", std::iter::once(&b""[..]))]);
+        what_if(&answer(), &question, &origin)
+    }
+
+    #[test]
+    fn a_cluster_that_changes_has_a_chart_and_foreign_text_is_escaped() {
+        let page = page();
+        for chart in ["replicas of member1: 3 before, 0 after", "replicas of member2: 1 before, 4 after"] {
+            assert!(page.contains(chart), "{chart}");
+        }
         assert!(!page.contains("replicas of member3") && page.contains("1 further clusters stay as they are"));
         assert!(page.contains("default/&lt;b&gt;app&lt;/b&gt;") && !page.contains("<b>app"));
         assert!(!page.contains("http"), "the page names an address");
-        assert_eq!(series(&answer)["member2"], [(0, 1), (90_000, 4)]);
+        assert_eq!(series(&answer())["member2"], [(0, 1), (90_000, 4)]);
+    }
+
+    #[test]
+    fn the_page_can_be_used_with_a_keyboard_and_a_screen_reader() {
+        let elements = checks::check(&page());
+        let charts = elements.iter().filter(|element| element.get("role") == Some("img"));
+        assert_eq!(charts.count(), 2);
+    }
+
+    #[test]
+    fn the_numbers_of_all_clusters_and_the_origin_are_tables() {
+        let page = page();
+        for row in [
+            "<tr><th scope=\"row\">member1</th><td>lost</td><td>3</td><td>0</td><td>-3</td></tr>",
+            "<tr><th scope=\"row\">member3</th><td>remains</td><td>7</td><td>7</td><td>+0</td></tr>",
+            "<tr><th scope=\"row\">member2</th><td>1m30s</td><td>4</td></tr>",
+            "<tr><th scope=\"row\">resource-eviction-rate</th><td>0.25</td></tr>",
+            "<tr><th scope=\"row\">lost clusters</th><td>member1</td></tr>",
+        ] {
+            assert!(page.contains(row), "{row}");
+        }
+        assert!(page.contains("<p>Taints that are added (+) and removed (-): none.</p>"));
     }
 }

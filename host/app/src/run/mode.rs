@@ -22,7 +22,7 @@ use super::{News, RETRY, say};
 /// # Errors
 ///
 /// The mode is unknown; the message lists the known modes.
-pub(super) fn parse(text: &str) -> Result<Mode, String> {
+pub(crate) fn parse(text: &str) -> Result<Mode, String> {
     let found = Mode::ALL.into_iter().find(|mode| mode.name() == text);
     found.ok_or_else(|| format!("there are {}", Mode::ALL.map(Mode::name).join(", ")))
 }

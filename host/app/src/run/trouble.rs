@@ -57,7 +57,7 @@ impl Trouble {
             ),
             403 => Self::passing(
                 format!("{address} refuses the request (403): {message}"),
-                "give the account the role of the mode, host/deploy/chart/rbac",
+                "give the account the role of the mode: bulkhead account --mode MODE --apply",
             ),
             404 => Self::lasting(
                 format!("{address} has no such API (404): {message}"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use bulkhead_core::composition::Composition;
-use bulkhead_plugin::{FoundPlugin, LoadStage, ManifestProblem, PluginManifest};
+use bulkhead_plugin::{Digest, FoundPlugin, LoadStage, ManifestProblem, PluginManifest};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
@@ -39,6 +39,8 @@ pub struct Loaded {
     pub name: String,
     /// Description of the scenario.
     pub description: String,
+    /// SHA-256 of the scenario's file, in hexadecimal digits.
+    pub sha256: String,
     /// Duration of the run, in virtual time.
     pub duration: GoDuration,
     /// Default random seed.
@@ -146,7 +148,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Loaded, ScenarioError> {
     };
     let loaded = loader.load(scenario);
     if loader.problems.is_empty() {
-        Ok(Loaded { warnings: loader.warnings, ..loaded })
+        let sha256 = Digest::of(std::iter::once(text.as_bytes())).to_string();
+        Ok(Loaded { sha256, warnings: loader.warnings, ..loaded })
     } else {
         Err(ScenarioError { problems: loader.problems })
     }
@@ -224,6 +227,7 @@ impl Loader<'_> {
         Loaded {
             name: scenario.name,
             description: scenario.description,
+            sha256: String::new(),
             duration: scenario.duration,
             seed: scenario.seed,
             flags: scenario.flags,

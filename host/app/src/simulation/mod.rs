@@ -23,6 +23,7 @@ use bulkhead_core::journal::Sink;
 use bulkhead_plugin::Engine;
 use serde_json::Value;
 
+use crate::origin::Origin;
 use crate::report::{EntrySource, Report, TimelineEntry, Tone};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 use crate::scenario::{ClusterState, EventAction, Loaded, LoadedEvent, ManifestObject, ObjectSpec};
@@ -173,6 +174,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     let report = Report {
         scenario: scenario.name.clone(),
         description: scenario.description.clone(),
+        origin: Origin::of_scenario(scenario),
         seed,
         duration_ms: federation.now().millis_since(start),
         clusters: rows::cluster_rows(&federation, &run.observer, &records, start),

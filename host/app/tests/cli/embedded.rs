@@ -260,6 +260,45 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
 }
 
 #[test]
+fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
+    if !has_kubectl("a_paused_namespace_is_drained_after_the_resume_and_not_before") {
+        return;
+    }
+    let folder = folder("pause");
+    let journal = folder.join("journal").display().to_string();
+    let arguments: Vec<&str> = ["--journal", &journal].into_iter().chain(FAILOVER.iter().copied()).collect();
+    let mut embedded = Embedded::start(&folder, &arguments);
+    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    for file in ["policy.yaml", "nginx.yaml"] {
+        let path = root().join("examples/nginx-divided").join(file);
+        embedded.told(&["apply", "-f", &path.display().to_string()]);
+    }
+    let clusters = |embedded: &Embedded| {
+        let path = "jsonpath={.spec.clusters[*].name}";
+        let binding = embedded.kubectl(&["get", "resourcebinding", "nginx-deployment", "-o", path]);
+        String::from_utf8_lossy(&binding.stdout).into_owned()
+    };
+    embedded.until("it is on both clusters", |embedded| clusters(embedded).split_whitespace().count() == 2);
+    let run = |embedded: &Embedded, words: &[&str]| {
+        let output = bulkhead().args(words).arg("--kubeconfig").arg(embedded.kubeconfig()).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let paused = run(&embedded, &["pause", "-n", "default", "--reason", "quarter end"]);
+    assert!(paused.starts_with("EvictionPause namespace-default holds evictions of namespace default"), "{paused}");
+    run(&embedded, &["drain", "member1"]);
+    embedded.until("the eviction waits", |_| {
+        let output = bulkhead().args(["history", "--decision", "EvictionsWait", "--journal", &journal]).output();
+        String::from_utf8_lossy(&output.unwrap().stdout).contains("EvictionPaused")
+    });
+    assert!(clusters(&embedded).contains("member1"), "evicted in spite of the pause:\n{}", embedded.log());
+    let resumed = run(&embedded, &["resume", "-n", "default"]);
+    assert!(resumed.contains("can evict now: drain of member1"), "{resumed}");
+    embedded.until("the cluster is empty", |embedded| clusters(embedded) == "member2");
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
 fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     if !has_kubectl("run_without_a_mode_refuses_beside_a_controller_of_karmada") {
         return;

@@ -185,7 +185,7 @@ fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
     let output = bulkhead().arg("simulate").arg(&scenario).arg("--journal").arg(&journal).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     check(&journal, &["history"], 0, &["Held", "Freeze"]);
-    check(&journal, &["replay", "--all"], 0, &["note: hold", "is not here any more"]);
+    check(&journal, &["replay", "--all"], 0, &["note: hold", "is not loaded, so its answers are those of the record"]);
     let again = ["replay", "--all", "--plugins", scenario.to_str().unwrap()];
     let told = check(&journal, &again, 0, &["plugins called again: hold"]);
     assert!(!told.contains("note: "), "{told}");

@@ -2,103 +2,37 @@
 //! controller and every kind.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 
-use self::permissions::{Duty, Mode, Place, Rule};
+use self::permissions::{Mode, Place, Rule};
 use super::{at, one_yaml, path, text, yaml};
 
 #[path = "../../../../host/controllers/src/permissions.rs"]
 #[expect(unreachable_pub, reason = "the program's own file, which is public there")]
 mod permissions;
+#[path = "../../../../host/controllers/src/roles.rs"]
+#[expect(unreachable_pub, reason = "the program's own file, which is public there")]
+mod roles;
 
 /// Environment variable that rewrites the manifests instead of comparing them.
 const UPDATE: &str = "UPDATE_RBAC";
-/// Namespace of the Lease and of the account in the manifests. Helm and kustomize replace it.
-const NAMESPACE: &str = "karmada-system";
 const FOLDER: &str = "host/deploy/chart/rbac";
-/// Verbs, in output order.
-const VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// All permissions of one mode on one kind of object.
-struct Merged {
-    rule: Rule,
-    verbs: BTreeSet<usize>,
-    /// Components that need these verbs, with the purpose.
-    notes: Vec<String>,
-}
-
-fn merged(mode: Mode, place: Place) -> Vec<Merged> {
-    let mut all: Vec<Merged> = Vec::new();
-    let rules = |duty: &'static Duty| duty.rules.iter().map(|rule| (duty.name, *rule));
-    for (duty, rule) in mode.duties().iter().flat_map(rules).filter(|(_, rule)| rule.place == place) {
-        let known = |known: &Merged| {
-            let (known, rule) = (&known.rule, &rule);
-            (known.group, known.resource, known.object) == (rule.group, rule.resource, rule.object)
-        };
-        let index = all.iter().position(known).unwrap_or_else(|| {
-            all.push(Merged { rule, verbs: BTreeSet::new(), notes: Vec::new() });
-            all.len() - 1
-        });
-        let Some(entry) = all.get_mut(index) else { continue };
-        for verb in rule.verbs {
-            let rank = VERBS.iter().position(|known| known == verb);
-            entry.verbs.insert(rank.unwrap_or_else(|| panic!("{verb} is no verb")));
-        }
-        entry.notes.push(format!("{duty}, {}: {}", rule.verbs.join(" "), rule.why));
-    }
-    all
-}
-
-fn role(mode: Mode, place: Place) -> Option<String> {
-    let rules = merged(mode, place);
-    let name = format!("bulkhead-{}", mode.name());
-    let (kind, namespace) = match place {
-        Place::Everywhere => ("ClusterRole", None),
-        Place::LeaseNamespace => ("Role", Some(NAMESPACE)),
-        Place::Namespace(namespace) => ("Role", Some(namespace)),
-    };
-    // The role for the Lease has its own name, because its namespace may be one that other roles use.
-    let name = if place == Place::LeaseNamespace { format!("{name}-lease") } else { name };
-    let mut out = String::new();
-    let metadata = |out: &mut String| {
-        let _ = writeln!(out, "metadata:\n  name: {name}");
-        if let Some(namespace) = namespace {
-            let _ = writeln!(out, "  namespace: {namespace}");
-        }
-        let _ = writeln!(out, "  labels:\n    app.kubernetes.io/name: bulkhead\n    app.kubernetes.io/component: rbac");
-    };
-    let _ = writeln!(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}");
-    metadata(&mut out);
-    out.push_str("rules:\n");
-    for Merged { rule, verbs, notes } in &rules {
-        for note in notes {
-            let _ = writeln!(out, "# {note}");
-        }
-        let verbs: Vec<_> = verbs.iter().filter_map(|rank| VERBS.get(*rank).copied()).collect();
-        let _ = writeln!(out, "- apiGroups: [\"{}\"]\n  resources: [\"{}\"]", rule.group, rule.resource);
-        if let Some(object) = rule.object {
-            let _ = writeln!(out, "  resourceNames: [\"{object}\"]");
-        }
-        let _ = writeln!(out, "  verbs: [{}]", verbs.join(", "));
-    }
-    let _ = writeln!(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding");
-    metadata(&mut out);
-    let _ = writeln!(out, "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {name}");
-    let _ = writeln!(out, "subjects:\n- kind: ServiceAccount\n  name: bulkhead\n  namespace: {NAMESPACE}");
-    (!rules.is_empty()).then_some(out)
-}
-
+/// Returns the manifest of a mode with a note about its origin.
 fn manifest(mode: Mode) -> String {
-    let rules = mode.duties().iter().flat_map(|duty| duty.rules);
-    let places: BTreeSet<_> = rules.map(|rule| rule.place).collect();
-    let roles: String = places.into_iter().filter_map(|place| role(mode, place)).collect();
+    let text = roles::roles(mode, roles::NAMESPACE);
+    let (head, documents) = text.split_once("---\n").unwrap();
     format!(
-        "# Permissions of `bulkhead run` in mode {} on its control plane, for the account {NAMESPACE}/bulkhead.\n\
-         # The comments above each rule name the parts of the program that need it, their verbs and the purpose.\n\
-         # Generated from host/controllers/src/permissions.rs by `{UPDATE}=1 cargo test -p bulkhead-tidy`.\n{roles}",
-        mode.name(),
+        "{head}# Generated from host/controllers/src/permissions.rs by `{UPDATE}=1 cargo test -p bulkhead-tidy`.\n\
+         ---\n{documents}"
     )
+}
+
+#[test]
+fn the_account_is_that_of_the_roles() {
+    let account = roles::account(roles::NAMESPACE);
+    let written = text(&format!("{FOLDER}/account.yaml"));
+    assert!(written.contains(account.trim_start_matches("---\n")), "{FOLDER}/account.yaml lacks:\n{account}");
 }
 
 #[test]

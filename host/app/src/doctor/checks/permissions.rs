@@ -11,8 +11,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let allowed = all.iter().filter(|permission| permission.allowed == Some(true)).count();
     let modes = facts.installation.modes.join(",");
     section.summary = format!("{allowed} of {} that mode {modes} needs", count(all.len(), "verb"));
-    let apply = |mode: &String| format!("kubectl apply -k host/deploy/chart/rbac/{mode}");
-    let remedy = facts.installation.modes.iter().map(apply).collect::<Vec<_>>().join(" && ");
+    let remedy = format!("bulkhead account --mode {modes} --apply");
     let unsaid: Vec<_> = all.iter().filter(|permission| permission.allowed.is_none()).collect();
     if unsaid.len() > UNSAID_MAX {
         let named: Vec<_> = unsaid.iter().take(UNSAID_MAX).map(|one| format!("{} {}", one.verb, target(one))).collect();
