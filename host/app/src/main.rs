@@ -18,6 +18,7 @@ mod pause;
 mod plugin;
 mod profiles;
 mod run;
+mod schema;
 mod simulate;
 mod top;
 mod trials;
@@ -38,6 +39,7 @@ struct Arguments {
 enum Command {
     Simulate(simulate::Arguments),
     Profiles(profiles::Arguments),
+    Schema(schema::Arguments),
     Run(Box<run::Arguments>),
     Agent(Box<run::agent::AgentArguments>),
     Top(top::Arguments),
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     match arguments.unwrap_or_else(|error| error.format(&mut command).exit()).command {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Profiles(arguments) => profiles::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Agent(arguments) => run::agent::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),

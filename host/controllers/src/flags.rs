@@ -106,7 +106,7 @@ impl JsonSchema for GoDuration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "duration"})
+        json_schema!({"type": "string", "pattern": "^(0|(([0-9]+[.]?[0-9]*|[.][0-9]+)(ms|s|m|h))+)$"})
     }
 }
 
@@ -142,6 +142,7 @@ pub enum FeatureGate {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Flags {
     /// Feature gates that differ from their default.
+    #[schemars(schema_with = "gates")]
     pub feature_gates: BTreeMap<FeatureGate, bool>,
     /// Probe interval of a member cluster, counted from the end of the last probe.
     pub cluster_status_update_frequency: GoDuration,
@@ -262,6 +263,13 @@ pub struct Flags {
     pub scheduler_estimator_ca_file: String,
     /// Accepts any certificate from estimators.
     pub insecure_skip_estimator_verify: bool,
+}
+
+/// Returns the schema of a map of feature gates. The schema of a map admits any key, because the values of an enum with
+/// descriptions are not in a list.
+fn gates(generator: &mut SchemaGenerator) -> Schema {
+    let names = generator.subschema_for::<FeatureGate>();
+    json_schema!({"type": "object", "propertyNames": names, "additionalProperties": {"type": "boolean"}})
 }
 
 impl Default for Flags {

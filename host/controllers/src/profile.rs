@@ -4,13 +4,14 @@
 
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::flags::{FeatureGate, Flags, GoDuration};
 
 /// Named set of options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// Current Karmada with its defaults, except that an old copy is kept while nothing replaces it.

@@ -18,6 +18,7 @@ use crate::time::Time;
 
 /// Kinds of plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
     /// Health of an object in a member cluster.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Rules for the call kinds with a configurable rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Composition {
     /// Rule for combining health verdicts.
@@ -18,6 +19,7 @@ pub struct Composition {
 
 /// Rule for combining health verdicts if several policies cover an object kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthRule {
     /// First verdict that is not an abstention, in policy order.
@@ -29,6 +31,7 @@ pub enum HealthRule {
 
 /// Rule for releasing an old copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionRule {
     /// At least one policy releases it and none holds it.

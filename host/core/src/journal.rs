@@ -62,6 +62,7 @@ impl fmt::Display for Subject {
 
 /// Kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Decision {
     /// A policy claims a template; its binding is created or changed.
     Bound,

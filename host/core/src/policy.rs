@@ -165,6 +165,7 @@ pub enum Blame {
 
 /// Kind of a fault. Programs match on this, never on the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The guest aborted: a trap, a panic or a script runtime error.

@@ -46,6 +46,7 @@ impl Default for Breaker {
 
 /// Replacement of a plugin in quarantine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
     /// None: every call is a fault, and the fail-static rule of its kind applies.

@@ -19,17 +19,21 @@ pub(crate) const KIND: &str = "PluginList";
 
 /// A list of plugins, as in `plugins.yaml`.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginList {
     /// `bulkhead.dev/v1alpha1`.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = API_VERSION)))]
     pub api_version: String,
     /// `PluginList`.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = KIND)))]
     pub kind: String,
     /// Rules for combining the answers of several policies.
     #[serde(default)]
     pub composition: Composition,
     /// Plugins in the order in which they are called; all of them before the built-in policies.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<PluginManifest>"))]
     pub plugins: Vec<Spanned<PluginManifest>>,
 }
 

@@ -25,7 +25,7 @@ mod scripted;
 mod smoke;
 mod subject;
 
-pub use cases::{Case, CaseErrors, parse_cases, read_cases};
+pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases};
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
 pub use inputs::plain_questions;
 pub use outputs::Outputs;

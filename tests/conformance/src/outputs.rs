@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::question::Request;
 
 /// All result names: Karmada's first, then Bulkhead's.
-const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 12] = [
     "retained",
     "replica",
     "requires",

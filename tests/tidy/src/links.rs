@@ -1,4 +1,5 @@
-//! Links between documents lead to files and headings, every page is in the book, and the README is short.
+//! Links between documents lead to files and headings, every page is in the book, every example has a README, and the
+//! README of the project is short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -147,6 +148,27 @@ fn every_page_of_the_book_is_in_its_summary() {
     let missing = pages.filter(|page| *page != Path::new("SUMMARY.md") && !listed.contains(&*page.to_string_lossy()));
     let missing: Vec<_> = missing.map(|page| format!("{BOOK}/{}:1: it is not in {SUMMARY}", page.display())).collect();
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn every_example_has_a_readme_that_names_its_scenario() {
+    let (root, documents) = (super::root(), documents());
+    let (mut found, mut missing) = (0, Vec::new());
+    for entry in fs::read_dir(root.join("examples")).unwrap() {
+        let folder = entry.unwrap().path();
+        let name = folder.strip_prefix(&root).unwrap();
+        let scenario = name.join("scenario.yaml");
+        if !root.join(&scenario).is_file() {
+            continue;
+        }
+        let command = format!("bulkhead simulate {}", scenario.display());
+        if !documents.get(&name.join("README.md")).is_some_and(|readme| readme.contains(&command)) {
+            missing.push(format!("{}/README.md: does not contain {command:?}", name.display()));
+        }
+        found += 1;
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(found >= 15, "only {found} examples were found");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod file;
 mod print;
+mod schema;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use self::file::{Field, Place};
 pub(crate) use self::print::{Command as ConfigCommand, run};
+pub(crate) use self::schema::schema;
 use crate::exit;
 use crate::run;
 use crate::run::misuse::Misuse;
@@ -75,10 +77,8 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
         check(command, &given)?;
         return Ok(given);
     };
-    // Arguments of the embedded control plane are for trials on one machine and have no fields.
-    let of_file = |argument: &&Arg| argument.get_long().is_some() && argument.get_help_heading() != Some(run::EMBEDDED);
     let chosen = lenient.as_ref().map_or(command, |lenient| chosen(command, lenient));
-    let arguments: Vec<_> = chosen.get_arguments().filter(of_file).cloned().collect();
+    let arguments: Vec<_> = chosen.get_arguments().filter(|argument| is_field(argument)).cloned().collect();
     let (mut words, mut places) = (Vec::new(), BTreeMap::new());
     for field in file::read(&path.0).map_err(|error| wrong(&error))? {
         let word = word(&field, &arguments).map_err(|why| wrong(&format!("{}: {}: {why}", field.place, field.name)))?;
@@ -95,6 +95,13 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     let given = Given { matches, places };
     check(command, &given)?;
     Ok(given)
+}
+
+/// True for an argument that a file can contain. Arguments of the embedded control plane are for trials on one machine
+/// and have no fields.
+fn is_field(argument: &Arg) -> bool {
+    let is_embedded = argument.get_help_heading() == Some(run::EMBEDDED);
+    argument.get_long().is_some_and(|name| name != CONFIG) && !is_embedded
 }
 
 fn wrong(text: &str) -> clap::Error {
@@ -150,7 +157,7 @@ fn chosen<'a>(command: &'a Command, matches: &ArgMatches) -> &'a Command {
 /// Converts a field to a word of a command line.
 fn word(field: &Field, arguments: &[Arg]) -> Result<String, String> {
     let known = arguments.iter().find(|argument| argument.get_long() == Some(&field.name));
-    let known = known.filter(|argument| argument.get_long() != Some(CONFIG) && !argument.is_global_set());
+    let known = known.filter(|argument| !argument.is_global_set());
     let argument = known.ok_or_else(|| unknown(&field.name, arguments))?;
     let word = format!("--{}={}", field.name, text(&field.value, argument)?);
     let alone = Command::new("file").no_binary_name(true).disable_help_flag(true).arg(independent(argument));
@@ -174,7 +181,7 @@ fn independent(argument: &Arg) -> Arg {
 }
 
 fn unknown(name: &str, arguments: &[Arg]) -> String {
-    let names = arguments.iter().filter_map(Arg::get_long).filter(|name| *name != CONFIG && *name != "help");
+    let names = arguments.iter().filter_map(Arg::get_long).filter(|name| *name != "help");
     let nearest = names.map(|known| (strsim::jaro_winkler(name, known), known)).max_by(|(a, _), (b, _)| a.total_cmp(b));
     match nearest {
         Some((likeness, nearest)) if likeness >= LIKENESS_MIN => {

@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::file::{API_VERSION, KIND, Place};
-use super::{CONFIG, Given};
+use super::{Given, is_field};
 use crate::run;
 use crate::run::settings::{BOOLEAN, Settings};
 
@@ -97,8 +97,7 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
     let flags = serde_json::to_value(Settings::from_arg_matches(matches)?.flags()?)?;
     let command = <run::Arguments as Args>::augment_args(clap::Command::new("run"));
     let mut found = Vec::new();
-    let of_file = |argument: &&Arg| argument.get_id() != CONFIG && argument.get_help_heading() != Some(run::EMBEDDED);
-    for argument in command.get_arguments().filter(of_file) {
+    for argument in command.get_arguments().filter(|argument| is_field(argument)) {
         let name = argument.get_long().context("an argument without a name")?.to_owned();
         let value = match flags.get(&name) {
             Some(setting) => setting.clone(),

@@ -1,6 +1,7 @@
 //! Faults of the control plane, of connections and clocks, and of the controllers themselves.
 
 use bulkhead_controllers::flags::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Plurals of the kinds whose objects the failover controllers share.
@@ -22,7 +23,7 @@ const LISTED: [&str; 11] = [
 ];
 
 /// Fault that is injected once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultSpec {
     /// Kind of fault.
@@ -51,7 +52,7 @@ pub struct FaultSpec {
 }
 
 /// Kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The next write fails with an error status and is not applied.

@@ -13,6 +13,7 @@ use bulkhead_controllers::profile::Profile;
 use bulkhead_core::composition::Composition;
 use bulkhead_core::model::{SyncMode, Taint};
 use bulkhead_plugin::PluginManifest;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -20,7 +21,7 @@ pub use checks::parse_workload;
 pub use load::{EventAction, Loaded, LoadedEvent, ManifestObject, ScenarioError, load, parse};
 
 /// Scenario as written in its file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
     /// Title of the scenario.
@@ -40,15 +41,18 @@ pub struct Scenario {
     #[serde(default)]
     pub flags: Flags,
     /// Member clusters.
+    #[schemars(with = "Vec<ClusterSpec>")]
     pub clusters: Vec<Spanned<ClusterSpec>>,
     /// Objects to apply at the start: files relative to the scenario, or inline objects.
     #[serde(default)]
+    #[schemars(with = "Vec<ManifestSource>")]
     pub manifests: Vec<Spanned<ManifestSource>>,
     /// Contents of files by name, so that a scenario can be self-contained.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Plugins, in call order; all of them are called before the built-in policies.
     #[serde(default)]
+    #[schemars(with = "Vec<PluginManifest>")]
     pub plugins: Vec<Spanned<PluginManifest>>,
     /// Rules that combine the verdicts of several policies.
     #[serde(default)]
@@ -62,9 +66,11 @@ pub struct Scenario {
     pub unknown_kinds: UnknownKinds,
     /// Timed events.
     #[serde(default)]
+    #[schemars(with = "Vec<EventSpec>")]
     pub events: Vec<Spanned<EventSpec>>,
     /// Expectations.
     #[serde(default)]
+    #[schemars(with = "Vec<Expectation>")]
     pub expect: Vec<Spanned<Expectation>>,
     /// True to check the invariants as well. They require a quiet end of the run: no faults for longer than the
     /// longest timer.
@@ -76,7 +82,7 @@ pub struct Scenario {
 }
 
 /// Namespaced custom resource kind.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomKind {
     /// `group/version`.
@@ -88,7 +94,7 @@ pub struct CustomKind {
 }
 
 /// Handling of manifests of a kind that is not served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UnknownKinds {
     /// Reject the scenario.
@@ -99,7 +105,7 @@ pub enum UnknownKinds {
 }
 
 /// Objects to apply: a file, objects generated from a file, or inline objects.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a file name, {file, count}, or {objects}")]
 pub enum ManifestSource {
     /// File with one or more YAML documents.
@@ -112,7 +118,7 @@ pub enum ManifestSource {
 }
 
 /// Inline objects of a scenario.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InlineManifest {
     /// Objects, in the order in which they are applied.
@@ -120,7 +126,7 @@ pub struct InlineManifest {
 }
 
 /// Objects generated from one file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GeneratedManifest {
     /// Name of the file.
@@ -137,7 +143,7 @@ fn one() -> u32 {
 }
 
 /// Member cluster, or several identical ones.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterSpec {
     /// Name; with `count`, the prefix that a number is appended to.
@@ -182,7 +188,7 @@ fn five_seconds() -> GoDuration {
 }
 
 /// Nodes of a member cluster and their total resources.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Capacity {
     /// Number of nodes, which share the resources evenly.
@@ -202,7 +208,7 @@ impl Default for Capacity {
 }
 
 /// Failure of workloads in a member cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FailureModeSpec {
     /// Kind of failure.
@@ -213,7 +219,7 @@ pub struct FailureModeSpec {
 }
 
 /// Kind of workload failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadFailure {
     /// Replicas start but never become ready.
@@ -226,7 +232,7 @@ pub enum WorkloadFailure {
 
 /// Timed event. Requires exactly one of the fields besides `at` and `for`; `cluster` requires `state` or
 /// `failureModes`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventSpec {
     /// Time from the start.
@@ -267,7 +273,7 @@ pub struct EventSpec {
 }
 
 /// Drain of a member cluster, as by `bulkhead drain`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DrainSpec {
     /// Name of the cluster.
@@ -278,7 +284,7 @@ pub struct DrainSpec {
 }
 
 /// State of a member cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterState {
     /// The API server is unreachable, and requests of the agent fail. Workloads keep running.
@@ -292,7 +298,7 @@ pub enum ClusterState {
 }
 
 /// Object of the control plane.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectSpec {
     /// `group/version`, or `v1`.
@@ -307,7 +313,7 @@ pub struct ObjectSpec {
 }
 
 /// Expected state at a time, at the end, or throughout a period.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
     /// Time of the check, from the start. Absent means at the end.
@@ -364,7 +370,7 @@ pub struct Expectation {
 }
 
 /// Number of bindings on a cluster.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CountOn {
     /// Name of the cluster.
@@ -374,7 +380,7 @@ pub struct CountOn {
 }
 
 /// Event that must, or must not, have been emitted by then.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventExpectation {
     /// Reason of the event.
@@ -388,7 +394,7 @@ pub struct EventExpectation {
 }
 
 /// Decision that must, or must not, be in the journal by then.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DecisionExpectation {
     /// Kind of decision.

@@ -6,6 +6,7 @@ mod embedded;
 mod interpret;
 mod journal;
 mod plugin;
+mod schema;
 #[path = "../../../../tests/kubectl/transcript.rs"]
 mod transcript;
 mod vectors;
@@ -45,7 +46,7 @@ fn success_is_0_and_data_is_json() {
 fn a_closed_pipe_is_no_error() {
     let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/two-regions/scenario.yaml");
     let example = example.display().to_string();
-    for words in [&["crds"][..], &["simulate", &example], &["interpret", "--show", "list"]] {
+    for words in [&["crds"][..], &["schema", "scenario"], &["simulate", &example], &["interpret", "--show", "list"]] {
         let mut child = bulkhead().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let Output { status, stderr, .. } = child.wait_with_output().unwrap();

@@ -20,30 +20,61 @@ use std::sync::Arc;
 use bulkhead_core::model::AggregatedStatusItem;
 use bulkhead_core::policy::FaultKind;
 use bulkhead_core::time::Time;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::Case;
 use super::build::line_of;
 use crate::expectation::Expectation;
 use crate::inputs::NOW;
-use crate::outputs::Outputs;
+use crate::outputs::{NAMES, Outputs};
 use crate::question::{Question, Request};
 
+/// All operations, in Karmada's spelling.
+const OPERATIONS: [&str; 8] = [
+    "InterpretHealth",
+    "InterpretReplica",
+    "InterpretComponent",
+    "ReviseReplica",
+    "Retain",
+    "InterpretStatus",
+    "AggregateStatus",
+    "InterpretDependency",
+];
+
 /// One YAML document of the stream.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Document {
+#[schemars(rename = "KarmadaCase")]
+pub(super) struct Document {
+    /// Name of the case.
+    #[schemars(with = "String")]
     name: Spanned<String>,
+    /// Description of the case.
     #[serde(default, rename = "description")]
     _description: Option<String>,
+    /// Operation of the interpreter.
+    #[schemars(with = "String", extend("enum" = OPERATIONS))]
     operation: Spanned<String>,
+    /// Object of the control plane.
+    #[schemars(with = "Option<Map<String, Value>>")]
     desired_obj: Option<Spanned<Value>>,
+    /// Object of a member cluster.
+    #[schemars(with = "Option<Map<String, Value>>")]
     observed_obj: Option<Spanned<Value>>,
+    /// Statuses that the member clusters reported, for `AggregateStatus`.
+    #[schemars(with = "Option<Vec<AggregatedStatusItem>>")]
     status_items: Option<Spanned<Vec<AggregatedStatusItem>>>,
+    /// Desired replicas, for `ReviseReplica`.
+    #[schemars(with = "Option<i32>")]
     input_replicas: Option<Spanned<i32>>,
+    /// Expected results by name.
+    #[schemars(with = "Option<Map<String, Value>>", extend("propertyNames" = {"enum": NAMES}))]
     output: Option<Spanned<BTreeMap<String, Value>>>,
+    /// Fault in place of a result.
+    #[schemars(with = "Option<FaultKind>")]
     fault: Option<Spanned<FaultKind>>,
 }
 
@@ -115,11 +146,7 @@ fn request(document: &Document) -> Result<Request, Problem> {
             )
         }
         _ => {
-            let message = format!(
-                "there is no {:?}; there are InterpretHealth, InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
-                 InterpretStatus, AggregateStatus and InterpretDependency",
-                document.operation.value
-            );
+            let message = format!("there is no {:?}; there are {}", document.operation.value, OPERATIONS.join(", "));
             return Err((line_of(&document.operation), "operation", message));
         }
     })

@@ -37,12 +37,14 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bulkhead_core::policy::Policy;
 use bulkhead_plugin::{Bounded, LoadError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::answer::ask;
@@ -66,6 +68,25 @@ pub struct Case {
     pub expected: Expectation,
     /// Maximum cost of the answer, in steps of the engine.
     pub steps_max: Option<u64>,
+}
+
+/// JSON Schema of a case file. A document with an `operation` at its top level is in Karmada's format.
+pub struct CaseSchema;
+
+impl JsonSchema for CaseSchema {
+    fn schema_name() -> Cow<'static, str> {
+        "Cases".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Test cases of a plugin or of an interpreter.",
+            "type": "object",
+            "if": {"required": ["operation"]},
+            "then": generator.subschema_for::<karmada::Document>(),
+            "else": generator.subschema_for::<format::CaseFile>(),
+        })
+    }
 }
 
 /// Errors in case files. Each problem names the file, the line and the field.
