@@ -19,6 +19,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::join::finish;
+use crate::output::Format;
 use crate::run::hub;
 
 /// Polling interval of `--wait`.
@@ -30,12 +31,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// `bulkhead undrain` ends the drain. An EvictionPause holds its evictions too, and all rate limits of the
 /// controllers apply.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead drain member1 --evictions-per-second 0.5
+  bulkhead drain member1 --wait --timeout 30m
+  bulkhead drain member1 --status -o yaml")]
 pub(crate) struct DrainArguments {
     /// Name of the member cluster.
     cluster: String,
-
-    #[command(flatten)]
-    hub: hub::HubArguments,
 
     /// Maximum evictions per second: a number, 0 to halt the drain, or `unlimited` for no limit of its own. If
     /// omitted, an existing drain keeps its rate.
@@ -46,6 +49,11 @@ pub(crate) struct DrainArguments {
     #[arg(long, conflicts_with_all = ["evictions_per_second", "wait"])]
     status: bool,
 
+    /// Check the change without making it.
+    #[arg(long, value_enum, value_name = "none|server", default_value_t = DryRun::None, num_args = 0..=1,
+          require_equals = true, default_missing_value = "server", conflicts_with_all = ["wait", "status"])]
+    dry_run: DryRun,
+
     /// Wait until the cluster is empty. The drain continues if the command is interrupted.
     #[arg(long)]
     wait: bool,
@@ -54,27 +62,42 @@ pub(crate) struct DrainArguments {
     #[arg(long, value_name = "DURATION", requires = "wait")]
     timeout: Option<GoDuration>,
 
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
-
-/// End a drain: the cluster can be scheduled to again. Workloads that have left do not move back.
-#[derive(Args)]
-pub(crate) struct UndrainArguments {
-    /// Name of the member cluster.
-    cluster: String,
+    /// Output format: one sentence, or the ClusterDrain object.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
     #[command(flatten)]
     hub: hub::HubArguments,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// One sentence.
-    Text,
-    /// The ClusterDrain object.
-    Json,
+/// End a drain, so that the cluster can be scheduled to again.
+///
+/// Workloads that have left do not move back.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead undrain member1
+  bulkhead undrain member1 --dry-run")]
+pub(crate) struct UndrainArguments {
+    /// Name of the member cluster.
+    cluster: String,
+
+    /// Check the change without making it.
+    #[arg(long, value_enum, value_name = "none|server", default_value_t = DryRun::None, num_args = 0..=1,
+          require_equals = true, default_missing_value = "server")]
+    dry_run: DryRun,
+
+    #[command(flatten)]
+    hub: hub::HubArguments,
+}
+
+/// Value of `--dry-run`, as of kubectl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DryRun {
+    /// Change the drain.
+    None,
+    /// Let the API server check the change without making it.
+    Server,
 }
 
 /// Rate of a drain.
@@ -108,7 +131,7 @@ impl DrainRate {
 pub(crate) fn drain(arguments: &DrainArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let (drains, cluster) = (Drains::new(&hub.unguarded), arguments.cluster.as_str());
+        let (drains, cluster) = (Drains::new(&hub.unguarded).with(arguments.dry_run), arguments.cluster.as_str());
         let drain = if arguments.status {
             drains.find(cluster).await?.with_context(|| format!("{cluster} is not being drained"))?
         } else {
@@ -119,10 +142,8 @@ pub(crate) fn drain(arguments: &DrainArguments) -> ExitCode {
         } else {
             drain
         };
-        Ok(match arguments.output {
-            Output::Text => describe(&drain),
-            Output::Json => serde_json::to_string_pretty(&drain).context("printing the drain")?,
-        })
+        let text = arguments.output.render(|| drains.text(&drain), &drain).context("printing the drain")?;
+        Ok(text.trim_end().to_owned())
     })
 }
 
@@ -130,7 +151,7 @@ pub(crate) fn drain(arguments: &DrainArguments) -> ExitCode {
 pub(crate) fn undrain(arguments: &UndrainArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        Drains::new(&hub.unguarded).stop(&arguments.cluster).await
+        Drains::new(&hub.unguarded).with(arguments.dry_run).stop(&arguments.cluster).await
     })
 }
 
@@ -142,11 +163,20 @@ fn say(text: &str) {
 struct Drains {
     clusters: Api<Cluster>,
     drains: Api<ClusterDrain>,
+    dry_run: bool,
 }
 
 impl Drains {
     fn new(hub: &Client) -> Self {
-        Self { clusters: Api::all(hub.clone()), drains: Api::all(hub.clone()) }
+        Self { clusters: Api::all(hub.clone()), drains: Api::all(hub.clone()), dry_run: false }
+    }
+
+    fn with(self, dry_run: DryRun) -> Self {
+        Self { dry_run: dry_run == DryRun::Server, ..self }
+    }
+
+    fn text(&self, drain: &ClusterDrain) -> String {
+        format!("{}{}\n", describe(drain), if self.dry_run { " (dry run)" } else { "" })
     }
 
     async fn find(&self, cluster: &str) -> anyhow::Result<Option<ClusterDrain>> {
@@ -169,8 +199,9 @@ impl Drains {
             else {
                 return Ok(drain);
             };
+            let params = PatchParams { dry_run: self.dry_run, ..PatchParams::default() };
             let patch = Patch::Merge(json!({"spec": {"evictionsPerSecond": rate}}));
-            let patched = self.drains.patch(cluster, &PatchParams::default(), &patch).await;
+            let patched = self.drains.patch(cluster, &params, &patch).await;
             return patched.with_context(|| format!("changing the rate of ClusterDrain {cluster}"));
         }
         crate::join::check_member(&self.clusters, cluster).await?;
@@ -178,7 +209,8 @@ impl Drains {
             cluster_name: cluster.to_owned(),
             evictions_per_second: rate.and_then(DrainRate::per_second),
         };
-        let created = self.drains.create(&PostParams::default(), &ClusterDrain::new(cluster, spec)).await;
+        let params = PostParams { dry_run: self.dry_run, ..PostParams::default() };
+        let created = self.drains.create(&params, &ClusterDrain::new(cluster, spec)).await;
         created.with_context(|| {
             format!("creating ClusterDrain {cluster}; `bulkhead crds` prints the definition of its kind")
         })
@@ -212,12 +244,14 @@ impl Drains {
         let Some(drain) = self.find(cluster).await? else {
             bail!("there is no ClusterDrain {cluster}{}", self.others(cluster).await?);
         };
-        let deleted = self.drains.delete(cluster, &DeleteParams::default()).await;
+        let params = DeleteParams::default();
+        let params = if self.dry_run { params.dry_run() } else { params };
+        let deleted = self.drains.delete(cluster, &params).await;
         deleted.with_context(|| format!("deleting ClusterDrain {cluster}"))?;
         let ClusterDrainStatus { bindings_left, copies_left, .. } = drain.status;
         Ok(format!(
-            "{cluster} is no longer drained; {bindings_left} bindings stay there, {copies_left} evictions \
-             continue{}",
+            "{cluster} {}; {bindings_left} bindings stay there, {copies_left} evictions continue{}",
+            if self.dry_run { "would not be drained any more (dry run)" } else { "is no longer drained" },
             self.others(cluster).await?
         ))
     }

@@ -13,12 +13,15 @@ use bulkhead_engine_wasm::{CacheOptions, Options, WasmEngine};
 use bulkhead_plugin::Engine;
 use clap::Args;
 
+use crate::help;
+
 /// Arguments of the plugin engines.
 #[derive(Args, Clone)]
 pub(crate) struct EngineArguments {
     /// Cache of compiled components: a folder that only its owner may write to, or `off`. The default is bulkhead in
     /// $XDG_CACHE_HOME or in ~/.cache. Affects loading time only.
-    #[arg(long, value_name = "DIR|off")]
+    #[arg(long, value_name = "DIR|off", help_heading = help::PLUGINS, env = "BULKHEAD_PLUGIN_CACHE",
+          hide_env_values = true)]
     plugin_cache: Option<PluginCache>,
 }
 

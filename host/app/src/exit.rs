@@ -1,12 +1,12 @@
-//! Exit codes of commands that answer yes or no.
+//! Exit codes. They mean the same in every command.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Exit code of a negative answer: a check failed.
+/// Exit code if the expectation, check, test or comparison did not hold.
 const NO: u8 = 1;
-/// Exit code without an answer: the input was bad.
-const BAD: u8 = 2;
+/// Exit code without an answer: an argument, a file or the environment cannot be used.
+pub(crate) const BAD: u8 = 2;
 
 /// Returns 0 for yes, 1 for no, and 2 for an error, which is printed.
 pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
@@ -24,7 +24,7 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
 
 /// Returns true if the standard output was closed, as `head` does. The error itself has to be the failed write: an
 /// interrupted connection to an API server is wrapped by its client.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let write = error.downcast_ref::<std::io::Error>();
     write.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,15 +12,13 @@ use bulkhead::render;
 use bulkhead::what_if::{self, Answer, Export, Question};
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
-use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use clap::Args;
 
 use crate::engines::EngineArguments;
 use crate::exit;
-use crate::join::finish;
+use crate::output::Format;
 use crate::run::hub::{Hub, HubArguments};
 use crate::run::settings::Settings;
-use crate::run::trouble::Trouble;
 
 /// Maximum number of workloads listed individually per section.
 const SHOWN_MAX: usize = 50;
@@ -29,17 +27,18 @@ const SHOWN_MAX: usize = 50;
 ///
 /// Reads Clusters, bindings, ClusterTaintPolicies and EvictionPauses, decides as the controllers would, in virtual
 /// time, and writes nothing. A workload counts as placed when it is scheduled. Exits with code 0 if every evicted
-/// workload is placed, with 1 if not, if no ready cluster is left or if the control plane cannot be used, and with 2
-/// if the export or an argument is invalid.
+/// workload is placed, with 1 if not or if no ready cluster is left, and with 2 if the export, the control plane or an
+/// argument cannot be used.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead what-if --down member1
+  bulkhead what-if --down member1,member2 --for 30m export --report what-if.html")]
 pub(crate) struct Arguments {
     /// Directory of exported objects, in the format of `kubectl get clusters,resourcebindings -A -o json`. Without
     /// it, objects are read from the control plane in the kubeconfig; nothing is written.
     #[arg(value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
     export: Option<PathBuf>,
-
-    #[command(flatten)]
-    hub: HubArguments,
 
     /// Clusters that are lost, separated by commas; may be repeated.
     #[arg(long, required = true, value_delimiter = ',', value_name = "CLUSTER")]
@@ -58,12 +57,15 @@ pub(crate) struct Arguments {
     horizon: GoDuration,
 
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
     /// Also write a self-contained HTML page with a chart for each cluster that gains or loses replicas.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    #[command(flatten)]
+    hub: HubArguments,
 
     #[command(flatten)]
     engines: EngineArguments,
@@ -72,20 +74,9 @@ pub(crate) struct Arguments {
     settings: Settings,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Human-readable tables.
-    Text,
-    /// JSON.
-    Json,
-}
-
 /// Runs the command. Exits with 1 if a workload is left without a placement, and with 2 on a bad export or argument.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match try_run(arguments) {
-        Err(error) if error.is::<Trouble>() => finish(async { Err(error) }),
-        answer => exit::code(answer),
-    }
+    exit::code(try_run(arguments))
 }
 
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
@@ -110,12 +101,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
         let page = render::what_if(&answer, &question, &origin);
         fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
     }
-    let mut out = anstream::stdout().lock();
-    match arguments.output {
-        Output::Text => write!(out, "{}", text(&answer))?,
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&data(&answer))?)?,
-    }
-    out.flush()?;
+    arguments.output.print(|| text(&answer), &answer)?;
     Ok(answer.nowhere.is_empty() && !answer.no_cluster_left)
 }
 
@@ -154,10 +140,6 @@ fn off(flags: &Flags) -> Option<String> {
     let message = "with these settings no taint evicts; --feature-gates Failover=true and \
                    --enable-no-execute-taint-eviction=true switch failover on";
     (!flags.evict_options().no_execute).then(|| message.to_owned())
-}
-
-fn data(answer: &Answer) -> Value {
-    json!(answer)
 }
 
 fn text(answer: &Answer) -> String {

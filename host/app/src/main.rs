@@ -10,18 +10,22 @@ mod drain;
 mod engines;
 mod exit;
 mod expiry;
+mod help;
 mod interpret;
 mod join;
 mod kubeconfig;
 mod losses;
+mod output;
 mod pause;
 mod plugin;
 mod profiles;
 mod run;
 mod schema;
+mod shell;
 mod simulate;
 mod top;
 mod trials;
+mod version;
 
 use std::process::ExitCode;
 
@@ -29,7 +33,12 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Failover runtime for Karmada-style multi-cluster Kubernetes, and a host for policy plugins.
 #[derive(Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(version = version::short(), propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  bulkhead simulate examples/nginx-duplicated/scenario.yaml
+  bulkhead run --embedded
+  bulkhead doctor --config bulkhead.yaml")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -60,6 +69,9 @@ enum Command {
     WhatIf(Box<losses::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
+    Version(version::Arguments),
+    Completion(shell::CompletionArguments),
+    Man(shell::ManArguments),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +100,9 @@ fn main() -> ExitCode {
         Command::Decisions(command) => decisions::run(&command),
         Command::WhatIf(arguments) => losses::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
+        Command::Version(arguments) => version::run(&arguments),
+        Command::Completion(arguments) => shell::completion(&arguments, command),
+        Command::Man(arguments) => shell::man(&arguments, command),
     }
 }
 

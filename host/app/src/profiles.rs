@@ -1,40 +1,31 @@
 //! `bulkhead profiles`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use bulkhead_controllers::profile::{Profile, Setting};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
+
+use crate::output::Format;
 
 /// Print the profiles: named sets of flags, each of which reproduces one documented failover behaviour.
 ///
 /// A scenario selects one with `profile: classic`; flags set in the scenario override those of the profile one by
 /// one.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead profiles
+  bulkhead profiles -o json")]
 pub(crate) struct Arguments {
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Differences from the defaults, as a table.
-    Table,
-    /// JSON with every flag.
-    Json,
+    /// Output format. Text shows the differences from the defaults, data every flag.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let text = match arguments.output {
-        Output::Table => table(),
-        Output::Json => data(),
-    };
-    // A closed output pipe is not an error.
-    let _ = write!(anstream::stdout(), "{text}");
-    ExitCode::SUCCESS
+    crate::exit::code(arguments.output.print(table, &data()).map(|()| true))
 }
 
 fn table() -> String {
@@ -65,7 +56,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn data() -> String {
+fn data() -> Value {
     let profile = |profile: Profile| {
         json!({
             "name": profile.name(),
@@ -74,8 +65,7 @@ fn data() -> String {
             "flags": profile.flags(),
         })
     };
-    let profiles: Vec<_> = Profile::ALL.into_iter().map(profile).collect();
-    format!("{:#}\n", json!(profiles))
+    Profile::ALL.into_iter().map(profile).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +80,7 @@ mod tests {
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words, ["failover-eviction-timeout", "5m", "default", "0s"]);
         assert!(text.starts_with("modern: ") && text.contains("Failover=true"), "{text}");
-        let data: Value = serde_json::from_str(&data()).unwrap();
+        let data = data();
         assert_eq!(data.as_array().map(Vec::len), Some(Profile::ALL.len()));
         assert_eq!(data[1]["flags"]["failover-eviction-timeout"], "5m");
     }

@@ -1,7 +1,7 @@
 //! `bulkhead simulate`.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,10 +11,11 @@ use bulkhead::render;
 use bulkhead::report::Report;
 use bulkhead::scenario::{self, Loaded};
 use bulkhead::simulation::{self, Detail, Finished, RunOptions};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::engines::EngineArguments;
 use crate::exit;
+use crate::output::{self, Format};
 use crate::trials::{self, TrialArguments};
 
 /// Output width, in columns.
@@ -25,6 +26,11 @@ const WIDTH_DEFAULT: usize = 120;
 /// Exits with code 0 if every expectation of the scenario held, with 1 if one did not, and with 2 if the scenario is
 /// invalid. The same scenario and seed give the same output, byte for byte.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead simulate examples/nginx-duplicated/scenario.yaml
+  bulkhead simulate examples/nginx-duplicated/scenario.yaml --explain default/nginx-deployment
+  bulkhead simulate examples/nginx-duplicated/scenario.yaml --seeds 20 --faults all")]
 pub(crate) struct Arguments {
     /// Scenario file.
     #[arg(value_name = "SCENARIO", required_unless_present = "random")]
@@ -34,12 +40,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
 
-    #[command(flatten)]
-    trials: TrialArguments,
-
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
     /// Also write a self-contained HTML page with a timeline for each cluster.
     #[arg(long, value_name = "FILE")]
@@ -59,15 +62,10 @@ pub(crate) struct Arguments {
     verbose: bool,
 
     #[command(flatten)]
-    engines: EngineArguments,
-}
+    trials: TrialArguments,
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Human-readable timeline.
-    Text,
-    /// JSON.
-    Json,
+    #[command(flatten)]
+    engines: EngineArguments,
 }
 
 /// Runs the command. Exits with 1 if an expectation did not hold, and with 2 on an invalid scenario, manifest or
@@ -86,7 +84,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     let detail = scenario.as_ref().map(|scenario| scenario.flags.pod_detail()).unwrap_or_default();
     let engines = || arguments.engines.start(detail);
     if let Some(trial) = arguments.trials.trial(arguments.scenario.as_deref(), arguments.seed.or(own), engines)? {
-        return trials::run(&trial, arguments.output == Output::Json);
+        return trials::run(&trial, arguments.output);
     }
     let Some(scenario) = scenario else { return Ok(true) };
     let recording = arguments.journal.as_deref().map(Recording::start).transpose()?;
@@ -100,8 +98,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(path) = &arguments.report {
         fs::write(path, render::html(&finished.report)).with_context(|| format!("writing {}", path.display()))?;
     }
-    // The exit code is the same if the reader closes the pipe early.
-    print(arguments, &finished).or_else(|error| if exit::is_closed_pipe(&error) { Ok(()) } else { Err(error) })?;
+    print(arguments, &finished)?;
     Ok(finished.report.held())
 }
 
@@ -114,7 +111,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
             }
         })
     });
-    let all = arguments.verbose || arguments.output == Output::Json;
+    let all = arguments.verbose || arguments.output != Format::Text;
     Ok(RunOptions {
         seed: arguments.seed,
         engines: arguments.engines.start(scenario.flags.pod_detail())?,
@@ -127,7 +124,7 @@ fn options(arguments: &Arguments, scenario: &Loaded) -> anyhow::Result<RunOption
 
 /// Returns true if progress can be shown: standard error is a terminal and the output format is text.
 fn shows_progress(arguments: &Arguments) -> bool {
-    std::io::stderr().is_terminal() && arguments.output == Output::Text
+    std::io::stderr().is_terminal() && arguments.output == Format::Text
 }
 
 fn clear_progress(arguments: &Arguments) {
@@ -137,24 +134,18 @@ fn clear_progress(arguments: &Arguments) {
 }
 
 fn print(arguments: &Arguments, finished: &Finished) -> anyhow::Result<()> {
-    let mut out = anstream::stdout().lock();
-    match arguments.output {
-        Output::Json => match &finished.explanation_data {
-            None => write!(out, "{}", render::json(&finished.report))?,
-            Some(explanation) => {
-                let both = serde_json::json!({ "report": finished.report, "explanation": explanation });
-                writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
-            }
-        },
-        Output::Text => {
-            write!(out, "{}", text(arguments, &finished.report)?)?;
-            if let Some(explanation) = &finished.explanation {
-                write!(out, "\n{explanation}")?;
-            }
+    let rendered: String = match (arguments.output, &finished.explanation_data) {
+        (Format::Text, _) => {
+            let explanation = finished.explanation.as_ref().map(|explanation| format!("\n{explanation}"));
+            text(arguments, &finished.report)? + &explanation.unwrap_or_default()
         }
-    }
-    out.flush()?;
-    Ok(())
+        (format, None) => format.render(String::new, &finished.report)?,
+        (format, Some(explanation)) => {
+            let both = serde_json::json!({ "report": finished.report, "explanation": explanation });
+            format.render(String::new, &both)?
+        }
+    };
+    output::print(&rendered)
 }
 
 fn text(arguments: &Arguments, report: &Report) -> anyhow::Result<String> {

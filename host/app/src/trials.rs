@@ -1,8 +1,7 @@
 //! `bulkhead simulate --seeds N`: runs with randomly injected faults that check the invariants.
 
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use bulkhead::render;
@@ -10,6 +9,9 @@ use bulkhead::report::Violation;
 use bulkhead::simulation::trial::{self, Base, Failure, Sort, Sweep, TrialOptions, Trials};
 use bulkhead_plugin::Engine;
 use clap::Args;
+
+use crate::output::Format;
+use crate::version;
 
 #[derive(Args)]
 #[command(next_help_heading = "Faults")]
@@ -89,49 +91,42 @@ impl TrialArguments {
 }
 
 /// Runs the trial and prints its result. Returns true if every invariant held.
-pub(crate) fn run(trial: &Trial, json: bool) -> anyhow::Result<bool> {
-    let mut out = anstream::stdout().lock();
+pub(crate) fn run(trial: &Trial, format: Format) -> anyhow::Result<bool> {
     match trial {
         Trial::Seeds(options) => {
             if let Base::Random(folder) = &options.base {
                 std::fs::create_dir_all(folder)?;
             }
-            let trials = trial::run(options, progress(options.seeds, json))?;
-            clear_progress(json)?;
-            if json {
-                writeln!(out, "{}", serde_json::to_string_pretty(&trials)?)?;
-            } else {
-                told(&mut out, &trials)?;
-            }
+            let trials = trial::run(options, progress(options.seeds, format))?;
+            clear_progress(format)?;
+            format.print(|| text_of_trials(&trials), &trials)?;
             Ok(trials.failure.is_none())
         }
         Trial::Files(options, folder) => {
             std::fs::create_dir_all(folder)?;
+            let mut files = Vec::new();
             for seed in options.first_seed..options.first_seed.saturating_add(options.seeds) {
                 let file = folder.join(format!("random-{seed}.yaml"));
                 trial::write(options, seed, &file)?;
-                writeln!(out, "{}", file.display())?;
+                files.push(file);
             }
+            format.print(|| text_of_files(&files), &files)?;
             Ok(true)
         }
         Trial::Sweep { file, engines, threads } => {
             let sweep = trial::sweep(file, engines, *threads)?;
-            if json {
-                writeln!(out, "{}", serde_json::to_string_pretty(&sweep)?)?;
-            } else {
-                swept(&mut out, &sweep)?;
-            }
+            format.print(|| text_of_sweep(&sweep), &sweep)?;
             Ok(sweep.broken.is_empty())
         }
     }
 }
 
-fn shows_progress(json: bool) -> bool {
-    std::io::stderr().is_terminal() && !json
+fn shows_progress(format: Format) -> bool {
+    std::io::stderr().is_terminal() && format == Format::Text
 }
 
-fn progress(total: u64, json: bool) -> impl Fn(u64) + Sync {
-    let shows = shows_progress(json);
+fn progress(total: u64, format: Format) -> impl Fn(u64) + Sync {
+    let shows = shows_progress(format);
     move |made| {
         if shows {
             let _ = write!(anstream::stderr(), "\r{made} of {total} seeds\x1b[K");
@@ -139,47 +134,51 @@ fn progress(total: u64, json: bool) -> impl Fn(u64) + Sync {
     }
 }
 
-fn clear_progress(json: bool) -> std::io::Result<()> {
-    if shows_progress(json) { write!(anstream::stderr(), "\r\x1b[K") } else { Ok(()) }
+fn clear_progress(format: Format) -> std::io::Result<()> {
+    if shows_progress(format) { write!(anstream::stderr(), "\r\x1b[K") } else { Ok(()) }
 }
 
-fn told(out: &mut impl Write, trials: &Trials) -> std::io::Result<()> {
+fn text_of_trials(trials: &Trials) -> String {
     let Trials { seeds, troubles, decisions, failure } = trials;
     let total: u64 = troubles.values().sum();
     let sorts: Vec<_> = troubles.iter().map(|(sort, count)| format!("{sort} {count}")).collect();
-    writeln!(out, "{seeds} seeds, {total} disturbances, {decisions} decisions recorded")?;
-    writeln!(out, "  {}", sorts.join(", "))?;
-    let Some(Failure { seed, violations, parts: (before, after), file }) = failure else {
-        return writeln!(out, "every invariant held");
-    };
-    writeln!(out, "seed {seed} broke an invariant; {after} of {before} parts of the scenario reproduce it:")?;
-    for violation in violations {
-        writeln!(out, "  {}", line(violation))?;
+    let mut lines = vec![
+        format!("{seeds} seeds, {total} disturbances, {decisions} decisions recorded"),
+        format!("  {}", sorts.join(", ")),
+    ];
+    match failure {
+        None => lines.push("every invariant held".to_owned()),
+        Some(Failure { seed, violations, parts: (before, after), file }) => {
+            lines.push(format!(
+                "seed {seed} broke an invariant; {after} of {before} parts of the scenario reproduce it:"
+            ));
+            lines.extend(violations.iter().map(|violation| format!("  {}", line(violation))));
+            lines.push(format!("commit: {}", version::commit()));
+            lines.extend(file.iter().map(|file| format!("reproduce it: bulkhead simulate {}", file.display())));
+        }
     }
-    writeln!(out, "commit: {}", commit())?;
-    match file {
-        Some(file) => writeln!(out, "reproduce it: bulkhead simulate {}", file.display()),
-        None => Ok(()),
-    }
+    lines.join("\n") + "\n"
 }
 
-fn swept(out: &mut impl Write, sweep: &Sweep) -> std::io::Result<()> {
+fn text_of_files(files: &[PathBuf]) -> String {
+    let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    names.join("\n") + "\n"
+}
+
+fn text_of_sweep(sweep: &Sweep) -> String {
     let Sweep { writes, crashes, broken } = sweep;
-    writeln!(out, "{crashes} crashes, before and after each of {writes} writes")?;
-    for (write, kind, violation) in broken {
-        writeln!(out, "  {kind}, after {write} writes: {}", line(violation))?;
-    }
-    if broken.is_empty() { writeln!(out, "every invariant held") } else { writeln!(out, "commit: {}", commit()) }
+    let mut lines = vec![format!("{crashes} crashes, before and after each of {writes} writes")];
+    lines.extend(
+        broken.iter().map(|(write, kind, violation)| format!("  {kind}, after {write} writes: {}", line(violation))),
+    );
+    lines.push(if broken.is_empty() {
+        "every invariant held".to_owned()
+    } else {
+        format!("commit: {}", version::commit())
+    });
+    lines.join("\n") + "\n"
 }
 
 fn line(violation: &Violation) -> String {
     format!("{} at {}: {}", violation.invariant, render::duration(violation.at_ms.max(0)), violation.seen)
-}
-
-/// Returns the commit of the working directory's repository, which during development is the commit of the program.
-fn commit() -> String {
-    let output = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
-    let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
-    let text = text.and_then(|bytes| String::from_utf8(bytes).ok()).map(|text| text.trim().to_owned());
-    text.unwrap_or_else(|| format!("not known; this is version {}", env!("CARGO_PKG_VERSION")))
 }

@@ -2,7 +2,8 @@
 //!
 //! There is no list of options here. A field is an argument by its name, and that argument's own parser reads the
 //! value. Fields are inserted before the arguments of the command line, so a file can hold everything that the
-//! command accepts. Start reading at [`parse`].
+//! command accepts. The command line takes precedence over environment variables, and both over the file. Start
+//! reading at [`parse`].
 
 mod file;
 mod print;
@@ -80,11 +81,15 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     let chosen = lenient.as_ref().map_or(command, |lenient| chosen(command, lenient));
     let arguments: Vec<_> = chosen.get_arguments().filter(|argument| is_field(argument)).cloned().collect();
     let (mut words, mut places) = (Vec::new(), BTreeMap::new());
-    for field in file::read(&path.0).map_err(|error| wrong(&error))? {
+    for mut field in file::read(&path.0).map_err(|error| wrong(&error))? {
+        // A field may have the name of an alias.
+        if let Some(name) = arguments.iter().find(|known| is_named(known, &field.name)).and_then(Arg::get_long) {
+            field.name = name.to_owned();
+        }
         let word = word(&field, &arguments).map_err(|why| wrong(&format!("{}: {}: {why}", field.place, field.name)))?;
         let id = arguments.iter().find(|argument| argument.get_long() == Some(&field.name)).map(Arg::get_id);
         let source = id.and_then(|id| matches.value_source(id.as_str()));
-        if source != Some(ValueSource::CommandLine) {
+        if !matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable)) {
             words.push(OsString::from(word));
             places.insert(field.name, field.place);
         }
@@ -102,6 +107,10 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
 fn is_field(argument: &Arg) -> bool {
     let is_embedded = argument.get_help_heading() == Some(run::EMBEDDED);
     argument.get_long().is_some_and(|name| name != CONFIG) && !is_embedded
+}
+
+fn is_named(argument: &Arg, name: &str) -> bool {
+    argument.get_long() == Some(name) || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
 }
 
 fn wrong(text: &str) -> clap::Error {
@@ -296,6 +305,9 @@ mod tests {
         };
         let given = parsed("cluster-name: member1\ncluster-status-update-frequency: 5s\n").unwrap();
         assert_eq!(raw(&given, "cluster_name"), ["member1"]);
+        let given = parsed("cluster-name: member1\nmember-kubeconfig: of-an-alias\n").unwrap();
+        assert_eq!(raw(&given, "cluster_kubeconfig"), ["of-an-alias"]);
+        assert_eq!(given.places["cluster-kubeconfig"].line, 4);
         let error = parsed("cluster-name: member1\nmode: evict\n").map(drop).unwrap_err();
         assert!(error.contains("agent.yaml:4: mode: there is no such field"), "{error}");
     }

@@ -1,24 +1,30 @@
 //! `bulkhead config print`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Subcommand};
 use serde_json::{Value, json};
 
 use super::file::{API_VERSION, KIND, Place};
 use super::{Given, is_field};
+use crate::output::{self, Format};
 use crate::run;
 use crate::run::settings::{BOOLEAN, Settings};
 
 /// Column of the origins, for values that are short enough.
 const ORIGIN_COLUMN: usize = 56;
+/// Width of the values in a table, for those that are short enough.
+const VALUE_COLUMNS: usize = 24;
 
 /// Inspect the configuration.
 #[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  bulkhead config print --config bulkhead.yaml
+  bulkhead config print --mode evict")]
 pub(crate) enum Command {
     Print(Box<PrintArguments>),
 }
@@ -27,21 +33,18 @@ pub(crate) enum Command {
 ///
 /// The YAML output is a configuration file itself.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead config print --config bulkhead.yaml
+  bulkhead config print --mode evict --feature-gates Failover=true -o text")]
 pub(crate) struct PrintArguments {
+    /// Output format. YAML is a configuration file, with the origins as comments; JSON is a list of values with their
+    /// origins; text is a table of them.
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    output: Format,
+
     #[command(flatten)]
     run: run::Arguments,
-
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Configuration file, with the origins as comments.
-    Yaml,
-    /// List of values with their origins.
-    Json,
 }
 
 /// Effective value of an argument.
@@ -57,6 +60,7 @@ struct Effective {
 enum Origin {
     Default,
     File(Place),
+    Environment(String),
     Flag,
 }
 
@@ -68,13 +72,10 @@ pub(crate) fn run(command: &Command, given: &Given) -> ExitCode {
 
 fn print(arguments: &PrintArguments, given: &Given) -> anyhow::Result<()> {
     let effective = noted(effective(given)?, arguments)?;
-    let text = match arguments.output {
-        Output::Yaml => yaml(&effective)?,
-        Output::Json => format!("{:#}\n", data(&effective)),
-    };
-    // A closed pipe is not an error.
-    let _ = write!(anstream::stdout(), "{text}");
-    Ok(())
+    match arguments.output {
+        Format::Yaml => output::print(&yaml(&effective)?),
+        other => other.print(|| table(&effective), &data(&effective)),
+    }
 }
 
 /// Adds notes to values that do not show what they resolve to.
@@ -106,6 +107,10 @@ fn effective(given: &Given) -> anyhow::Result<Vec<Effective>> {
         let origin = match (given.places.get(&name), matches.value_source(argument.get_id().as_str())) {
             (Some(place), _) => Origin::File(place.clone()),
             (None, Some(ValueSource::CommandLine)) => Origin::Flag,
+            (None, Some(ValueSource::EnvVariable)) => {
+                let variable = argument.get_env().unwrap_or_default();
+                Origin::Environment(variable.to_string_lossy().into_owned())
+            }
             (None, _) => Origin::Default,
         };
         found.push(Effective { name, value, origin, note: None });
@@ -134,6 +139,7 @@ impl std::fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(place) => place.fmt(f),
+            Self::Environment(variable) => write!(f, "${variable}"),
             Self::Flag => f.write_str("flag"),
         }
     }
@@ -159,11 +165,26 @@ fn yaml(effective: &[Effective]) -> anyhow::Result<String> {
     Ok(text)
 }
 
+fn table(effective: &[Effective]) -> String {
+    let width = effective.iter().map(|one| one.name.len()).max().unwrap_or_default();
+    let mut text = format!("{:<width$}  {:<VALUE_COLUMNS$}  FROM\n", "NAME", "VALUE");
+    for Effective { name, value, origin, .. } in effective {
+        let value = match value {
+            Value::Null => "unset".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = writeln!(text, "{name:<width$}  {value:<VALUE_COLUMNS$}  {origin}");
+    }
+    text
+}
+
 fn data(effective: &[Effective]) -> Value {
     let one = |Effective { name, value, origin, .. }: &Effective| {
         let from = match origin {
             Origin::Default => json!({"kind": "default"}),
             Origin::File(place) => json!({"kind": "file", "file": place.file, "line": place.line}),
+            Origin::Environment(variable) => json!({"kind": "environment", "variable": variable}),
             Origin::Flag => json!({"kind": "flag"}),
         };
         json!({"name": name, "value": value, "from": from})

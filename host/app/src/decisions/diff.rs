@@ -16,6 +16,10 @@ use crate::plugin::load;
 /// name, or before all others if there was none. All other policies answer as recorded. Exit code: 0 if no verdict
 /// changes, 1 if one does, 2 if the journal or the plugin is bad.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead diff --journal journal --plugin hold.lua
+  bulkhead diff --journal journal --plugin release-when-healthy.wasm --replaces hold -o json")]
 pub(crate) struct Arguments {
     /// Plugin: a component (.wasm), a script (.lua), or a directory with a plugin.yaml.
     #[arg(long, value_name = "PLUGIN")]

@@ -8,17 +8,25 @@ use bulkhead_journal::Stored;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
+use super::{Common, qualified};
 
 /// List recorded decisions, oldest first.
 ///
 /// Exit code: 0, or 2 if the journal cannot be read or no record matches the name. Damaged parts are reported on
 /// standard error, and the rest is listed.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead history --journal journal --last 20
+  bulkhead history default/nginx-deployment --journal journal --decision Evicted,Released")]
 pub(crate) struct Arguments {
     /// Only decisions about this binding, object or member cluster, for example default/nginx-deployment.
     #[arg(value_name = "BINDING|CLUSTER")]
     about: Option<String>,
+
+    /// Namespace of the binding or object; without one, only decisions about objects of this namespace.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
 
     /// Only decisions of these sorts, for example Evicted,Released.
     #[arg(long, value_delimiter = ',', value_parser = select::decision, value_name = "NAMES")]
@@ -40,12 +48,17 @@ struct Listed {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let wanted = &arguments.decision;
+    let (wanted, namespace) = (&arguments.decision, arguments.namespace.as_deref());
+    let about = arguments.about.as_deref().map(|about| qualified(about, namespace));
+    // A name has its namespace already.
+    let namespace = namespace.filter(|_| about.is_none());
     let listed = |stored: Stored| {
-        let is_wanted = wanted.is_empty() || wanted.contains(&stored.record.entry.decision);
+        let entry = &stored.record.entry;
+        let is_wanted = (wanted.is_empty() || wanted.contains(&entry.decision))
+            && namespace.is_none_or(|namespace| entry.subject.namespace == namespace);
         is_wanted.then(|| Listed { record: stored.record, snapshot: stored.case.map(|kept| kept.snapshot.clone()) })
     };
-    let (mut found, _) = arguments.common.find(arguments.about.as_deref(), listed)?;
+    let (mut found, _) = arguments.common.find(about.as_deref(), listed)?;
     if let Some(last) = arguments.last {
         found.drain(..found.len().saturating_sub(last));
     }

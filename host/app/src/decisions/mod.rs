@@ -5,35 +5,30 @@ mod explain;
 mod history;
 mod replay;
 
-use std::io::Write;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bulkhead::journal::select;
+use bulkhead_core::journal::DecisionId;
 use bulkhead_journal::{Contents, Problem, Stored};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::exit;
+use crate::help;
+use crate::output::Format;
 
 /// Journal to read, and output format.
 #[derive(Args)]
 struct Common {
     /// Directory of a journal that `bulkhead run` or `bulkhead simulate` writes.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
     journal: PathBuf,
 
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Text for people.
-    Text,
-    /// JSON.
-    Json,
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 }
 
 impl Common {
@@ -56,12 +51,18 @@ impl Common {
     }
 
     fn print(&self, text: impl FnOnce() -> String, data: &impl Serialize) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
-        match self.output {
-            Output::Text => write!(out, "{}", text())?,
-            Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(data)?)?,
+        self.output.print(text, data)
+    }
+}
+
+/// Returns the name of a binding or object with its namespace. Ids, and names that contain a namespace, are returned
+/// unchanged.
+fn qualified(about: &str, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) if !about.contains('/') && about.parse::<DecisionId>().is_err() => {
+            format!("{namespace}/{about}")
         }
-        Ok(out.flush()?)
+        _ => about.to_owned(),
     }
 }
 

@@ -26,6 +26,10 @@ const SHOWN_MAX: usize = 10;
 /// the same code and configuration. All others answer as recorded. Exit code: 0 if every plan is identical, 1 with
 /// the differences if not, 2 if the journal cannot be read in full.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead replay --all --journal journal
+  bulkhead replay 41 --journal journal --plugins plugins")]
 pub(crate) struct Arguments {
     /// Id of a decision: 41, #41 or 3f9a1c2e55-41.
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]

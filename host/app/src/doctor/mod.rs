@@ -9,39 +9,35 @@ mod finding;
 mod gather;
 mod report;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use self::facts::Facts;
+use crate::output::Format;
 use crate::run;
 
 /// Check an installation: find problems that `bulkhead run` would have with the same arguments, and print remedies.
 ///
 /// Writes nothing. Exit code: 0 if nothing is broken, 1 if something is, 2 if the arguments are wrong.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead doctor --config bulkhead.yaml
+  bulkhead doctor --mode report --as system:serviceaccount:karmada-system:bulkhead -o json")]
 pub(crate) struct DoctorArguments {
-    #[command(flatten)]
-    run: run::Arguments,
-
     /// User whose permissions are checked instead of those of the kubeconfig, for example
     /// system:serviceaccount:karmada-system:bulkhead. Requires the right to impersonate.
     #[arg(long = "as", value_name = "USER")]
     user: Option<String>,
 
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Text for people.
-    Text,
-    /// JSON.
-    Json,
+    #[command(flatten)]
+    run: run::Arguments,
 }
 
 /// Runs the command.
@@ -51,19 +47,14 @@ pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
         .build()
         .context("starting the runtime")
         .and_then(|runtime| runtime.block_on(gather::facts(&arguments.run, arguments.user.as_deref())));
-    crate::exit::code(looked.map(|facts| print(&facts, arguments.output)))
+    crate::exit::code(looked.and_then(|facts| print(&facts, arguments.output)))
 }
 
 /// Prints the results. Returns true if the installation is sound.
-fn print(facts: &Facts, output: Output) -> bool {
+fn print(facts: &Facts, output: Format) -> anyhow::Result<bool> {
     let (about, sections) = (about(facts), checks::all(facts));
-    let text = match output {
-        Output::Text => report::text(&about, &sections),
-        Output::Json => format!("{:#}\n", report::data(&about, &sections)),
-    };
-    // A closed pipe is not an error.
-    let _ = write!(anstream::stdout(), "{text}");
-    report::is_sound(&sections)
+    output.print(|| report::text(&about, &sections), &report::data(&about, &sections))?;
+    Ok(report::is_sound(&sections))
 }
 
 /// Describes the installation in one line.

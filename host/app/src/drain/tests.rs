@@ -47,6 +47,20 @@ fn a_rate_is_a_number_or_unlimited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dry_run_is_checked_and_changes_nothing() {
+    let drains = control_plane(&["member1"]).await;
+    let rehearsed = || Drains { clusters: drains.clusters.clone(), drains: drains.drains.clone(), dry_run: true };
+    let made = rehearsed().start("member1", Some(DrainRate::PerSecond(0.5))).await.unwrap();
+    assert_eq!(made.spec.evictions_per_second, Some(0.5));
+    assert!(drains.find("member1").await.unwrap().is_none());
+    assert!(error(rehearsed().start("member2", None).await).contains("there is no member cluster member2"));
+    drains.start("member1", None).await.unwrap();
+    rehearsed().start("member1", Some(DrainRate::PerSecond(2.0))).await.unwrap();
+    assert!(rehearsed().stop("member1").await.unwrap().starts_with("member1 would not be drained any more (dry run)"));
+    assert_eq!(drains.find("member1").await.unwrap().unwrap().spec.evictions_per_second, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_drain_is_made_once_and_the_same_command_changes_only_its_rate() {
     let drains = control_plane(&["member1", "member2"]).await;
     let made = drains.start("member1", Some(DrainRate::PerSecond(0.5))).await.unwrap();

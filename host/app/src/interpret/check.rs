@@ -12,9 +12,9 @@
 //! The sample objects have the fields of most workloads. A script that fails on one of them can be correct, and nil
 //! can be the right result for a field that the sample does not have. Those cases are warnings only.
 //!
-//! The output has the form of `karmadactl interpret --check`.
+//! The text has the form of `karmadactl interpret --check`.
 
-use std::io::Write;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
@@ -22,11 +22,13 @@ use bulkhead_conformance::plain_questions;
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
 use bulkhead_engine_lua::{Difference, LuaEngine, check_syntax, foreign};
 use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
+use serde::Serialize;
 
 use super::customization::{Customization, Parsed, Script};
 use super::input::STDIN;
 use super::interpreter::{Found, Loader, find_in, is_customizations, parse, script_source};
 use super::place::Place;
+use crate::output::Format;
 
 /// Separator between the output of two documents.
 const RULE: &str = "-----------------------------------";
@@ -62,93 +64,161 @@ impl Finding {
     }
 }
 
-/// Checks the files and prints a line for each rule. Returns true if there are no errors.
-pub(super) fn run(loader: &Loader<'_>, files: &[PathBuf]) -> anyhow::Result<bool> {
+/// Result for one document, script or component.
+#[derive(Default, Serialize)]
+struct Checked {
+    /// Name of the document, or of its file. Absent for a field that no document reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// API version and kind of the objects that a customization is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Error of the document as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Results for the rules of a customization, or one result for a script or a component.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<Rule>,
+}
+
+/// Result for one rule.
+#[derive(Serialize)]
+struct Rule {
+    /// Name of the operation; absent outside of a customization.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    /// The customization has no script for the operation.
+    Unset,
+    Passed,
+    Failed,
+}
+
+impl Rule {
+    fn new(operation: Option<String>, Finding { error, warnings }: Finding) -> Self {
+        let outcome = if error.is_some() { Outcome::Failed } else { Outcome::Passed };
+        Self { operation, outcome, error, warnings }
+    }
+
+    fn add_to(&self, text: &mut String) {
+        let indented = |message: &str| message.replace('\n', "\n        ");
+        let head = match &self.operation {
+            Some(operation) => {
+                let name = format!("{operation}:");
+                format!("    {name:<26} ")
+            }
+            None => "    ".to_owned(),
+        };
+        let _ = match (self.outcome, &self.error) {
+            (_, Some(error)) => writeln!(text, "{head}ERROR: {}", indented(error)),
+            (Outcome::Unset, None) => writeln!(text, "{head}UNSET"),
+            (_, None) => writeln!(text, "{head}PASS"),
+        };
+        for warning in &self.warnings {
+            let _ = writeln!(text, "        WARNING: {}", indented(warning));
+        }
+    }
+}
+
+impl Checked {
+    fn failed(source: String, error: String) -> Self {
+        Self { source: Some(source), error: Some(error), ..Self::default() }
+    }
+
+    fn is_fine(&self) -> bool {
+        self.error.is_none() && self.rules.iter().all(|rule| rule.outcome != Outcome::Failed)
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{RULE}\n");
+        if let Some(source) = &self.source {
+            let _ = writeln!(text, "SOURCE: {source}");
+        }
+        if let Some(error) = &self.error {
+            let _ = writeln!(text, "ERROR: {error}");
+        }
+        if let Some(target) = &self.target {
+            let _ = writeln!(text, "TARGET: {target}\nRULERS:");
+        }
+        for rule in &self.rules {
+            rule.add_to(&mut text);
+        }
+        text
+    }
+}
+
+/// Checks the files and prints a result for each rule. Returns true if there are no errors.
+pub(super) fn run(loader: &Loader<'_>, files: &[PathBuf], format: Format) -> anyhow::Result<bool> {
     if let Some(gone) = files.iter().find(|file| **file != Path::new(STDIN) && !file.exists()) {
         bail!("there is no {}", gone.display());
     }
-    let mut fine = true;
+    let mut checked = Vec::new();
     for file in loader.listed(files)? {
-        fine &= report_file(loader, &file)?;
+        check_file(loader, &file, &mut checked)?;
     }
-    Ok(fine)
+    let texts = || checked.iter().map(Checked::text).collect::<String>();
+    format.print(texts, &checked)?;
+    Ok(checked.iter().all(Checked::is_fine))
 }
 
-fn report_file(loader: &Loader<'_>, file: &Path) -> anyhow::Result<bool> {
-    let mut out = anstream::stdout().lock();
+fn check_file(loader: &Loader<'_>, file: &Path, checked: &mut Vec<Checked>) -> anyhow::Result<()> {
     if !is_customizations(file) {
-        let mut fine = true;
-        for found in find_in(file)? {
-            fine &= report_other(loader, &found, &mut out)?;
-        }
-        return Ok(fine);
+        checked.extend(find_in(file)?.iter().map(|found| other(loader, found)));
+        return Ok(());
     }
     let Parsed { documents, unread } = match parse(file) {
         Ok(parsed) => parsed,
         Err(error) => {
-            writeln!(out, "{RULE}\nSOURCE: {}\nERROR: {error:#}", file.display())?;
-            return Ok(false);
+            checked.push(Checked::failed(file.display().to_string(), format!("{error:#}")));
+            return Ok(());
         }
     };
-    let mut fine = unread.is_none();
-    for document in &documents {
-        fine &= match document {
-            Ok(customization) => report(customization, &mut out)?,
-            Err(unfit) => {
-                writeln!(out, "{RULE}\nSOURCE: {}\nERROR: {}", unfit.source, unfit.message)?;
-                false
-            }
-        };
-    }
-    if let Some(unread) = unread {
-        writeln!(out, "{RULE}\nERROR: {unread}")?;
-    }
-    Ok(fine)
+    checked.extend(documents.into_iter().map(|document| match document {
+        Ok(customization) => of_customization(&customization),
+        Err(unfit) => Checked::failed(unfit.source, unfit.message),
+    }));
+    checked.extend(unread.map(|unread| Checked { error: Some(unread), ..Checked::default() }));
+    Ok(())
 }
 
-/// Checks and reports a customization, rule by rule.
-fn report(customization: &Customization, out: &mut impl Write) -> anyhow::Result<bool> {
+/// Checks a customization, rule by rule.
+fn of_customization(customization: &Customization) -> Checked {
     let (api_version, kind) = &customization.target;
-    writeln!(out, "{RULE}\nSOURCE: {}\nTARGET: {api_version} {kind}\nRULERS:", customization.name)?;
-    let mut fine = true;
-    for point in INTERPRETERS {
-        let name = format!("{}:", point.operation().unwrap_or_default());
-        let Some(script) = customization.scripts.iter().find(|script| script.point == point) else {
-            writeln!(out, "    {name:<26} UNSET")?;
-            continue;
-        };
-        let finding = of_rule(customization, script);
-        fine &= finding.error.is_none();
-        print(&format!("    {name:<26} "), &finding, out)?;
+    let rule = |point: EntryPoint| {
+        let operation = Some(point.operation().unwrap_or_default().to_owned());
+        match customization.scripts.iter().find(|script| script.point == point) {
+            None => Rule { operation, outcome: Outcome::Unset, error: None, warnings: Vec::new() },
+            Some(script) => Rule::new(operation, of_rule(customization, script)),
+        }
+    };
+    Checked {
+        source: Some(customization.name.clone()),
+        target: Some(format!("{api_version} {kind}")),
+        error: None,
+        rules: INTERPRETERS.into_iter().map(rule).collect(),
     }
-    Ok(fine)
 }
 
-/// Checks and reports a standalone script or a component.
-fn report_other(loader: &Loader<'_>, found: &Found, out: &mut impl Write) -> anyhow::Result<bool> {
+/// Checks a standalone script or a component.
+fn other(loader: &Loader<'_>, found: &Found) -> Checked {
     let (source, finding) = match found {
-        Found::Customization(customization) => return report(customization, out),
+        Found::Customization(customization) => return of_customization(customization),
         Found::Script(place, code) => (place.origin.clone(), bare(place, code, loader.dialect)),
         Found::Component(file, code) => {
             let error = loader.load_component(file, code).err().map(|error| format!("{error:#}"));
             (file.display().to_string(), Finding { error, warnings: Vec::new() })
         }
     };
-    writeln!(out, "{RULE}\nSOURCE: {source}")?;
-    print("    ", &finding, out)?;
-    Ok(finding.error.is_none())
-}
-
-fn print(head: &str, finding: &Finding, out: &mut impl Write) -> anyhow::Result<()> {
-    let indented = |message: &str| message.replace('\n', "\n        ");
-    match &finding.error {
-        None => writeln!(out, "{head}PASS")?,
-        Some(error) => writeln!(out, "{head}ERROR: {}", indented(error))?,
-    }
-    for warning in &finding.warnings {
-        writeln!(out, "        WARNING: {}", indented(warning))?;
-    }
-    Ok(())
+    Checked { source: Some(source), rules: vec![Rule::new(None, finding)], ..Checked::default() }
 }
 
 fn of_rule(customization: &Customization, script: &Script) -> Finding {

@@ -11,8 +11,8 @@ use bulkhead_core::policy::{Capability, Fault, FaultKind};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 
-use super::Output;
 use super::interpreter::{Interpreter, Loader};
+use crate::output::Format;
 
 /// Maximum number of kinds listed in an error message.
 const TARGETS_SHOWN_MAX: usize = 5;
@@ -28,20 +28,16 @@ pub(super) fn run(
     files: &[PathBuf],
     request: &Request,
     now: Time,
-    output: Output,
+    format: Format,
 ) -> anyhow::Result<bool> {
     let interpreters = loader.load(files)?;
     let question = Question { request: request.clone(), now };
     let name = question.with_call(|call| call.operation_name()).unwrap_or_default();
     match answer(&interpreters, &question) {
         Ok(Some(reply)) => {
-            let mut out = anstream::stdout().lock();
             let told = Outputs::of(request, &reply).to_json();
-            match output {
-                Output::Documents => write!(out, "{}", documents(&told)?)?,
-                Output::Yaml => write!(out, "{}", serde_saphyr::to_string(&told)?)?,
-                Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&told)?)?,
-            }
+            let documents = documents(&told)?;
+            format.print(|| documents, &told)?;
             Ok(true)
         }
         Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &question)),

@@ -18,6 +18,7 @@ pub(super) const STDIN: &str = "-";
 
 /// Input objects in YAML or JSON; - is standard input.
 #[derive(Args)]
+#[command(next_help_heading = "Objects")]
 pub(super) struct Files {
     /// Object in the control plane.
     #[arg(long, value_name = "FILE")]

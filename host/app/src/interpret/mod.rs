@@ -10,22 +10,26 @@ mod interpreter;
 mod place;
 mod test;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use bulkhead_plugin::{Dialect, PluginSource};
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use self::interpreter::{Found, Loader};
 use crate::engines::EngineArguments;
 use crate::exit;
+use crate::output::{self, Format};
 
-/// Run an interpreter operation on an object, or check and test interpreters. Needs no cluster.
+/// Heading of the interpreters in the help.
+const INTERPRETERS: &str = "Interpreters";
+
+/// Run an interpreter operation on an object, or check and test interpreters.
 ///
-/// An interpreter is a ResourceInterpreterCustomization in YAML, a Lua script or a Wasm component. Without
-/// --filename, the interpreters shipped with the program are used.
+/// Needs no cluster. An interpreter is a ResourceInterpreterCustomization in YAML, a Lua script or a Wasm component.
+/// Without --filename, the interpreters shipped with the program are used.
 ///
 /// Exits with code 0 on success, 1 if a script failed, a check reported an error or a test case failed, and 2 if a
 /// file or an argument cannot be used.
@@ -39,27 +43,14 @@ Examples:
   bulkhead interpret --test plugins/lua/kinds")]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["check", "operation", "test", "show"]))]
 pub(crate) struct Arguments {
-    /// Interpreters: customizations (.yaml), scripts (.lua), components (.wasm), a directory of them, or - for a
-    /// customization on standard input.
-    #[arg(short, long, value_name = "FILE")]
-    filename: Vec<PathBuf>,
-
-    /// Search the directories of --filename recursively.
-    #[arg(short = 'R', long)]
-    recursive: bool,
-
-    /// Conventions that scripts follow.
-    #[arg(long, value_enum, default_value_t = DialectName::Karmada)]
-    dialect: DialectName,
+    /// Operation to run.
+    #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION")]
+    operation: Option<OperationName>,
 
     /// Check for mistakes: syntax errors, unknown names, missing or surplus functions, wrong results, and scripts
     /// that modify their input.
     #[arg(long)]
     check: bool,
-
-    /// Operation to run.
-    #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION")]
-    operation: Option<OperationName>,
 
     /// Run the test cases beside the customizations in this directory and its subdirectories: `*_test.yaml`, and the
     /// directory `testdata` of Karmada's own customizations.
@@ -71,19 +62,32 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KIND")]
     show: Option<String>,
 
-    #[command(flatten)]
-    objects: input::Files,
-
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Documents)]
-    output: Output,
-
-    #[command(flatten)]
-    engines: EngineArguments,
+    /// Output format. Text has the form of `karmadactl interpret`: a YAML document for each result of an operation.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
     /// Also write the results of --test as JUnit XML.
     #[arg(long, value_name = "FILE", requires = "test")]
     junit: Option<PathBuf>,
+
+    /// Interpreters: customizations (.yaml), scripts (.lua), components (.wasm), a directory of them, or - for a
+    /// customization on standard input.
+    #[arg(short, long, value_name = "FILE", help_heading = INTERPRETERS)]
+    filename: Vec<PathBuf>,
+
+    /// Search the directories of --filename recursively.
+    #[arg(short = 'R', long, help_heading = INTERPRETERS)]
+    recursive: bool,
+
+    /// Conventions that scripts follow.
+    #[arg(long, value_enum, default_value_t = DialectName::Karmada, help_heading = INTERPRETERS)]
+    dialect: DialectName,
+
+    #[command(flatten)]
+    objects: input::Files,
+
+    #[command(flatten)]
+    engines: EngineArguments,
 }
 
 /// Interpreter operation, by Karmada's name.
@@ -125,16 +129,6 @@ impl From<DialectName> for Dialect {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// YAML document for each result, as `karmadactl interpret` prints them.
-    Documents,
-    /// YAML mapping of all results by name.
-    Yaml,
-    /// JSON object of all results by name.
-    Json,
-}
-
 /// Runs the command. Exits with 1 if a script fails, a check reports an error or a test case fails, and with 2 if an
 /// argument or file cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -145,16 +139,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     let loader = Loader::new(arguments.dialect.into(), arguments.recursive, &arguments.engines);
     if let Some(kind) = &arguments.show {
-        return show(kind).map(|()| true);
+        return show(kind, arguments.output).map(|()| true);
     }
     if !arguments.test.is_empty() {
-        return test::run(&loader, &arguments.test, arguments.output == Output::Json, arguments.junit.as_deref());
+        return test::run(&loader, &arguments.test, arguments.output, arguments.junit.as_deref());
     }
     if arguments.check {
         if arguments.filename.is_empty() {
             bail!("--check needs --filename, the file to check");
         }
-        return check::run(&loader, &arguments.filename);
+        return check::run(&loader, &arguments.filename, arguments.output);
     }
     let operation = arguments.operation.context("one of --operation, --check, --test and --show is required")?;
     let request = arguments.objects.request(operation)?;
@@ -173,17 +167,21 @@ pub(crate) fn customization_source(file: &Path) -> anyhow::Result<PluginSource> 
     }
 }
 
-fn show(kind: &str) -> anyhow::Result<()> {
+fn customization_data(text: &str) -> anyhow::Result<Value> {
+    serde_saphyr::from_str(text).map_err(|error| anyhow::anyhow!("reading the customization: {error}"))
+}
+
+fn show(kind: &str, format: Format) -> anyhow::Result<()> {
     let name = |kind: &bulkhead_plugins_lua::Kind| format!("{}/{}", kind.api_version, kind.kind);
-    let mut out = anstream::stdout().lock();
     if kind == "list" {
-        for kind in bulkhead_plugins_lua::KINDS {
-            writeln!(out, "{}", name(kind))?;
-        }
-        return Ok(());
+        let names: Vec<_> = bulkhead_plugins_lua::KINDS.iter().map(name).collect();
+        return format.print(|| names.join("\n") + "\n", &names);
     }
     let found = bulkhead_plugins_lua::KINDS.iter().find(|known| name(known).eq_ignore_ascii_case(kind));
     let found = found.with_context(|| format!("there is no customization for {kind}; `--show list` names all"))?;
-    write!(out, "{}", found.text)?;
-    Ok(())
+    match format {
+        // The file as it is, with its comments.
+        Format::Text | Format::Yaml => output::print(found.text),
+        Format::Json => format.print(String::new, &customization_data(found.text)?),
+    }
 }

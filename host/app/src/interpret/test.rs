@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | `customization.yaml` or `customizations.yaml` | `*_test.yaml` in the same directory, and every file in its `testdata` directory, as in Karmada |
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -12,6 +11,7 @@ use bulkhead_conformance::{Case, Check, Outcome, Report, Subject, read_cases};
 use bulkhead_plugin::Budget;
 
 use super::interpreter::{Loader, files_of, is_test};
+use crate::output::Format;
 
 /// File names of customizations.
 const CUSTOMIZATIONS: [&str; 2] = ["customization.yaml", "customizations.yaml"];
@@ -20,7 +20,7 @@ const CUSTOMIZATIONS: [&str; 2] = ["customization.yaml", "customizations.yaml"];
 pub(super) fn run(
     loader: &Loader<'_>,
     folders: &[PathBuf],
-    as_json: bool,
+    format: Format,
     junit: Option<&Path>,
 ) -> anyhow::Result<bool> {
     let mut checks = Vec::new();
@@ -35,8 +35,8 @@ pub(super) fn run(
     if let Some(path) = junit {
         std::fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
     }
-    let text = if as_json { report.to_json() } else { report.to_string() };
-    writeln!(anstream::stdout(), "{}", text.trim_end())?;
+    let data: serde_json::Value = serde_json::from_str(&report.to_json())?;
+    format.print(|| format!("{}\n", report.to_string().trim_end()), &data)?;
     Ok(report.passed())
 }
 

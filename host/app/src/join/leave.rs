@@ -34,6 +34,8 @@ pub(super) struct Leaving<'a> {
     pub(super) name: &'a str,
     /// Maximum time to wait for the deletion of its Cluster.
     pub(super) timeout: Duration,
+    /// True if the API servers check the deletions without making them.
+    pub(super) dry_run: bool,
 }
 
 impl Leaving<'_> {
@@ -41,11 +43,11 @@ impl Leaving<'_> {
     pub(super) async fn leave(&self) -> anyhow::Result<String> {
         let name = self.name;
         let left = self.remove_cluster().await?;
-        let mut hub = Removed::of(&self.hub);
+        let mut hub = Removed::of(&self.hub, self.dry_run);
         self.clear_hub(&mut hub).await?;
         let mut lines = Vec::new();
         if left.is_some() {
-            lines.push(format!("{name} has left"));
+            lines.push(format!("{name} {}", if self.dry_run { "would leave (dry run)" } else { "has left" }));
         } else if !hub.names.is_empty() {
             lines.push(format!("{name} is not a member any more"));
         } else if self.member.is_none() {
@@ -54,7 +56,7 @@ impl Leaving<'_> {
         lines.extend(hub.told("on the control plane"));
         match &self.member {
             Some(client) => {
-                let mut member = Removed::of(client);
+                let mut member = Removed::of(client, self.dry_run);
                 let cleared = clear_member(&mut member).await;
                 lines.extend(member.told("in the member"));
                 cleared.with_context(|| format!("{}; cleaning up in the member", lines.join("; ")))?;
@@ -67,7 +69,7 @@ impl Leaving<'_> {
             None => lines.push(format!(
                 "not cleaned up: the member; a Push member has the account {NAMESPACE}/{ACCOUNT} with its token, and \
                  the ClusterRoleBinding {BINDING} gives it full access there; to remove it: bulkhead unjoin {name} \
-                 --member-kubeconfig FILE"
+                 --cluster-kubeconfig FILE"
             )),
         }
         Ok(lines.join("\n"))
@@ -79,7 +81,10 @@ impl Leaving<'_> {
         let (clusters, name) = (Api::<Cluster>::all(self.hub.clone()), self.name);
         let about = || format!("deleting the Cluster {name}");
         let Some(before) = clusters.get_opt(name).await.with_context(about)? else { return Ok(None) };
-        clusters.delete(name, &DeleteParams::default()).await.with_context(about)?;
+        clusters.delete(name, &deletion(self.dry_run)).await.with_context(about)?;
+        if self.dry_run {
+            return Ok(Some(before));
+        }
         let started = Instant::now();
         while let Some(cluster) = clusters.get_opt(name).await.with_context(about)? {
             if started.elapsed() >= self.timeout {
@@ -166,15 +171,22 @@ pub(crate) async fn check_member(clusters: &Api<Cluster>, name: &str) -> anyhow:
 struct Removed<'a> {
     client: &'a Client,
     names: Vec<String>,
+    dry_run: bool,
+}
+
+/// Returns the parameters of a deletion.
+fn deletion(dry_run: bool) -> DeleteParams {
+    if dry_run { DeleteParams::default().dry_run() } else { DeleteParams::default() }
 }
 
 impl<'a> Removed<'a> {
-    fn of(client: &'a Client) -> Self {
-        Self { client, names: Vec::new() }
+    fn of(client: &'a Client, dry_run: bool) -> Self {
+        Self { client, names: Vec::new(), dry_run }
     }
 
     fn told(&self, place: &str) -> Option<String> {
-        (!self.names.is_empty()).then(|| format!("removed {place}: {}", self.names.join(", ")))
+        let done = if self.dry_run { "would be removed" } else { "removed" };
+        (!self.names.is_empty()).then(|| format!("{done} {place}: {}", self.names.join(", ")))
     }
 
     async fn remove<K>(&mut self, namespace: &str, name: &str) -> anyhow::Result<()>
@@ -197,7 +209,7 @@ impl<'a> Removed<'a> {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let shown = format!("{} {shown}", K::kind(&()));
-        match api.delete(name, &DeleteParams::default()).await {
+        match api.delete(name, &deletion(self.dry_run)).await {
             Ok(_) => self.names.push(shown),
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error).with_context(|| format!("deleting the {shown}")),
@@ -249,7 +261,8 @@ mod tests {
     }
 
     fn leaving(hub: &Client, member: Option<&Client>) -> Leaving<'static> {
-        Leaving { hub: hub.clone(), member: member.cloned(), name: "m1", timeout: Duration::from_mins(1) }
+        let timeout = Duration::from_mins(1);
+        Leaving { hub: hub.clone(), member: member.cloned(), name: "m1", timeout, dry_run: false }
     }
 
     #[tokio::test(start_paused = true)]
@@ -270,13 +283,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_dry_run_names_the_objects_and_removes_none() {
+        let (hub, member) = (server("hub").client(), server("m1").client());
+        joined(&hub, &member).await;
+        let message = Leaving { dry_run: true, ..leaving(&hub, Some(&member)) }.leave().await.unwrap();
+        assert!(message.starts_with("m1 would leave (dry run)\nwould be removed on the control plane: "), "{message}");
+        assert!(message.contains("would be removed in the member: ClusterRoleBinding"), "{message}");
+        assert_eq!(names::<Cluster>(&hub).await, ["m1"]);
+        assert_eq!((names::<Secret>(&hub).await.len(), names::<Secret>(&member).await.len()), (1, 1));
+        assert_eq!(names::<ClusterRoleBinding>(&member).await, [BINDING]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn without_its_kubeconfig_the_member_is_told_to_keep_the_account_and_it_goes_later() {
         let (hub, member) = (server("hub").client(), server("m1").client());
         joined(&hub, &member).await;
         let others = json!({"metadata": {"name": "settings", "namespace": NAMESPACE}, "data": {"a": "b"}});
         apply::<ConfigMap>(&Api::namespaced(member.clone(), NAMESPACE), others).await.unwrap();
         let told = leaving(&hub, None).leave().await.unwrap();
-        assert!(told.contains("bulkhead unjoin m1 --member-kubeconfig FILE"), "{told}");
+        assert!(told.contains("bulkhead unjoin m1 --cluster-kubeconfig FILE"), "{told}");
         assert_eq!(names::<ServiceAccount>(&member).await, [ACCOUNT]);
         let told = leaving(&hub, Some(&member)).leave().await.unwrap();
         assert!(told.starts_with("removed in the member: ClusterRoleBinding") && !told.contains("Namespace"), "{told}");

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use self::account::{Account, apply, make_namespace};
 use self::leave::Leaving;
 pub(crate) use self::leave::check_member;
+use crate::help;
 use crate::kubeconfig::Destination;
 use crate::run::hub;
 
@@ -37,74 +38,94 @@ const BINDING: &str = "bulkhead-controller-manager";
 /// Karmada's).
 const NAME_BYTES_MAX: usize = 48;
 
-/// Register a member cluster: create an account for Bulkhead in it, store its credentials on the control plane and
-/// create its Cluster object. With --pull, create an account on the control plane for the agent in the member
-/// instead.
+/// Register a member cluster.
+///
+/// Creates an account for Bulkhead in the member, stores its credentials on the control plane and creates its Cluster
+/// object. With --pull, creates an account on the control plane for the agent in the member instead.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead join member1 --cluster-kubeconfig member1.kubeconfig
+  bulkhead join member1 --cluster-kubeconfig member1.kubeconfig --cluster-region eu --dry-run
+  bulkhead join member2 --cluster-kubeconfig member2.kubeconfig --pull agent.kubeconfig")]
 pub(crate) struct JoinArguments {
     /// Name of the member cluster: lower-case letters, digits and hyphens.
     #[arg(value_parser = member_name)]
     name: String,
 
-    #[command(flatten)]
-    hub: hub::HubArguments,
-
-    /// Kubeconfig of the member, with permission to create accounts in it; with --pull, to read its kube-system
-    /// namespace.
-    #[arg(long, value_name = "FILE")]
-    member_kubeconfig: PathBuf,
+    /// Check the clusters and the name, and print the result. Nothing is written.
+    #[arg(long)]
+    dry_run: bool,
 
     /// Register a Pull member, in which `bulkhead agent` runs. The agent's kubeconfig for the control plane is
     /// written to this file.
     #[arg(long, value_name = "FILE")]
     pull: Option<PathBuf>,
 
-    /// Context of the member's kubeconfig, overriding the current context.
-    #[arg(long, value_name = "NAME")]
-    member_context: Option<String>,
-
-    /// Provider of the cluster, for placements.
-    #[arg(long, default_value = "")]
-    cluster_provider: String,
-
-    /// Region of the cluster, for placements.
-    #[arg(long, default_value = "")]
-    cluster_region: String,
-
-    /// Zones of the cluster, for placements.
-    #[arg(long, value_delimiter = ',')]
-    cluster_zones: Vec<String>,
-
     /// Join even if another physical cluster has this name. The existing Cluster object then refers to the new
     /// cluster, which receives the same workloads; those in the former cluster keep running, unmanaged. To move them
     /// instead, unjoin it first.
     #[arg(long)]
     replace_cluster: bool,
+
+    /// Kubeconfig of the member, with permission to create accounts in it; with --pull, to read its kube-system
+    /// namespace.
+    #[arg(long, visible_alias = "member-kubeconfig", value_name = "FILE", help_heading = help::MEMBER)]
+    cluster_kubeconfig: PathBuf,
+
+    /// Context of the member's kubeconfig, overriding the current context.
+    #[arg(long, visible_alias = "member-context", value_name = "NAME", help_heading = help::MEMBER)]
+    cluster_context: Option<String>,
+
+    /// Provider of the cluster, for placements.
+    #[arg(long, default_value = "", help_heading = help::MEMBER)]
+    cluster_provider: String,
+
+    /// Region of the cluster, for placements.
+    #[arg(long, default_value = "", help_heading = help::MEMBER)]
+    cluster_region: String,
+
+    /// Zones of the cluster, for placements.
+    #[arg(long, value_delimiter = ',', help_heading = help::MEMBER)]
+    cluster_zones: Vec<String>,
+
+    #[command(flatten)]
+    hub: hub::HubArguments,
 }
 
-/// Remove a member cluster. Deletes its Cluster object and waits until its workloads are released; then removes its
-/// credentials on the control plane, the account of its agent, and with --member-kubeconfig the account in the
-/// member.
+/// Remove a member cluster.
+///
+/// Deletes its Cluster object and waits until its workloads are released; then removes its credentials on the control
+/// plane, the account of its agent, and with --cluster-kubeconfig the account in the member.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead unjoin member1 --cluster-kubeconfig member1.kubeconfig
+  bulkhead unjoin member1 --dry-run")]
 pub(crate) struct UnjoinArguments {
     /// Name of the member cluster.
     name: String,
 
-    #[command(flatten)]
-    hub: hub::HubArguments,
+    /// Print the objects that would be removed, and remove none: the API servers only check the deletions.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Maximum time to wait for the deletion of the Cluster object.
+    #[arg(long, visible_alias = "timeout", value_name = "DURATION", default_value = "1m")]
+    wait: GoDuration,
 
     /// Kubeconfig of the member, with permission to delete accounts in it; the objects that `join` created in it are
     /// deleted.
-    #[arg(long, value_name = "FILE")]
-    member_kubeconfig: Option<PathBuf>,
+    #[arg(long, visible_alias = "member-kubeconfig", value_name = "FILE", help_heading = help::MEMBER)]
+    cluster_kubeconfig: Option<PathBuf>,
 
     /// Context of the member's kubeconfig, overriding the current context.
-    #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
-    member_context: Option<String>,
+    #[arg(long, visible_alias = "member-context", value_name = "NAME", requires = "cluster_kubeconfig",
+          help_heading = help::MEMBER)]
+    cluster_context: Option<String>,
 
-    /// Maximum time to wait for the deletion of the Cluster object.
-    #[arg(long, value_name = "DURATION", default_value = "1m")]
-    timeout: GoDuration,
+    #[command(flatten)]
+    hub: hub::HubArguments,
 }
 
 fn member_name(text: &str) -> Result<String, String> {
@@ -124,12 +145,15 @@ fn member_name(text: &str) -> Result<String, String> {
 pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let (file, context) = (&arguments.member_kubeconfig, arguments.member_context.clone());
+        let (file, context) = (&arguments.cluster_kubeconfig, arguments.cluster_context.clone());
         let member = hub::config_in("the member's kubeconfig", file, context).await?;
         let client = connect(member.clone(), &WritePermit::unlimited(), &Arc::default())?;
         let id = cluster_id(&client).await.with_context(|| format!("reading kube-system of {}", member.cluster_url))?;
         check_identity(&hub.unguarded, &arguments.name, &id, arguments.replace_cluster).await?;
         let (name, member_file) = (&arguments.name, file.display());
+        if arguments.dry_run {
+            return Ok(format!("{name} can join, with the id {id} (dry run)"));
+        }
         let Some(file) = &arguments.pull else {
             let registered = async {
                 let about = || format!("creating an account in {}", member.cluster_url);
@@ -138,7 +162,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
             };
             registered.await.with_context(|| {
                 format!(
-                    "{name} has not joined; `bulkhead unjoin {name} --member-kubeconfig {member_file}` removes the \
+                    "{name} has not joined; `bulkhead unjoin {name} --cluster-kubeconfig {member_file}` removes the \
                      objects created so far"
                 )
             })?;
@@ -158,7 +182,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
         })?;
         Ok(format!(
             "{name} joined; it is ready once this runs in it:\n  bulkhead agent --cluster-name {name} --kubeconfig {} \
-             --member-kubeconfig ...",
+             --cluster-kubeconfig ...",
             file.display()
         ))
     })
@@ -168,16 +192,17 @@ pub(crate) fn join(arguments: &JoinArguments) -> ExitCode {
 pub(crate) fn unjoin(arguments: &UnjoinArguments) -> ExitCode {
     finish(async {
         let hub = hub::Hub::connect(&arguments.hub, &WritePermit::unlimited()).await?;
-        let member = match &arguments.member_kubeconfig {
+        let member = match &arguments.cluster_kubeconfig {
             None => None,
             Some(file) => {
-                let context = arguments.member_context.clone();
+                let context = arguments.cluster_context.clone();
                 let config = hub::config_in("the member's kubeconfig", file, context).await?;
                 Some(connect(config, &WritePermit::unlimited(), &Arc::default())?)
             }
         };
-        let (name, timeout) = (arguments.name.as_str(), arguments.timeout.0);
-        Leaving { hub: hub.unguarded, member, name, timeout }.leave().await
+        let (name, timeout) = (arguments.name.as_str(), arguments.wait.0);
+        let dry_run = arguments.dry_run;
+        Leaving { hub: hub.unguarded, member, name, timeout, dry_run }.leave().await
     })
 }
 

@@ -1,6 +1,6 @@
 //! `bulkhead plugin bench`.
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,15 @@ use anyhow::{Context as _, bail};
 use bulkhead_conformance::{Case, Question};
 use bulkhead_core::policy::Policy;
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::target::{Which, bounded, read_cases};
+use crate::output::Format;
 
 /// Number of rounds of a measurement; the result is their median.
 const ROUNDS: usize = 15;
+/// Width of the names of cases in the table.
+const NAME_COLUMNS: usize = 44;
 /// Approximate duration of one round.
 const ROUND: Duration = Duration::from_millis(20);
 
@@ -20,13 +24,21 @@ const ROUND: Duration = Duration::from_millis(20);
 ///
 /// Times are medians on this machine, in this build; steps are the same everywhere.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin bench
+  bulkhead plugin bench game-health --cases game-health/cases -o json")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    which: Which,
-
     /// File or directory of cases to run; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
     cases: Option<PathBuf>,
+
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    #[command(flatten)]
+    which: Which,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -37,17 +49,25 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         bail!("there are no cases in {}", path.display());
     }
     let loaded = target.load()?;
-    let mut out = anstream::stdout().lock();
-    writeln!(out, "{:<44} {:>12} {:>12} {:>12} {:>10}", "case", "steps", "memory", "time", "native")?;
+    let mut rows = Vec::new();
     for case in &cases {
         let policy = match &case.config {
             Some(config) => target.load_with(config)?,
             None => bounded(&loaded),
         };
-        let row = Row::measure(case, &*policy);
-        writeln!(out, "{row}")?;
+        rows.push(Row::measure(case, &*policy));
     }
-    Ok(())
+    let data: Vec<_> = rows.iter().map(Row::data).collect();
+    arguments.output.print(|| table(&rows), &data)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text =
+        format!("{:<NAME_COLUMNS$} {:>12} {:>12} {:>12} {:>10}\n", "case", "steps", "memory", "time", "native");
+    for row in rows {
+        let _ = writeln!(text, "{row}");
+    }
+    text
 }
 
 /// Cost of one case.
@@ -70,7 +90,7 @@ impl Row {
             question.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
         });
         Self {
-            name: case.name.chars().take(44).collect(),
+            name: case.name.clone(),
             steps: usage.steps.saturating_sub(before),
             memory_bytes: usage.memory_bytes_max,
             time: time(policy, question),
@@ -79,11 +99,25 @@ impl Row {
     }
 }
 
+impl Row {
+    fn data(&self) -> Value {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        json!({
+            "case": self.name,
+            "steps": self.steps,
+            "memoryBytes": self.memory_bytes,
+            "timeNs": nanoseconds(self.time),
+            "nativeTimeNs": self.native.map(nanoseconds),
+        })
+    }
+}
+
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let native = self.native.map_or_else(|| "–".to_owned(), shown);
         let (memory, time) = (format!("{} KiB", self.memory_bytes / 1024), shown(self.time));
-        write!(f, "{:<44} {:>12} {memory:>12} {time:>12} {native:>10}", self.name, self.steps)
+        let name: String = self.name.chars().take(NAME_COLUMNS).collect();
+        write!(f, "{name:<NAME_COLUMNS$} {:>12} {memory:>12} {time:>12} {native:>10}", self.steps)
     }
 }
 

@@ -16,6 +16,10 @@ const TARGET: &str = "wasm32-unknown-unknown";
 ///
 /// Needs cargo with the target wasm32-unknown-unknown. Writes NAME.wasm beside the crate's Cargo.toml.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin build
+  bulkhead plugin build game-health")]
 pub(crate) struct Arguments {
     /// Directory of the crate.
     #[arg(value_name = "DIRECTORY", default_value = ".")]

@@ -1,30 +1,27 @@
 //! `bulkhead plugin inspect`.
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 
 use bulkhead_core::policy::Capability;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::target::{Which, bounded};
+use crate::output::Format;
 
 /// Show a plugin's identity, capabilities, imports, digest and resource usage.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin inspect
+  bulkhead plugin inspect hold.lua -o json")]
 pub(crate) struct Arguments {
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
     #[command(flatten)]
     which: Which,
-
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Human-readable text.
-    Text,
-    /// JSON.
-    Json,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -53,16 +50,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "smokeTest": smoke.as_ref().map_or_else(Clone::clone, |()| "passed".to_owned()),
         "memoryBytesMax": usage.memory_bytes_max,
     });
-    let mut out = anstream::stdout().lock();
-    match arguments.output {
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&data)?)?,
-        Output::Text => {
-            for (name, value) in data.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
-                writeln!(out, "{name:<15} {}", plain(value))?;
-            }
-        }
+    arguments.output.print(|| text(&data), &data)
+}
+
+fn text(data: &Value) -> String {
+    let mut text = String::new();
+    for (name, value) in data.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
+        let _ = writeln!(text, "{name:<15} {}", plain(value));
     }
-    Ok(())
+    text
 }
 
 /// Formats a capability as `kind`, or `kind of apiVersion Kind`.

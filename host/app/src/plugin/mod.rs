@@ -18,6 +18,10 @@ pub(crate) use target::load;
 
 /// Write, build, try out and test policy plugins.
 #[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin new hold --kind eviction-check --lang lua
+  bulkhead plugin test hold")]
 pub(crate) enum Command {
     New(new::Arguments),
     Build(build::Arguments),

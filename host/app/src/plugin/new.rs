@@ -9,6 +9,10 @@ use clap::{Args, ValueEnum};
 
 /// Create a directory with a plugin that builds, loads and passes its tests.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin new hold --kind eviction-check --lang lua
+  bulkhead plugin new game-health --kind health")]
 pub(crate) struct Arguments {
     /// Directory to create; its name becomes the plugin's name.
     #[arg(value_name = "DIRECTORY")]

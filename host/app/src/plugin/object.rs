@@ -1,13 +1,12 @@
 //! `bulkhead plugin object`.
 
-use std::io::Write as _;
-
 use anyhow::bail;
 use bulkhead_api::{Plugin, PluginSpec};
 use bulkhead_plugin::{LoadError, LoadStage};
 use clap::Args;
 
 use super::target::{Which, bounded};
+use crate::output::Format;
 
 /// Maximum size of the object in bytes: the default limit of etcd, which covers the whole object.
 const BYTES_MAX: usize = 1_500_000;
@@ -16,13 +15,21 @@ const BYTES_MAX: usize = 1_500_000;
 ///
 /// The plugin has to load and pass the smoke test, as on the control plane.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin object hold | kubectl apply --server-side -f -
+  bulkhead plugin object hold.lua --name freeze --config @freeze.yaml")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    which: Which,
-
     /// Name of the object, which becomes the name of the plugin; defaults to the plugin's own name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+
+    /// Output format. Text is the name, the size of the object and the digest of the code.
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    output: Format,
+
+    #[command(flatten)]
+    which: Which,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -43,6 +50,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             text.len()
         );
     }
-    write!(anstream::stdout().lock(), "{text}")?;
-    Ok(())
+    let digest = &loaded.description.digest;
+    arguments.output.print(|| format!("plugin {name}: {} bytes, sha256 {digest}\n", text.len()), &object)
 }

@@ -1,6 +1,5 @@
 //! `bulkhead plugin run`.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -10,16 +9,18 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::target::{Which, bounded, read_cases};
+use crate::output::Format;
 
 /// Run one call of a plugin and print its reply.
 ///
 /// The input is a case in YAML, in the format of `bulkhead plugin test`; its expectations are ignored. Exits with
 /// code 1 if the call is a fault.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin run --input cases/cases.yaml
+  bulkhead plugin run hold.lua --input cases.yaml --name weekend")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    which: Which,
-
     /// File of cases.
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
@@ -27,6 +28,13 @@ pub(crate) struct Arguments {
     /// Name of the case; defaults to the first.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+
+    /// Output format. Text is YAML.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    #[command(flatten)]
+    which: Which,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
@@ -50,7 +58,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if usage.memory_bytes_max > 0 {
         data["memoryBytes"] = json!(usage.memory_bytes_max);
     }
-    write!(anstream::stdout(), "{}", serde_saphyr::to_string(&data)?)?;
+    let format = if arguments.output == Format::Text { Format::Yaml } else { arguments.output };
+    format.print(String::new, &data)?;
     Ok(reply.is_ok())
 }
 

@@ -1,47 +1,41 @@
 //! `bulkhead plugin test`.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bulkhead_conformance::{Case, Check, Outcome as Came, Report, Subject};
 use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::policy::{Capability, Fault, Policy, PolicyId, Usage};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::target::{Which, bounded, read_cases};
+use crate::output::Format;
 
 /// Run the conformance suite: the plugin's own cases, and the laws that apply to every plugin.
 ///
 /// Needs no cluster. Exits with code 0 if all checks passed, 1 if one failed, and 2 if the plugin or a file of cases
 /// cannot be used.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead plugin test
+  bulkhead plugin test customization.yaml --junit junit.xml")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    which: Which,
-
     /// File or directory of cases; defaults to the directory `cases` of the plugin.
     #[arg(long, value_name = "PATH")]
     cases: Option<PathBuf>,
 
     /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 
     /// Also write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-}
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Human-readable text.
-    Text,
-    /// JSON.
-    Json,
-    /// JUnit XML.
-    Junit,
+    #[command(flatten)]
+    which: Which,
 }
 
 /// Policy restricted to health calls.
@@ -124,11 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if let Some(path) = &arguments.junit {
         fs::write(path, report.to_junit()).with_context(|| format!("writing {}", path.display()))?;
     }
-    let text = match arguments.output {
-        Output::Text => report.to_string(),
-        Output::Json => report.to_json(),
-        Output::Junit => report.to_junit(),
-    };
-    writeln!(anstream::stdout(), "{}", text.trim_end())?;
+    let data: serde_json::Value = serde_json::from_str(&report.to_json())?;
+    arguments.output.print(|| format!("{}\n", report.to_string().trim_end()), &data)?;
     Ok(report.passed())
 }

@@ -18,38 +18,45 @@ use super::trouble::Trouble;
 use super::{DRAIN, News, RETRY, hub, interrupted, say, stopping, until_stopped};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
+use crate::help;
 
 /// Run the agent of a Pull member, which applies its Works, reports status and health, and renews its Lease.
 ///
 /// Run one agent per member. Two agents do the same work, and optimistic concurrency resolves their conflicts.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead agent --cluster-name member1 --kubeconfig agent.kubeconfig
+  bulkhead agent --cluster-name member1 --kubeconfig agent.kubeconfig --cluster-kubeconfig member1.kubeconfig")]
 pub(crate) struct AgentArguments {
-    /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
-    /// Arguments on the command line take precedence.
-    #[arg(long, value_name = "FILE")]
-    config: Option<ConfigFile>,
-
     /// Name of the member on the control plane.
     #[arg(long, value_name = "NAME")]
     cluster_name: String,
+
+    /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
+    /// Arguments on the command line and environment variables take precedence.
+    #[arg(long, value_name = "FILE", env = help::CONFIG_VARIABLE, hide_env_values = true)]
+    config: Option<ConfigFile>,
 
     #[command(flatten)]
     hub: hub::HubArguments,
 
     /// Kubeconfig of the member; defaults to the pod's service account.
-    #[arg(long, value_name = "FILE")]
-    member_kubeconfig: Option<PathBuf>,
+    #[arg(long, visible_alias = "member-kubeconfig", value_name = "FILE", help_heading = help::MEMBER)]
+    cluster_kubeconfig: Option<PathBuf>,
 
     /// Plugins: a directory of manifests, or a list (plugins.yaml). Watched for changes.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = help::PLUGINS, env = help::PLUGINS_VARIABLE,
+          hide_env_values = true)]
     plugin_directory: Option<PathBuf>,
-
-    /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
-    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
-    health_probe_bind_address: SocketAddr,
 
     #[command(flatten)]
     engines: EngineArguments,
+
+    /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
+    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address,
+          help_heading = help::ENDPOINTS)]
+    health_probe_bind_address: SocketAddr,
 
     #[command(flatten)]
     settings: Settings,
@@ -126,10 +133,10 @@ impl AgentArguments {
     }
 
     async fn member_config(&self) -> anyhow::Result<Config> {
-        match &self.member_kubeconfig {
+        match &self.cluster_kubeconfig {
             Some(path) => hub::config_in("the member's kubeconfig", path, None).await,
             None => Config::incluster()
-                .context("this is no pod with a service account; name a kubeconfig with --member-kubeconfig"),
+                .context("this is no pod with a service account; name a kubeconfig with --cluster-kubeconfig"),
         }
     }
 }

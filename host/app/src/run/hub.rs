@@ -21,6 +21,7 @@ use super::News;
 use super::endpoint::State;
 use super::reload::Reloading;
 use super::trouble::Trouble;
+use crate::help;
 
 /// First pause before reconnecting to an unavailable control plane; doubles with each attempt.
 const RETRY_BASE: Duration = Duration::from_secs(1);
@@ -34,11 +35,11 @@ const READ_TIME_MAX: Duration = Duration::from_secs(10);
 #[derive(Args, Clone)]
 pub(crate) struct HubArguments {
     /// Kubeconfig of the control plane; defaults to $KUBECONFIG, ~/.kube/config or the pod's service account.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = help::CONTROL_PLANE)]
     kubeconfig: Option<PathBuf>,
 
     /// Context of the kubeconfig, overriding the current context.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "karmada-context", value_name = "NAME", help_heading = help::CONTROL_PLANE)]
     context: Option<String>,
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::say;
+use crate::help;
 
 /// Interval of fsync. A crash of the process alone loses no records in between.
 const SYNC: Duration = Duration::from_secs(1);
@@ -27,7 +28,7 @@ const END: Duration = Duration::from_secs(1);
 pub(super) struct JournalArguments {
     /// Directory in which every decision is recorded before it takes effect, for `bulkhead history`, `explain`,
     /// `replay` and `diff`. Each process needs its own. If it becomes unwritable, the process stops.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = help::JOURNAL_VARIABLE, hide_env_values = true)]
     journal: Option<PathBuf>,
 
     /// Maximum size of the journal in bytes; the oldest decisions are removed first.

@@ -1,6 +1,7 @@
 //! `bulkhead run`: the controllers on a real control plane.
 
 pub(crate) mod agent;
+mod arguments;
 mod elector;
 mod embedded;
 mod endpoint;
@@ -20,8 +21,6 @@ mod upkeep;
 mod webhook;
 
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,26 +29,18 @@ use anyhow::Context as _;
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::permissions::Mode;
-use clap::Args;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use self::arguments::host_of;
+pub(crate) use self::arguments::{Arguments, Checked, WebhookCertificate};
 use self::elector::Elector;
 pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
-use self::leader::{Election, ElectionArguments};
-use self::misuse::Misuse;
-use self::mode::{BesideKarmada, Modes};
-use self::settings::Settings;
+use self::mode::Modes;
 use self::webhook::{Answers, Credentials, Endpoint, Interpreter, Source};
-use crate::access::{self, Uses};
-use crate::config::ConfigFile;
-use crate::engines::EngineArguments;
+use crate::access;
 
-/// Exit code if the process failed to start or lost its lease.
-const FAILED: u8 = 1;
-/// Exit code if Karmada's controllers conflict with the default mode, so that the arguments have to change.
-const REFUSED: u8 = 2;
 /// Time limit for writes in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Time limit for the threads of each runtime to end after that.
@@ -58,68 +49,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const VITAL_THREADS: usize = 2;
 /// Retry interval after a failed request to an API server.
 const RETRY: Duration = Duration::from_secs(5);
-
-/// Run the controllers on a control plane: Kubernetes with the CRDs that `bulkhead crds` prints.
-///
-/// Runs until it is interrupted. With several processes, one is the leader and the others stand by.
-#[derive(Args)]
-pub(crate) struct Arguments {
-    /// File with any of these arguments, by name: apiVersion bulkhead.dev/v1alpha1, kind BulkheadConfiguration.
-    /// Arguments on the command line take precedence.
-    #[arg(long, value_name = "FILE")]
-    config: Option<ConfigFile>,
-
-    #[command(flatten)]
-    hub: hub::HubArguments,
-
-    #[command(flatten)]
-    mode: mode::Chosen,
-
-    /// Controllers of the mode to run: names, `*` for all, `-name` to exclude one.
-    #[arg(long, value_delimiter = ',', default_value = "*", allow_hyphen_values = true, value_name = "NAMES")]
-    controllers: Vec<String>,
-
-    /// Plugins: a directory of manifests, or a list (plugins.yaml). Watched for changes.
-    #[arg(long, value_name = "PATH")]
-    plugin_directory: Option<PathBuf>,
-
-    /// Address of /healthz, /readyz and /metrics; port 0 selects a free one.
-    #[arg(long, default_value = "127.0.0.1:10357", value_name = "ADDRESS", value_parser = endpoint::address)]
-    health_probe_bind_address: SocketAddr,
-
-    /// Address of the webhook endpoint, served over TLS; without it, no webhook is registered.
-    #[arg(long, value_name = "ADDRESS", value_parser = endpoint::address)]
-    webhook_bind_address: Option<SocketAddr>,
-
-    /// URL at which API servers reach the webhook endpoint; defaults to the address that it is served at.
-    #[arg(long, value_name = "URL", requires = "webhook_bind_address")]
-    webhook_url: Option<String>,
-
-    /// Directory with tls.crt, tls.key and ca.crt of the webhook endpoint; without it, a certificate is created.
-    #[arg(long, value_name = "DIR", requires = "webhook_bind_address")]
-    webhook_cert_dir: Option<PathBuf>,
-
-    /// File with the CA certificates, in PEM, that client certificates of the webhook endpoint must be signed by;
-    /// without it, any client is accepted. Not for mode interpret: Karmada presents no client certificate.
-    #[arg(long, value_name = "FILE", requires = "webhook_bind_address")]
-    webhook_client_ca_file: Option<PathBuf>,
-
-    #[command(flatten)]
-    engines: EngineArguments,
-
-    #[command(flatten)]
-    journal: journal::JournalArguments,
-
-    #[command(flatten)]
-    election: ElectionArguments,
-
-    #[command(flatten)]
-    settings: Settings,
-
-    // Last, because clap applies its heading to all subsequent arguments.
-    #[command(flatten)]
-    embedded: embedded::EmbeddedArguments,
-}
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -139,7 +68,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("error: {}", crate::exit::told(&error)));
-            ExitCode::from(if error.is::<BesideKarmada>() { REFUSED } else { FAILED })
+            ExitCode::from(crate::exit::BAD)
         }
     }
 }
@@ -379,112 +308,6 @@ async fn webhook(
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
     say(&format!("webhooks answered at {url}"));
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))
-}
-
-/// Returns the host of the webhook URL.
-fn host_of(url: &str) -> Result<String, Misuse> {
-    let parsed = url.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
-    let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
-    host.ok_or_else(|| Misuse::new("webhook-url", format!("{url} must begin with https:// and a host")))
-}
-
-/// Storage of the webhook certificate.
-pub(crate) enum WebhookCertificate<'a> {
-    /// Directory with files that are renewed externally.
-    Directory(&'a Path),
-    /// Secret managed by Bulkhead.
-    Secret {
-        /// Namespace of the Secret.
-        namespace: &'a str,
-    },
-}
-
-/// Validated arguments.
-pub(crate) struct Checked {
-    /// Settings of the controllers.
-    pub(crate) flags: Flags,
-    /// Modes of the process.
-    pub(crate) modes: Modes,
-    /// Controllers to run.
-    pub(crate) wanted: Vec<&'static str>,
-    election: Election,
-    /// True if there is a leader election.
-    pub(crate) elects: bool,
-}
-
-impl Arguments {
-    /// Checks the arguments for conflicts.
-    ///
-    /// # Errors
-    ///
-    /// A [`Misuse`] of one argument.
-    pub(crate) fn check(&self) -> anyhow::Result<Checked> {
-        let flags = self.settings.flags()?;
-        let modes = Modes::new(&self.mode.modes)?;
-        let wanted = modes.controllers(&self.controllers)?;
-        let election = self.election.check(&modes)?;
-        match self.webhook_bind_address {
-            None if modes.has(Mode::Interpret) => {
-                let why = "interpret answers Karmada over HTTPS and needs webhook-bind-address";
-                return Err(Misuse::new("mode", why).into());
-            }
-            Some(_) if modes.only_reports() => {
-                let why = "leave it out: mode report registers nothing";
-                return Err(Misuse::new("webhook-bind-address", why).into());
-            }
-            _ => {}
-        }
-        if self.webhook_client_ca_file.is_some() && modes.has(Mode::Interpret) {
-            let why = "Karmada presents no client certificate to its interpreter; leave it out, or mode interpret";
-            return Err(Misuse::new("webhook-client-ca-file", why).into());
-        }
-        if let Some(url) = &self.webhook_url {
-            host_of(url)?;
-        }
-        // A process without writes needs no election, and an embedded control plane has only one process.
-        let elects = self.election.leader_elect && !modes.only_reports() && !self.embedded.embedded;
-        Ok(Checked { flags, modes, wanted, election, elects })
-    }
-
-    /// Returns the connection arguments of the control plane.
-    pub(crate) fn hub(&self) -> &hub::HubArguments {
-        &self.hub
-    }
-
-    /// Returns the arguments of the plugin engines.
-    pub(crate) fn engines(&self) -> &EngineArguments {
-        &self.engines
-    }
-
-    /// Returns the path of the plugins.
-    pub(crate) fn plugin_directory(&self) -> Option<&Path> {
-        self.plugin_directory.as_deref()
-    }
-
-    /// Returns the storage of the webhook certificate, if the webhook is enabled.
-    pub(crate) fn webhook_certificate(&self) -> Option<WebhookCertificate<'_>> {
-        self.webhook_bind_address?;
-        Some(match &self.webhook_cert_dir {
-            Some(directory) => WebhookCertificate::Directory(directory),
-            None => WebhookCertificate::Secret { namespace: &self.election.leader_elect_resource_namespace },
-        })
-    }
-
-    /// Returns the features of the control plane that the process uses.
-    pub(crate) fn uses<'a>(&'a self, checked: &'a Checked) -> Uses<'a> {
-        Uses {
-            modes: checked.modes.all(),
-            controllers: &checked.wanted,
-            default_mode: self.mode.is_default,
-            elects: checked.elects,
-            lease_namespace: &self.election.leader_elect_resource_namespace,
-            lease_name: &self.election.leader_elect_resource_name,
-            webhook: self.webhook_bind_address.is_some(),
-            own_certificate: self.webhook_cert_dir.is_none(),
-            estimators: checked.flags.enable_scheduler_estimator,
-            templates: None,
-        }
-    }
 }
 
 async fn interrupted() {

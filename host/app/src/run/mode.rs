@@ -34,7 +34,8 @@ struct ModeArgument {
     /// `interpret` serves Karmada's interpreter with plugins; `finish` ends eviction tasks; `evict` taints, evicts
     /// and finishes; `all`. Modes can be combined, such as `interpret,finish`. Beside Karmada's controllers there is
     /// no default.
-    #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = parse)]
+    #[arg(long, value_delimiter = ',', default_value = "all", value_name = "MODES", value_parser = parse,
+          env = "BULKHEAD_MODE", hide_env_values = true)]
     mode: Vec<Mode>,
 }
 

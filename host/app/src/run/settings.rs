@@ -32,6 +32,89 @@ pub(crate) const MAP: &str = "KEY=VALUE,...";
 /// Value name of a boolean in the help.
 pub(crate) const BOOLEAN: &str = "true|false";
 
+/// Names of the settings by help heading, in the order of the help.
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Member clusters",
+        &[
+            "cluster-failure-threshold",
+            "cluster-success-threshold",
+            "cluster-status-update-frequency",
+            "cluster-monitor-period",
+            "cluster-monitor-grace-period",
+            "cluster-startup-grace-period",
+            "cluster-lease-duration",
+            "enable-cluster-resource-modeling",
+        ],
+    ),
+    (
+        "Taints and tolerations",
+        &[
+            "enable-no-execute-taint-eviction",
+            "enable-taint-manager",
+            "failover-eviction-timeout",
+            "default-not-ready-toleration-seconds",
+            "default-unreachable-toleration-seconds",
+            "allow-no-execute-taint-policy",
+            "cluster-taint-policy-clean-up",
+            "cluster-taint-policy-damping-window",
+        ],
+    ),
+    (
+        "Evictions",
+        &[
+            "resource-eviction-rate",
+            "resource-eviction-rate-per-cluster",
+            "secondary-resource-eviction-rate",
+            "unhealthy-cluster-threshold",
+            "large-cluster-num-threshold",
+            "eviction-brake-by",
+            "eviction-pre-check",
+            "eviction-aging",
+            "no-execute-taint-eviction-purge-mode",
+            "graceful-eviction-timeout",
+            "purge-without-replacement",
+            "replacement-health",
+            "restore-recovered-source",
+            "allow-never-purging-clusters",
+            "enable-failback",
+            "failback-stabilization-window",
+            "failback-concurrency",
+        ],
+    ),
+    (
+        "Scheduling",
+        &[
+            "scheduler-name",
+            "plugins",
+            "enable-empty-workload-propagation",
+            "enable-scheduler-estimator",
+            "disable-scheduler-estimator-in-pull-mode",
+            "scheduler-estimator-timeout",
+            "scheduler-estimator-service-namespace",
+            "scheduler-estimator-service-prefix",
+            "scheduler-estimator-port",
+            "scheduler-estimator-cert-file",
+            "scheduler-estimator-key-file",
+            "scheduler-estimator-ca-file",
+            "insecure-skip-estimator-verify",
+        ],
+    ),
+    ("Interpreters", &["third-party-interpreters", "health-without-interpreter", "interpreter-webhook-transport"]),
+    ("Requests", &["kube-api-qps", "kube-api-burst"]),
+    ("Feature gates", &["feature-gates"]),
+];
+/// Heading of a setting that has no group.
+const UNGROUPED: &str = "Other settings";
+
+/// Returns the positions of the group of a setting and of the setting in it.
+fn position(name: &str) -> Option<(usize, usize)> {
+    let found = |(group, (_, names)): (usize, &(&str, &[&str]))| {
+        names.iter().position(|known| *known == name).map(|index| (group, index))
+    };
+    GROUPS.iter().enumerate().find_map(found)
+}
+
 /// Setting according to its schema.
 struct Setting {
     name: String,
@@ -50,7 +133,9 @@ fn settings() -> Vec<Setting> {
         let type_ = property["type"].as_array().and_then(|types| types.first()).unwrap_or(&property["type"]);
         Setting { meaning: text(&property["description"]), type_: text(type_), default: defaults[&name].clone(), name }
     };
-    properties.into_iter().map(setting).collect()
+    let mut settings: Vec<_> = properties.into_iter().map(setting).collect();
+    settings.sort_by_key(|setting| position(&setting.name).unwrap_or((GROUPS.len(), 0)));
+    settings
 }
 
 impl Setting {
@@ -58,10 +143,11 @@ impl Setting {
         let default = shown(&self.default);
         let help =
             if default.is_empty() { self.meaning.clone() } else { format!("{} [default: {default}]", self.meaning) };
+        let group = position(&self.name).and_then(|(group, _)| GROUPS.get(group));
         let argument = Arg::new(self.name.clone())
             .long(self.name.clone())
             .help(StyledStr::from(help.replace('\n', " ")))
-            .help_heading("Settings of the controllers")
+            .help_heading(group.map_or(UNGROUPED, |(heading, _)| *heading))
             .action(ArgAction::Set);
         let type_ = self.type_;
         let argument = match type_.as_str() {
@@ -152,6 +238,8 @@ impl FromArgMatches for Settings {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use bulkhead_controllers::flags::{FeatureGate, GoDuration};
     use clap::Parser;
 
@@ -167,6 +255,14 @@ mod tests {
         let arguments = ["program"].iter().chain(arguments);
         let program = Program::try_parse_from(arguments).map_err(|error| error.to_string())?;
         program.settings.flags().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_setting_has_one_heading_in_the_help() {
+        let names: BTreeSet<_> = settings().into_iter().map(|setting| setting.name).collect();
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().map(|&name| name.to_owned())).collect();
+        assert_eq!(grouped.len(), names.len());
+        assert_eq!(grouped.into_iter().collect::<BTreeSet<_>>(), names);
     }
 
     #[test]

@@ -11,11 +11,13 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::GoDuration;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use self::gather::Source;
 use self::policies::Policies;
 use crate::engines::EngineArguments;
+use crate::help;
+use crate::output::Format;
 use crate::run::settings::Settings;
 use crate::run::{hub, now};
 
@@ -28,19 +30,11 @@ const CLEAR: &str = "\x1b[2J\x1b[3J\x1b[H";
 /// and settings to both. Reads from any control plane, without writing: Karmada's, one with Bulkhead's CRDs, or an
 /// embedded one.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulkhead top --kubeconfig bulkhead.kubeconfig
+  bulkhead top --once -o json")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    hub: hub::HubArguments,
-
-    /// Metrics endpoint of `bulkhead run`, for the length of the eviction queue; `bulkhead run` prints it at
-    /// startup.
-    #[arg(long, value_name = "URL")]
-    metrics: Option<String>,
-
-    /// Plugins of the leader: a directory of manifests, or a list (plugins.yaml).
-    #[arg(long, value_name = "PATH")]
-    plugin_directory: Option<PathBuf>,
-
     /// Refresh interval.
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     interval: GoDuration,
@@ -49,23 +43,28 @@ pub(crate) struct Arguments {
     #[arg(long)]
     once: bool,
 
-    /// Output format; as JSON, each update is one document.
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    /// Output format. Each update is one line of JSON or one document of YAML.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    /// Metrics endpoint of `bulkhead run`, for the length of the eviction queue; `bulkhead run` prints it at
+    /// startup.
+    #[arg(long, value_name = "URL")]
+    metrics: Option<String>,
+
+    #[command(flatten)]
+    hub: hub::HubArguments,
+
+    /// Plugins of the leader: a directory of manifests, or a list (plugins.yaml).
+    #[arg(long, value_name = "PATH", help_heading = help::PLUGINS, env = help::PLUGINS_VARIABLE,
+          hide_env_values = true)]
+    plugin_directory: Option<PathBuf>,
 
     #[command(flatten)]
     engines: EngineArguments,
 
     #[command(flatten)]
     settings: Settings,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Human-readable tables.
-    Text,
-    /// JSON.
-    Json,
 }
 
 /// Runs the command.
@@ -85,19 +84,20 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
     let engines = arguments.engines.start(flags.pod_detail())?;
     let policies = Policies::load(&flags, engines, arguments.plugin_directory.as_ref())?;
     let source = Source::new(hub.reader(), arguments.metrics.as_deref(), policies)?;
-    let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Output::Text;
+    let clears = std::io::stdout().is_terminal() && !arguments.once && arguments.output == Format::Text;
     loop {
         let looked = source.look(now()).await;
         let text = match (looked, arguments.output) {
             // Errors do not end the command: the operator wants to keep watching during an outage.
-            (Err(error), Output::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
+            (Err(error), Format::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
             (Err(error), _) if !arguments.once => {
                 let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
                 String::new()
             }
             (Err(error), _) => return Err(error),
-            (Ok(view), Output::Json) => format!("{}\n", serde_json::to_string(&view)?),
-            (Ok(view), Output::Text) => show::text(&view, &hub.address),
+            (Ok(view), Format::Json) => format!("{}\n", serde_json::to_string(&view)?),
+            (Ok(view), Format::Yaml) => format!("---\n{}", Format::Yaml.render(String::new, &view)?),
+            (Ok(view), Format::Text) => show::text(&view, &hub.address),
         };
         let mut out = std::io::stdout().lock();
         let written = if clears { write!(out, "{CLEAR}{text}") } else { write!(out, "{text}") };

@@ -35,6 +35,31 @@ fn a_configuration_is_printed_with_its_origins() {
 }
 
 #[test]
+fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
+    let path = file("environment.yaml", &format!("{HEAD}mode: finish\njournal: of-the-file\n"));
+    let values = |words: &[&str]| {
+        let mut command = super::bulkhead();
+        command.args(["config", "print", "-o", "json"]).args(words);
+        command.env("BULKHEAD_CONFIG", &path).env("BULKHEAD_MODE", "evict,interpret");
+        let output = command.env("BULKHEAD_JOURNAL", "of-the-environment").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let data: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let values = data["values"].as_array().unwrap().clone();
+        move |name: &str| values.iter().find(|value| value["name"] == name).unwrap().clone()
+    };
+    let webhook = "--webhook-bind-address=127.0.0.1:0";
+    let given = values(&[webhook]);
+    assert_eq!(given("mode")["value"], serde_json::json!(["evict", "interpret"]));
+    assert_eq!(given("mode")["from"], serde_json::json!({"kind": "environment", "variable": "BULKHEAD_MODE"}));
+    assert_eq!(given("journal")["value"], "of-the-environment");
+    let given = values(&["--mode=finish", "--journal=of-the-line"]);
+    assert_eq!(
+        (given("mode")["from"]["kind"].as_str(), given("journal")["value"].as_str()),
+        (Some("flag"), Some("of-the-line"))
+    );
+}
+
+#[test]
 fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
     let path = file("wrong.yaml", &format!("{HEAD}mode: finish\nleader-elct: true\n"));
     for command in [&["run"][..], &["config", "print"], &["doctor"]] {
@@ -61,13 +86,13 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
 #[test]
 fn a_kubeconfig_that_is_not_there_is_told_once() {
     let commands = [
-        (1, &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..]),
-        (2, &["unjoin", "m1", "--kubeconfig=/nowhere/a"]),
-        (1, &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"]),
+        &["run", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"][..],
+        &["unjoin", "m1", "--kubeconfig=/nowhere/a"],
+        &["agent", "--cluster-name=m1", "--kubeconfig=/nowhere/a", "--health-probe-bind-address=127.0.0.1:0"],
     ];
-    for (expected, command) in commands {
+    for command in commands {
         let (code, _, complaint) = bulkhead(command);
-        assert_eq!((code, complaint.matches("os error 2").count()), (Some(expected), 1), "{command:?}: {complaint}");
+        assert_eq!((code, complaint.matches("os error 2").count()), (Some(2), 1), "{command:?}: {complaint}");
         assert!(complaint.contains("reading the kubeconfig /nowhere/a"), "{command:?}: {complaint}");
     }
     let (code, told, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);

@@ -69,6 +69,17 @@ fn a_recorded_run_is_listed_explained_and_made_again() {
 }
 
 #[test]
+fn a_namespace_is_given_as_to_kubectl() {
+    let journal = journal("namespace");
+    let whole = check(&journal, &["explain", "default/nginx-deployment"], 0, &["Evicted"]);
+    assert_eq!(check(&journal, &["explain", "nginx-deployment", "-n", "default"], 0, &[]), whole);
+    check(&journal, &["explain", "nginx-deployment", "-n", "other"], 2, &[]);
+    let named = check(&journal, &["history", "-n", "default"], 0, &["nginx-deployment"]);
+    assert!(named.lines().all(|line| line.contains(" default/")), "{named}");
+    check(&journal, &["history", "--namespace", "other"], 0, &["no matching decisions"]);
+}
+
+#[test]
 fn data_is_json() {
     let journal = journal("json");
     let data = |arguments: &[&str]| -> serde_json::Value {
@@ -79,6 +90,8 @@ fn data_is_json() {
     let history = data(&["history", "-o", "json"]);
     assert_eq!(history[0]["record"]["id"], 1);
     assert!(history[0]["atMs"].is_i64());
+    let (code, yaml, _) = ask(&journal, &["history", "-o", "yaml"]);
+    assert_eq!((code, serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap()), (Some(0), history));
     let explained = data(&["explain", "default/nginx-deployment", "-o", "json"]);
     assert!(explained[0]["findings"][0]["gate"].is_string());
     let replayed = data(&["replay", "--all", "-o", "json"]);

@@ -1,8 +1,10 @@
 //! Behaviour that scripts depend on: exit codes, streams, and no colours outside of a terminal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod about;
 mod configuration;
 mod embedded;
+mod formats;
 mod interpret;
 mod journal;
 mod plugin;
@@ -28,6 +30,9 @@ fn simulate(name: &str, scenario: &str, arguments: &[&str]) -> Output {
 fn bulkhead() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
     command.env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("caches"));
+    for name in ["CONFIG", "JOURNAL", "MODE", "PLUGINS", "PLUGIN_CACHE"] {
+        command.env_remove(format!("BULKHEAD_{name}"));
+    }
     command
 }
 

@@ -10,7 +10,7 @@ pub(super) fn check(facts: &Facts, section: &mut Section) {
     let ready = facts.members.iter().filter(|member| member.cluster.is_ready()).count();
     section.summary = format!("{ready} of {} are ready", count(facts.members.len(), "member cluster"));
     if facts.members.is_empty() {
-        section.note("clusters", "there is no member cluster", "bulkhead join NAME --member-kubeconfig FILE");
+        section.note("clusters", "there is no member cluster", "bulkhead join NAME --cluster-kubeconfig FILE");
     }
     for member in &facts.members {
         of_one(facts, member, section);
@@ -22,7 +22,7 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
     let place = format!("cluster {}", cluster.name);
     if let Some(why) = &member.no_client {
         let remedy =
-            format!("bulkhead join {} --member-kubeconfig FILE recreates the account and the Secret", cluster.name);
+            format!("bulkhead join {} --cluster-kubeconfig FILE recreates the account and the Secret", cluster.name);
         section.error(&place, why, remedy);
     }
     if let Some(server) = &member.server {
