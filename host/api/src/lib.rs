@@ -21,6 +21,8 @@ pub mod kinds;
 mod object;
 pub mod plugin;
 pub mod policy;
+#[cfg(test)]
+mod reference;
 pub mod time;
 pub mod webhook;
 pub mod work;

@@ -19,6 +19,8 @@ mod output;
 mod pause;
 mod plugin;
 mod profiles;
+#[cfg(test)]
+mod reference;
 mod run;
 mod schema;
 mod shell;

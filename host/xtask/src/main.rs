@@ -1,6 +1,7 @@
 //! Setup and checks. `cargo xtask demo` and `cargo xtask test` do everything that a fresh machine needs;
-//! `cargo xtask vectors` compares with Karmada.
+//! `cargo xtask docs` builds the documentation site, and `cargo xtask vectors` compares with Karmada.
 
+mod docs;
 mod guests;
 mod sh;
 
@@ -27,6 +28,8 @@ enum Task {
     },
     /// Build the guests and run all tests.
     Test,
+    /// Check the reference pages and build the documentation site into target/book; installs mdBook if it is missing.
+    Docs,
     /// Run Bulkhead on real Kubernetes control planes; needs Go and kubectl.
     E2e {
         /// `run [NAME]` to run the scenarios with such a name, `bench` or `idle` to measure.
@@ -84,6 +87,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Test => {
             guests::build(&root)?;
             sh::cargo(&root, &["test", "--workspace"])?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Docs => {
+            let page = docs::build(&root)?;
+            println!("{}", page.strip_prefix(&root).unwrap_or(&page).display());
             Ok(ExitCode::SUCCESS)
         }
         Task::Mutations { arguments } => {

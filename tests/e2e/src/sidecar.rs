@@ -13,16 +13,17 @@ use crate::federation::{Federation, Plan, Site};
 use crate::process::Process;
 use crate::wait;
 
-/// Page of the tutorial. Its `sh` blocks are executed, its `console` blocks are not.
+/// Page of the tutorial. Its blocks with the mark `e2e` are executed.
 const PAGE: &str = "docs/src/tutorials/beside-karmada.md";
 /// User of the account that the tutorial creates.
 const ACCOUNT: &str = "system:serviceaccount:karmada-system:bulkhead";
 /// Prefix of commands that run until they are interrupted.
 const RUNS: &str = "bulkhead run ";
 
-/// Returns the shell blocks of a page, in order.
+/// Returns the blocks of a page with the mark `e2e`, in order.
 fn blocks(page: &str) -> Vec<String> {
-    let blocks = page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
+    let blocks =
+        page.split("```sh,e2e\n").skip(1).map(|block| block.split("```").next().unwrap_or_default().to_owned());
     blocks.collect()
 }
 
@@ -132,9 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_the_sort_sh() {
-        let page =
-            "# A\n\n```sh\none\ntwo\n```\ntext\n```yaml\nno\n```\n```console\n$ no\n```\n## B\n```sh\nthree\n```\n";
+    fn blocks_are_those_with_the_mark_e2e() {
+        let page = "```sh,e2e\none\ntwo\n```\n```sh\nno\n```\n```console\n$ no\n```\n```sh,e2e\nthree\n```\n";
         assert_eq!(blocks(page), ["one\ntwo\n", "three\n"]);
     }
 }

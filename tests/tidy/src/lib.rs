@@ -14,6 +14,8 @@ mod layering;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod size;
 #[cfg(test)]
 mod voice;

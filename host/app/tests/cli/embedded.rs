@@ -108,7 +108,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Returns true if kubectl is installed; prints that the test is skipped otherwise.
-fn has_kubectl(test: &str) -> bool {
+pub(crate) fn has_kubectl(test: &str) -> bool {
     let found =
         Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success());
     if !found {

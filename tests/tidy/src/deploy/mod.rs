@@ -6,7 +6,7 @@ mod manifests;
 mod monitoring;
 mod promql;
 mod rbac;
-mod series;
+pub(crate) mod series;
 
 use std::fs;
 use std::path::PathBuf;

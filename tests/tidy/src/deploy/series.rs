@@ -6,13 +6,32 @@ use super::text;
 
 const METRICS: &str = "host/controllers/src/metrics.rs";
 const ENDPOINT: &str = "host/app/src/run/metrics.rs";
+const SCHEDULER: &str = "host/controllers/src/scheduler/metrics.rs";
 
 /// Series names with their own labels, including the series of histogram buckets.
 pub(super) type Series = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns every series. Panics on a registration in an unsupported form.
+/// Metric as a scrape describes it.
+pub(crate) struct Metric {
+    /// Name, with the suffix of a counter and without those of a histogram.
+    pub(crate) name: String,
+    /// Type: counter, gauge or histogram.
+    pub(crate) kind: String,
+    pub(crate) labels: BTreeSet<String>,
+    pub(crate) help: String,
+}
+
+/// Returns every series but those of the scheduler. Panics on a registration in an unsupported form.
 pub(super) fn exported() -> Series {
-    let mut all = registered(&text(METRICS));
+    let mut all = registered(&text(METRICS), "Metrics", "");
+    all.extend(written_by_hand(&text(ENDPOINT)));
+    series(&all)
+}
+
+/// Returns every metric. Panics on a registration in an unsupported form.
+pub(crate) fn metrics() -> Vec<Metric> {
+    let mut all = registered(&text(METRICS), "Metrics", "");
+    all.extend(registered(&text(SCHEDULER), "SchedulerMetrics", "karmada_scheduler_"));
     all.extend(written_by_hand(&text(ENDPOINT)));
     all
 }
@@ -34,40 +53,56 @@ fn program(source: &str) -> &str {
     source.split("#[cfg(test)]").next().unwrap_or_default()
 }
 
-fn registered(source: &str) -> Series {
+/// Returns the text that an expression names: a literal, or a variable with a literal above.
+fn literal(expression: &str, above: &str) -> String {
+    let expression = expression.trim_start();
+    if let Some(rest) = expression.strip_prefix('"') {
+        return rest.split('"').next().unwrap_or_default().to_owned();
+    }
+    let name: String = expression.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let value = above.rsplit_once(&format!("let {name} =")).and_then(|(_, rest)| rest.split('"').nth(1));
+    value.unwrap_or_else(|| panic!("no text above is called {name}")).to_owned()
+}
+
+fn registered(source: &str, structure: &str, prefix: &str) -> Vec<Metric> {
     let source = program(source);
-    let types = fields(source, "Metrics");
-    let mut all = Series::new();
-    let calls = source.split("registry.register(").skip(1).chain(source.split(" gauge(").skip(1));
-    for call in calls {
-        let call = call.split_once(");").map_or(call, |(call, _)| call);
-        // The registration inside a helper names no metric.
-        let Some(name) = call.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next()) else { continue };
-        let field = call.rsplit_once("self.").and_then(|(_, rest)| rest.split_once(".clone()")).map(|(field, _)| field);
-        let type_ = field.and_then(|field| types.get(field));
-        let type_ = type_.unwrap_or_else(|| panic!("{METRICS}: what is the type of {name}?"));
-        let labels = type_.strip_prefix("Family<").and_then(|rest| rest.split_once(',')).map(|(labels, _)| labels);
-        let labels: BTreeSet<_> = labels.map(|labels| fields(source, labels).into_keys().collect()).unwrap_or_default();
-        if type_.contains("Histogram") {
-            all.insert(format!("{name}_sum"), labels.clone());
-            all.insert(format!("{name}_count"), labels.clone());
-            let le = labels.into_iter().chain(["le".to_owned()]);
-            all.insert(format!("{name}_bucket"), le.collect());
-        } else if type_.contains("Counter") {
-            all.insert(format!("{name}_total"), labels);
-        } else {
-            all.insert(name.to_owned(), labels);
+    let types = fields(source, structure);
+    let mut all = Vec::new();
+    for start in ["registry.register(", " gauge("] {
+        for (at, _) in source.match_indices(start) {
+            let (above, call) = (&source[..at], &source[at + start.len()..]);
+            let call = call.split_once(");").map_or(call, |(call, _)| call);
+            // The registration inside a helper names no metric.
+            let Some(quoted) = call.trim_start().strip_prefix('"') else { continue };
+            let (name, rest) = quoted.split_once("\",").unwrap_or((quoted, ""));
+            let field =
+                call.rsplit_once("self.").and_then(|(_, rest)| rest.split_once(".clone()")).map(|(field, _)| field);
+            let type_ = field.and_then(|field| types.get(field));
+            let type_ = type_.unwrap_or_else(|| panic!("{structure}: what is the type of {name}?"));
+            let labels = type_.strip_prefix("Family<").and_then(|rest| rest.split_once(',')).map(|(labels, _)| labels);
+            let labels = labels.map(|labels| fields(source, labels).into_keys().collect()).unwrap_or_default();
+            let (kind, suffix) = match type_ {
+                type_ if type_.contains("Histogram") => ("histogram", ""),
+                type_ if type_.contains("Counter") => ("counter", "_total"),
+                _ => ("gauge", ""),
+            };
+            let (name, help) = (format!("{prefix}{name}{suffix}"), literal(rest, above));
+            all.push(Metric { name, kind: kind.to_owned(), labels, help });
         }
     }
     all
 }
 
 /// Parses lines of the text format: `family(text, "name", …)` and then `name{{label={:?}}} {}` or `name {}`.
-fn written_by_hand(source: &str) -> Series {
+fn written_by_hand(source: &str) -> Vec<Metric> {
     let source = program(source);
-    let mut all = Series::new();
-    for call in source.split("family(text, \"").skip(1) {
-        let name = call.split('"').next().unwrap_or_default();
+    let mut all = Vec::new();
+    let start = "family(text, \"";
+    for (at, _) in source.match_indices(start) {
+        let (above, call) = (&source[..at], &source[at + start.len()..]);
+        let call = call.split_once(')').map_or(call, |(call, _)| call);
+        let (name, rest) = call.split_once("\",").unwrap_or((call, ""));
+        let kind = rest.rsplit('"').nth(1).unwrap_or_default().to_owned();
         let quoted = format!("\"{name}");
         let sample = source.split(&quoted).skip(2).map(|rest| rest.split('"').next().unwrap_or_default());
         let sample = sample.last().unwrap_or_else(|| panic!("{ENDPOINT}: there is no sample of {name}"));
@@ -75,8 +110,25 @@ fn written_by_hand(source: &str) -> Series {
             Some((suffix, labels)) => (suffix, labels.split_once("}}").map_or(labels, |(labels, _)| labels)),
             None => (sample.split(' ').next().unwrap_or_default(), ""),
         };
-        let labels = labels.split(',').filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
-        all.insert(format!("{name}{suffix}"), labels.collect());
+        let labels = labels.split(',').filter_map(|label| Some(label.split_once('=')?.0.to_owned())).collect();
+        let help = literal(rest, above);
+        all.push(Metric { name: format!("{name}{suffix}"), kind, labels, help });
+    }
+    all
+}
+
+/// Returns the time series of metrics.
+fn series(metrics: &[Metric]) -> Series {
+    let mut all = Series::new();
+    for Metric { name, kind, labels, .. } in metrics {
+        if kind == "histogram" {
+            all.insert(format!("{name}_sum"), labels.clone());
+            all.insert(format!("{name}_count"), labels.clone());
+            let le = labels.iter().cloned().chain(["le".to_owned()]);
+            all.insert(format!("{name}_bucket"), le.collect());
+        } else {
+            all.insert(name.clone(), labels.clone());
+        }
     }
     all
 }
@@ -100,7 +152,8 @@ pub struct Metrics {
             "How long",
             self.took.clone(),
         );
-        registry.register("done", "Done", self.done.clone());
+        let finished = "Done";
+        registry.register("done", finished, self.done.clone());
 "#;
     let name = |series: &Series| series.iter().map(|(name, labels)| format!("{name}{labels:?}")).collect::<Vec<_>>();
     let expected = [
@@ -110,12 +163,18 @@ pub struct Metrics {
         r#"took_seconds_count{"name"}"#,
         r#"took_seconds_sum{"name"}"#,
     ];
-    assert_eq!(name(&registered(source)), expected);
+    let metrics = registered(source, "Metrics", "");
+    assert_eq!(name(&series(&metrics)), expected);
+    let described: Vec<_> = metrics.iter().map(|metric| (metric.kind.as_str(), metric.help.as_str())).collect();
+    assert_eq!(described, [("histogram", "How long"), ("counter", "Done"), ("gauge", "Depth")]);
     let source = r#"
         let _ = family(text, "calls", "Calls.", "counter");
             let _ = writeln!(text, "calls_total{{plugin={:?},kind={kind:?}}} {}", name, count);
         let _ = family(text, "known", "Known.", "gauge");
         let _ = writeln!(text, "known {}\n# EOF", known);
 "#;
-    assert_eq!(name(&written_by_hand(source)), [r#"calls_total{"kind", "plugin"}"#, "known{}"]);
+    let metrics = written_by_hand(source);
+    assert_eq!(metrics[0].kind, "counter");
+    assert_eq!(metrics[1].help, "Known.");
+    assert_eq!(name(&series(&metrics)), [r#"calls_total{"kind", "plugin"}"#, "known{}"]);
 }
