@@ -13,7 +13,7 @@ use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::model::{Condition, ConditionStatus};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{BreakerState, Objects, PluginStatus as Fate, Plugins, Refresh, Refused};
+use bulkhead_plugin::{BreakerState, LoadStage, Objects, PluginStatus as Fate, Plugins, Refresh, Refused};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::sync::SetOnce;
@@ -239,7 +239,10 @@ fn loaded(refused: Option<&Refused>, version: &str, now: Time) -> Condition {
     match refused {
         None => Condition::new(LOADED, ConditionStatus::True, "Active", format!("version {version} is active"), now),
         Some(refused) => {
-            let reason = format!("Not{:?}", refused.stage);
+            let reason = match refused.stage {
+                LoadStage::Quarantined => "Quarantined".to_owned(),
+                stage => format!("Not{stage:?}"),
+            };
             Condition::new(LOADED, ConditionStatus::False, &reason, refused.to_string(), now)
         }
     }
@@ -276,7 +279,6 @@ fn answering(mode: Option<Mode>, breaker: BreakerState, now: Time) -> Condition 
 #[cfg(test)]
 mod tests {
     use bulkhead_core::policy::PolicyId;
-    use bulkhead_plugin::LoadStage;
 
     use super::*;
 
@@ -323,6 +325,8 @@ mod tests {
         let bad = Some(LoadStage::Compiled);
         check(fate(on, closed, bad), ["Loaded=False NotCompiled", "Answering=True Enforced"]);
         check(fate(None, closed, bad), ["Loaded=False NotCompiled", "Answering=False NoVersion"]);
+        let quarantined = fate(None, closed, Some(LoadStage::Quarantined));
+        check(quarantined, ["Loaded=False Quarantined", "Answering=False NoVersion"]);
         let holding = Fate { held: vec![CallKind::EvictionCheck], ..fate(None, closed, bad) };
         check(holding, ["Loaded=False NotCompiled", "Answering=False NotLoaded"]);
     }

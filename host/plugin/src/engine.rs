@@ -61,6 +61,8 @@ pub enum LoadStage {
     Fetched,
     /// Digest and origin were verified.
     Verified,
+    /// No earlier process ended while the code ran.
+    Quarantined,
     /// Imports and exports were inspected without running the plugin.
     Inspected,
     /// The code was compiled.
@@ -80,6 +82,7 @@ impl fmt::Display for LoadStage {
         f.write_str(match self {
             Self::Fetched => "fetch",
             Self::Verified => "verify",
+            Self::Quarantined => "leave quarantine",
             Self::Inspected => "inspect",
             Self::Compiled => "compile",
             Self::Described => "describe",

@@ -12,8 +12,11 @@ use std::time::Duration;
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyId, Usage};
 
-use crate::plugins::SmokeTest;
+use crate::crash::{CrashMarks, FirstCalls};
 use crate::{FoundPlugin, LoadError, LoadStage, Loaded, PluginSource, Registry};
+
+/// Calls a plugin with test inputs before it is activated. Returns a description of invalid answers.
+pub type SmokeTest = Box<dyn Fn(&dyn Policy) -> Result<(), String> + Send + Sync>;
 
 /// Limits of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,17 @@ impl Default for LoadLimits {
     }
 }
 
+/// Options of loading.
+#[derive(Default)]
+pub struct Loading {
+    /// Test of a loaded plugin before it is activated.
+    pub smoke_test: Option<SmokeTest>,
+    /// Limits of time and of concurrent loads.
+    pub limits: LoadLimits,
+    /// Record of the plugins that ended a process.
+    pub crash_marks: Option<Arc<CrashMarks>>,
+}
+
 /// A version to be loaded.
 pub(crate) struct Attempt {
     /// Number of the attempt, used to assign its result to its entry.
@@ -74,8 +88,7 @@ pub(crate) trait Report: Send + Sync {
 /// Loads plugins on a limited number of threads.
 pub(crate) struct Loader {
     registry: Arc<Registry>,
-    smoke_test: Option<SmokeTest>,
-    limits: LoadLimits,
+    options: Loading,
     state: Mutex<State>,
 }
 
@@ -87,8 +100,8 @@ struct State {
 }
 
 impl Loader {
-    pub(crate) fn new(registry: Arc<Registry>, smoke_test: Option<SmokeTest>, limits: LoadLimits) -> Arc<Self> {
-        Arc::new(Self { registry, smoke_test, limits, state: Mutex::default() })
+    pub(crate) fn new(registry: Arc<Registry>, options: Loading) -> Arc<Self> {
+        Arc::new(Self { registry, options, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -98,7 +111,7 @@ impl Loader {
     /// Returns true while a load is running or can start.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.lock();
-        state.running > 0 || (!state.waiting.is_empty() && state.overdue <= self.limits.overdue)
+        state.running > 0 || (!state.waiting.is_empty() && state.overdue <= self.options.limits.overdue)
     }
 
     /// Loads in the background. Every attempt is reported once, unless `to` was dropped before.
@@ -112,7 +125,7 @@ impl Loader {
         let mut state = self.lock();
         // Running supervisors may be busy with a slow load. A superfluous one ends immediately.
         for _ in 0..state.waiting.len() {
-            if state.running >= self.limits.loads || state.overdue > self.limits.overdue {
+            if state.running >= self.options.limits.loads || state.overdue > self.options.limits.overdue {
                 return;
             }
             let (loader, to) = (Arc::clone(self), Weak::clone(to));
@@ -129,7 +142,7 @@ impl Loader {
         loop {
             let attempt = {
                 let mut state = self.lock();
-                let next = if state.overdue > self.limits.overdue { None } else { state.waiting.pop_front() };
+                let next = if state.overdue > self.options.limits.overdue { None } else { state.waiting.pop_front() };
                 if next.is_none() {
                     state.running -= 1;
                 }
@@ -154,7 +167,7 @@ impl Loader {
         let of_worker = Arc::clone(&fate);
         let work = move || {
             let _ended = Ended { loader: Arc::clone(&loader), fate: of_worker, to: next };
-            let _ = sender.send(loader.load_now(&found));
+            let _ = sender.send(loader.load_marked(&found));
         };
         let source = &attempt.found.source;
         let refused = |is_transient, message: String| Outcome::Refused {
@@ -167,7 +180,7 @@ impl Loader {
         if let Err(error) = thread.spawn(work) {
             return refused(true, format!("cannot start a thread to load it: {error}"));
         }
-        match outcome.recv_timeout(self.limits.load_time) {
+        match outcome.recv_timeout(self.options.limits.load_time) {
             Ok(outcome) => outcome,
             Err(mpsc::RecvTimeoutError::Disconnected) => refused(false, "the loader panicked".to_owned()),
             Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -177,8 +190,36 @@ impl Loader {
                 }
                 *fate = Fate::Overdue;
                 self.lock().overdue += 1;
-                refused(true, format!("loading it took longer than {} s", self.limits.load_time.as_secs_f64()))
+                refused(true, format!("loading it took longer than {} s", self.options.limits.load_time.as_secs_f64()))
             }
+        }
+    }
+
+    /// Loads a plugin unless it is in quarantine, with a mark for as long as its code runs.
+    fn load_marked(&self, found: &FoundPlugin) -> Outcome {
+        let Some(marks) = &self.options.crash_marks else { return self.load_now(found) };
+        let (source, digest) = (&found.source, found.source.digest());
+        // A line that an operator has deleted is found by the next attempt.
+        let refused = |message: String| Outcome::Refused {
+            error: LoadError::new(source, LoadStage::Quarantined, message),
+            is_transient: true,
+            capabilities: None,
+        };
+        let mark = match marks.quarantine(source) {
+            Ok(None) => marks.begin(digest, "load", &source.name),
+            Ok(Some(why)) => return refused(why),
+            Err(error) => Err(error),
+        };
+        let _mark = match mark {
+            Ok(mark) => mark,
+            Err(error) => return refused(format!("cannot record that it is being loaded: {error}")),
+        };
+        match self.load_now(found) {
+            Outcome::Loaded(Loaded { policy, description }) => {
+                let policy = Arc::new(FirstCalls::new(policy, digest, Arc::clone(marks)));
+                Outcome::Loaded(Loaded { policy, description })
+            }
+            refused @ Outcome::Refused { .. } => refused,
         }
     }
 
@@ -193,7 +234,7 @@ impl Loader {
                 return refused(error, has_run, None);
             }
         };
-        let Some(test) = &self.smoke_test else { return Outcome::Loaded(loaded) };
+        let Some(test) = &self.options.smoke_test else { return Outcome::Loaded(loaded) };
         let watched = Watched { inner: Arc::clone(&loaded.policy), ran_out_of_time: AtomicBool::new(false) };
         match test(&watched) {
             Ok(()) => Outcome::Loaded(loaded),

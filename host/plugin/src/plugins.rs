@@ -10,16 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use bulkhead_core::composition::Composition;
-use bulkhead_core::policy::Policy;
 
 use self::entry::{Active, Entry, Load};
 use crate::catalog::{Catalog, Fingerprint, Listed};
 use crate::loader::{Attempt, Loader, Outcome, Report};
 use crate::status::{PluginStatus, Refused};
-use crate::{FoundPlugin, LoadError, LoadLimits, LoadStage, Loaded, Registry};
-
-/// Calls a plugin with test inputs before it is activated. Returns a description of invalid answers.
-pub type SmokeTest = Box<dyn Fn(&dyn Policy) -> Result<(), String> + Send + Sync>;
+use crate::{FoundPlugin, LoadError, LoadLimits, LoadStage, Loaded, Loading, Registry};
 
 /// Plugins of a catalog, kept active in a registry.
 ///
@@ -63,18 +59,9 @@ pub enum Refresh {
 
 impl Plugins {
     /// Creates the plugins of a catalog. None of them is loaded yet.
-    pub fn new(registry: Arc<Registry>, catalog: Box<dyn Catalog>, smoke_test: Option<SmokeTest>) -> Self {
-        Self::with_limits(registry, catalog, smoke_test, LoadLimits::default())
-    }
-
-    /// Creates the plugins of a catalog with custom loading limits.
-    pub fn with_limits(
-        registry: Arc<Registry>,
-        catalog: Box<dyn Catalog>,
-        smoke_test: Option<SmokeTest>,
-        limits: LoadLimits,
-    ) -> Self {
-        let loader = Loader::new(Arc::clone(&registry), smoke_test, limits);
+    pub fn new(registry: Arc<Registry>, catalog: Box<dyn Catalog>, options: Loading) -> Self {
+        let limits = options.limits;
+        let loader = Loader::new(Arc::clone(&registry), options);
         let (state, settled) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { registry, catalog, loader, limits, state, settled });
         let report: Arc<dyn Report> = Arc::clone(&shared) as Arc<dyn Report>;

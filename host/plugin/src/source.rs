@@ -1,6 +1,6 @@
 use std::fmt;
 
-use bulkhead_core::call::{CallKind, Operation};
+use bulkhead_core::call::{Call, CallKind, Operation};
 use bulkhead_core::policy::{Build, Capability, EngineKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -224,6 +224,18 @@ impl EntryPoint {
             Operation::ReflectStatus { .. } => Self::ReflectStatus,
             Operation::AggregateStatus { .. } => Self::AggregateStatus,
             Operation::Dependencies { .. } => Self::Dependencies,
+        }
+    }
+
+    /// Returns the function for a call.
+    pub fn of_call(call: &Call<'_>) -> Self {
+        match call {
+            Call::Health(_) => Self::Health,
+            Call::ClusterTaint(_) => Self::ClusterTaint,
+            Call::Filter(_) => Self::Filter,
+            Call::Score(_) => Self::Score,
+            Call::EvictionCheck(_) => Self::EvictionCheck,
+            Call::Interpret(call) => Self::of(&call.operation),
         }
     }
 

@@ -87,7 +87,7 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let agent_of = Some(member);
-    let parts = Parts { flags, engines, plugins, permit: permit.clone(), agent_of, decisions: None };
+    let parts = Parts { flags, engines, plugins, crash_marks: None, permit: permit.clone(), agent_of, decisions: None };
     let running = Federation::start(&hub, parts, &state)?.watch(false, &state);
     state.set_prepared();
     // The member's lease and status do not wait for plugins.

@@ -15,7 +15,10 @@ use bulkhead_controllers::{
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
-use bulkhead_plugin::{Catalog, Directory, Engine, Objects, PluginStatus, Plugins, Registry, Together, Watch};
+use bulkhead_plugin::{
+    Catalog, CrashMarks, Directory, Engine, Loading, Objects, PluginStatus, Plugins, Registry, SmokeTest, Together,
+    Watch,
+};
 use kube::Client;
 
 use super::endpoint::{Observed, State};
@@ -59,6 +62,8 @@ pub(super) struct Parts<'a> {
     pub(super) engines: Vec<Arc<dyn Engine>>,
     /// Path of the plugins in files.
     pub(super) plugins: Option<&'a Path>,
+    /// Record of the plugins that ended a process.
+    pub(super) crash_marks: Option<Arc<CrashMarks>>,
     /// Write permit of this process.
     pub(super) permit: WritePermit,
     /// Member that this process is the agent of; `None` on the control plane.
@@ -70,9 +75,9 @@ pub(super) struct Parts<'a> {
 impl Federation {
     /// Starts loading the plugins, and prepares everything else.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
-        let Parts { flags, engines, plugins, permit, agent_of, decisions } = parts;
+        let Parts { flags, engines, plugins, crash_marks, permit, agent_of, decisions } = parts;
         let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
-        let (plugins, directory) = load_and_watch(&registry, plugins)?;
+        let (plugins, directory) = load_and_watch(&registry, plugins, crash_marks)?;
         let clock = Clock::new(|| Time::new(super::now()));
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
@@ -211,16 +216,22 @@ fn system_roots() -> rustls::RootCertStore {
 ///
 /// The list of plugins cannot be read. A plugin that does not load is skipped, and its status has the cause.
 pub(crate) fn load(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> anyhow::Result<Plugins> {
-    let plugins = catalog(registry, path, objects);
+    let plugins = catalog(registry, path, objects, None);
     plugins.refresh();
     readable(&plugins)?;
     Ok(plugins)
 }
 
-fn catalog(registry: &Arc<Registry>, path: Option<&Path>, objects: &Arc<Objects>) -> Plugins {
+fn catalog(
+    registry: &Arc<Registry>,
+    path: Option<&Path>,
+    objects: &Arc<Objects>,
+    crash_marks: Option<Arc<CrashMarks>>,
+) -> Plugins {
     let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
     let catalog = Together::new(files, Arc::clone(objects));
-    Plugins::new(Arc::clone(registry), Box::new(catalog), Some(Box::new(bulkhead_conformance::smoke)))
+    let smoke_test = Some(Box::new(bulkhead_conformance::smoke) as SmokeTest);
+    Plugins::new(Arc::clone(registry), Box::new(catalog), Loading { smoke_test, crash_marks, ..Loading::default() })
 }
 
 /// Checks that the list of plugins is readable.
@@ -236,9 +247,10 @@ fn readable(plugins: &Plugins) -> anyhow::Result<()> {
 fn load_and_watch(
     registry: &Arc<Registry>,
     path: Option<&Path>,
+    crash_marks: Option<Arc<CrashMarks>>,
 ) -> anyhow::Result<(Arc<PluginObjects>, Option<Watch>)> {
     let objects = Arc::<Objects>::default();
-    let plugins = Arc::new(catalog(registry, path, &objects));
+    let plugins = Arc::new(catalog(registry, path, &objects, crash_marks));
     plugins.look();
     readable(&plugins)?;
     let told = Arc::<Mutex<BTreeSet<String>>>::default();

@@ -9,6 +9,7 @@ use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controllers::{Backlog, Keeper, WritePermit};
 use bulkhead_core::journal::{Case, Decision, Record, Sink};
 use bulkhead_journal::{Background, Bounds, Opened, Writer};
+use bulkhead_plugin::CrashMarker;
 use clap::Args;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -60,6 +61,13 @@ impl JournalArguments {
         let age_max_ms = i64::try_from(self.journal_age_max.0.as_millis()).unwrap_or(i64::MAX);
         let bounds = Bounds { bytes_max: self.journal_bytes_max, age_max_ms, ..Bounds::default() };
         open(directory, bounds, permit).map(Some)
+    }
+
+    /// Opens the record of the plugins that ended a process, in the directory of the journal or else in `other`. The
+    /// directory must be open, so that no other process uses it. The caller keeps the record until the process ends.
+    pub(super) fn crash_marker(&self, other: Option<&Path>) -> anyhow::Result<Option<CrashMarker>> {
+        let Some(directory) = self.journal.as_deref().or(other) else { return Ok(None) };
+        CrashMarker::open(directory).map(Some).context("reading the plugins that ended a process")
     }
 }
 

@@ -142,10 +142,12 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     let engines = arguments.engines.start(flags.pod_detail())?;
     let plugins = arguments.plugin_directory.as_deref();
     let journal = arguments.journal.open(&permit)?;
+    let crash_marker = arguments.journal.crash_marker(arguments.embedded.data_dir())?;
     let parts = Parts {
         flags: flags.clone(),
         engines,
         plugins,
+        crash_marks: crash_marker.as_ref().map(|marker| marker.marks()),
         permit: permit.clone(),
         agent_of: None,
         decisions: journal.as_ref(),

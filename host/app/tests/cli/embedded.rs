@@ -299,6 +299,32 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
 }
 
 #[test]
+fn a_plugin_whose_load_ended_the_process_is_quarantined_at_the_next_start() {
+    if !has_kubectl("a_plugin_whose_load_ended_the_process_is_quarantined_at_the_next_start") {
+        return;
+    }
+    let folder = folder("quarantine");
+    let (plugins, data) = (folder.join("plugins"), folder.join("data"));
+    std::fs::create_dir_all(&plugins).unwrap();
+    std::fs::write(plugins.join("freeze.lua"), "while true do end function EvictionCheck() end").unwrap();
+    let budget = "{steps: 18446744073709551615, wallClockMs: 600000}";
+    let list = format!("plugins:\n- {{name: freeze, lua: freeze.lua, budget: {budget}}}\n");
+    let list = format!("apiVersion: bulkhead.dev/v1alpha1\nkind: PluginList\n{list}");
+    std::fs::write(plugins.join("plugins.yaml"), list).unwrap();
+    let (directory, stored) = (plugins.display().to_string(), data.display().to_string());
+    let arguments = ["--members", "0", "--plugin-directory", &directory, "--data-dir", &stored];
+    let mut embedded = Embedded::start(&folder, &arguments);
+    let running = data.join("plugins-running");
+    embedded.until("the plugin is being loaded", |_| running.exists());
+    drop(embedded);
+    let mut embedded = Embedded::start(&folder, &arguments);
+    embedded.until("it is quarantined", |embedded| embedded.log().contains("freeze.lua failed to leave quarantine"));
+    assert!(!running.exists());
+    assert!(data.join("plugins-quarantined").exists());
+    assert_eq!(embedded.stop(), Some(0));
+}
+
+#[test]
 fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     if !has_kubectl("run_without_a_mode_refuses_beside_a_controller_of_karmada") {
         return;

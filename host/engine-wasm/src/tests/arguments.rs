@@ -1,4 +1,4 @@
-//! Host functions called directly with arbitrary arguments.
+//! Host functions called directly with arbitrary arguments. `PROPTEST_CASES` sets the number of cases.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn call(host: &mut Host, this: &dyn Fn() -> Resource<Document>, function: usize,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_document_answers_any_arguments_within_the_steps(

@@ -18,6 +18,10 @@ pub(crate) enum Argument {
     /// The same text many times.
     Texts(String, usize),
     Number(u32),
+    /// This many bytes that are not UTF-8.
+    Garbled(usize),
+    /// A text or a list behind the end of the memory.
+    Outside,
 }
 
 /// Number of times that the guest calls the function.
@@ -111,28 +115,42 @@ fn import_name(function: &Function) -> String {
 fn laid_out(function: &Function, arguments: &[Argument]) -> (String, String) {
     assert_eq!(function.params.len(), arguments.len(), "{function}");
     let (mut at, mut data, mut operands) = (ARGUMENTS_AT, String::new(), String::new());
-    let mut put = |bytes: &str, size: usize| {
-        writeln!(data, "(data (i32.const {at}) \"{bytes}\")").unwrap();
+    let mut put = |bytes: &[u8]| {
+        writeln!(data, "(data (i32.const {at}) \"{}\")", literal(bytes)).unwrap();
         let begin = at;
-        at = (at + size).next_multiple_of(8);
+        at = (at + bytes.len()).next_multiple_of(8);
         assert!(at <= RESULTS_AT, "the arguments are too large");
         begin
     };
     for argument in arguments {
         let pushed = match argument {
-            Argument::Text(text) => format!("(i32.const {}) (i32.const {})", put(text, text.len()), text.len()),
+            Argument::Text(text) => format!("(i32.const {}) (i32.const {})", put(text.as_bytes()), text.len()),
             Argument::Texts(text, count) => {
-                let text_at = put(text, text.len());
-                let words = [text_at, text.len()].map(|word| (word as u32).to_le_bytes());
-                let pair = words.iter().flatten().fold(String::new(), |pair, byte| pair + &format!("\\{byte:02x}"));
-                format!("(i32.const {}) (i32.const {count})", put(&pair.repeat(*count), 8 * count))
+                let text_at = put(text.as_bytes());
+                let pair = [text_at, text.len()].map(|word| (word as u32).to_le_bytes()).concat();
+                format!("(i32.const {}) (i32.const {count})", put(&pair.repeat(*count)))
             }
             Argument::Number(number) => format!("(i32.const {number})"),
+            Argument::Garbled(count) => format!("(i32.const {}) (i32.const {count})", put(&vec![0xff; *count])),
+            Argument::Outside => "(i32.const -16) (i32.const 8)".to_owned(),
         };
         operands.push_str(&pushed);
         operands.push(' ');
     }
     (data, operands)
+}
+
+/// Returns the contents of a string literal with these bytes.
+fn literal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || *byte == b'/' {
+            text.push(char::from(*byte));
+        } else {
+            write!(text, "\\{byte:02x}").unwrap();
+        }
+    }
+    text
 }
 
 fn core_type(function: &Function) -> (String, String) {

@@ -4,6 +4,7 @@
 //! process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod arbitrary;
 mod component;
 mod functions;
 mod input;
@@ -12,7 +13,7 @@ mod trials;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bulkhead_core::call::Reply;
-use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy};
+use bulkhead_core::policy::{Blame, EngineKind, Fault, FaultKind, Policy};
 use bulkhead_engine_wasm::{Options, WasmEngine};
 use bulkhead_plugin::{Budget, Engine, Module, PluginSource};
 use peak_alloc::PeakAlloc;
@@ -43,7 +44,13 @@ fn load(engine: &WasmEngine, text: &str, budget: Budget) -> Arc<dyn Policy> {
 struct Lab {
     engine: WasmEngine,
     inputs: Inputs,
+    /// Another plugin of the engine, and the answer and cost of its first call.
+    neighbour: Arc<dyn Policy>,
+    first: Cost,
 }
+
+/// Answer of a call, its steps, and the maximum memory of all calls of the plugin.
+type Cost = (Result<Reply, Fault>, u64, u64);
 
 /// Result of a call, and its maximum memory use in the host.
 struct Ended {
@@ -54,17 +61,31 @@ struct Ended {
 
 impl Lab {
     fn new() -> Self {
-        Self { engine: WasmEngine::new(Options::default()).unwrap(), inputs: Inputs::new() }
+        let (engine, inputs) = (WasmEngine::new(Options::default()).unwrap(), Inputs::new());
+        let reads = component(&functions::named("object.json"), &[Argument::Text("/kind".to_owned())], Times::Once);
+        let neighbour = load(&engine, &reads, Budget::default());
+        let first = cost(&inputs, &*neighbour);
+        assert!(first.0.is_ok(), "{first:?}");
+        Self { engine, inputs, neighbour, first }
     }
 
+    /// Runs a component that calls a function. Its neighbour must not notice.
     fn run(&self, function: &Function, arguments: &[Argument], times: Times, budget: Budget) -> Ended {
         let policy = load(&self.engine, &component(function, arguments, times), budget);
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
         let outcome = self.inputs.ask(&*policy, Question::about(function.interface));
         let host_bytes = MEMORY.peak_usage().saturating_sub(before);
+        assert_eq!(cost(&self.inputs, &*self.neighbour), self.first, "the neighbour after {function}");
         Ended { outcome, host_bytes, steps: policy.usage().steps }
     }
+}
+
+fn cost(inputs: &Inputs, policy: &dyn Policy) -> Cost {
+    let before = policy.usage().steps;
+    let answer = inputs.ask(policy, Question::Health);
+    let usage = policy.usage();
+    (answer, usage.steps - before, usage.memory_bytes_max)
 }
 
 /// Returns the kind of fault of a call, if it ended in one.
@@ -152,6 +173,31 @@ fn every_function_called_for_ever_ends_within_the_steps_and_the_memory_of_the_ca
             assert!(ended.host_bytes <= budget.memory_bytes, "{what}: {} bytes", ended.host_bytes);
         }
     }
+}
+
+#[test]
+fn every_function_refuses_arguments_that_are_no_text_or_outside_of_the_memory() {
+    let _turn = one_at_a_time();
+    let lab = Lab::new();
+    let mut tried = 0;
+    for function in functions::ALL {
+        let sound: Vec<_> = function.params.iter().map(|param| argument(*param, "/kind")).collect();
+        let texts = function.params.iter().enumerate().filter(|(_, param)| matches!(param, Param::Text | Param::Texts));
+        for (at, _) in texts {
+            for broken in [Argument::Garbled(16), Argument::Outside] {
+                let mut arguments = sound.clone();
+                arguments[at] = broken;
+                let ended = lab.run(&function, &arguments, Times::Once, Budget::default());
+                let what = format!("{function} with {:?} at {at}", arguments[at]);
+                let Err(fault) = &ended.outcome else { panic!("{what} answers") };
+                assert!(matches!(fault.kind, FaultKind::BadReply | FaultKind::Trap), "{what}: {fault:?}");
+                assert_eq!(fault.kind.blame(), Blame::Guest);
+                assert!(ended.host_bytes < OVERHEAD_BYTES, "{what}: {} bytes", ended.host_bytes);
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 40, "only {tried} calls");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::component::{Argument, Times};
 use crate::{Lab, OVERHEAD_BYTES, functions, kind, one_at_a_time};
 
 /// Minimum number of trials, to detect an incomplete file.
-const TRIALS_MIN: usize = 60;
+const TRIALS_MIN: usize = 120;
 
 /// One line.
 struct Trial {

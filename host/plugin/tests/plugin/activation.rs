@@ -15,7 +15,7 @@ use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
     Catalog, CatalogError, Data, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError, LoadStage, Loaded,
-    Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
+    Loading, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
 };
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn registry() -> Arc<Registry> {
 }
 
 fn in_directory(path: &Path) -> Plugins {
-    Plugins::new(registry(), Box::new(Directory::new(path)), None)
+    Plugins::new(registry(), Box::new(Directory::new(path)), Loading::default())
 }
 
 fn health(plugins: &Plugins) -> Health {
@@ -133,7 +133,7 @@ fn a_change_at_the_worst_moment_is_in_force_within_a_second() {
     fs::write(&plugin, "healthy").unwrap();
     let directory = Directory::new(folder.path());
     let catalog = ReplacedMeanwhile { directory, plugin, next: Mutex::new(Some("unhealthy")) };
-    let plugins = Plugins::new(registry(), Box::new(catalog), None);
+    let plugins = Plugins::new(registry(), Box::new(catalog), Loading::default());
     // This refresh read the old version, and the new one existed before it ended.
     plugins.refresh();
     assert_eq!(health(&plugins), Health::Healthy);
@@ -239,7 +239,7 @@ fn data_of_an_object_is_a_catalog_too() {
         ])
     };
     let data = Arc::new(Data::new("ConfigMap bulkhead-system/plugins", files("a.wasm", "unhealthy")));
-    let plugins = Plugins::new(registry(), Box::new(Arc::clone(&data)), None);
+    let plugins = Plugins::new(registry(), Box::new(Arc::clone(&data)), Loading::default());
     plugins.refresh();
     assert_eq!(health(&plugins), Health::Unhealthy);
     data.set(files("b.wasm", "healthy"));
@@ -256,7 +256,8 @@ fn a_plugin_that_fails_its_first_questions_is_not_put_in_force() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.wasm"), "unhealthy").unwrap();
     let test = Box::new(|policy: &dyn Policy| Err(format!("{} answers nonsense", policy.id().name)));
-    let plugins = Plugins::new(registry(), Box::new(Directory::new(folder.path())), Some(test));
+    let options = Loading { smoke_test: Some(test), ..Loading::default() };
+    let plugins = Plugins::new(registry(), Box::new(Directory::new(folder.path())), options);
     plugins.refresh();
     let refused = ("a".to_owned(), LoadStage::SmokeTested, Some("a answers nonsense".to_owned()));
     assert_eq!((health(&plugins), stages(&plugins)), (Health::Unknown, vec![refused]));
@@ -270,7 +271,7 @@ fn mode_and_fallback_are_as_the_list_says() {
     let id = PolicyId::builtin("Native");
     let native = Says(id, [Capability::any(CallKind::Health)], Health::Healthy);
     registry.replace(Layer::Builtins, vec![Arc::new(native)]);
-    let plugins = Plugins::new(registry, Box::new(Directory::new(folder.path())), None);
+    let plugins = Plugins::new(registry, Box::new(Directory::new(folder.path())), Loading::default());
     let check = |settings: &str, expected: Health, stage: LoadStage| {
         fs::write(folder.path().join(LIST), list(&format!("- {{name: a, wasm: a.wasm{settings}}}\n"))).unwrap();
         plugins.refresh();
@@ -293,7 +294,7 @@ fn a_name_belongs_to_the_first_who_has_it() {
     fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
     let objects = Arc::<Objects>::default();
     let files = Some(Box::new(Directory::new(folder.path())) as Box<dyn Catalog>);
-    let plugins = Plugins::new(registry(), Box::new(Together::new(files, Arc::clone(&objects))), None);
+    let plugins = Plugins::new(registry(), Box::new(Together::new(files, Arc::clone(&objects))), Loading::default());
     let object = |name: &str, code: &str| {
         let serde_json::Value::Object(spec) = json!({"wasm": code}) else { panic!("a spec is a map") };
         PluginObject { name: name.to_owned(), generation: 7, spec }

@@ -11,8 +11,8 @@ use bulkhead_core::model::{Binding, GracefulEvictionTask, Health};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Data, Engine, LIST, Layer, LoadError, LoadLimits, LoadStage, Loaded, PluginSource, Plugins, Refresh, Registry,
-    SmokeTest,
+    CrashMarker, Data, Engine, LIST, Layer, LoadError, LoadLimits, LoadStage, Loaded, Loading, PluginSource, Plugins,
+    Refresh, Registry, SmokeTest,
 };
 use serde_json::json;
 
@@ -113,11 +113,13 @@ impl Engine for Shared {
     }
 }
 
-fn host(plugins: &[(&str, &str)], limits: LoadLimits, smoke_test: Option<SmokeTest>) -> Host {
+fn host(plugins: &[(&str, &str)], limits: LoadLimits, crash_marker: Option<&CrashMarker>) -> Host {
     let (engine, data) = (Arc::<Scripts>::default(), Arc::new(Data::new("test", files(plugins))));
     let registry = Arc::new(Registry::new(vec![Arc::new(Shared(Arc::clone(&engine)))]));
     registry.replace(Layer::Builtins, vec![Arc::new(releases(PolicyId::builtin("Native")))]);
-    let plugins = Plugins::with_limits(registry, Box::new(Arc::clone(&data)), smoke_test, limits);
+    let crash_marks = crash_marker.map(CrashMarker::marks);
+    let options = Loading { limits, crash_marks, ..Loading::default() };
+    let plugins = Plugins::new(registry, Box::new(Arc::clone(&data)), options);
     Host { engine, data, plugins }
 }
 
@@ -304,11 +306,69 @@ fn a_smoke_test_on_a_busy_machine_is_repeated_and_a_broken_plugin_is_not() {
         policy.call(&call).map(drop).map_err(|fault| fault.to_string())
     });
     let limits = LoadLimits { retry_base: Duration::ZERO, ..patient() };
-    let plugins = Plugins::with_limits(registry, Box::new(data), Some(smoke), limits);
+    let options = Loading { smoke_test: Some(smoke), limits, ..Loading::default() };
+    let plugins = Plugins::new(registry, Box::new(data), options);
     let stages = || plugins.status().iter().map(|status| status.stage).collect::<Vec<_>>();
     for expected in [LoadStage::SmokeTested, LoadStage::SmokeTested, LoadStage::Active, LoadStage::Active] {
         plugins.refresh();
         assert_eq!(stages(), [expected, LoadStage::Compiled]);
     }
     assert_eq!(inner.loads.load(Ordering::Relaxed), 3 + 1);
+}
+
+/// Opens the record of a directory as the next process does.
+fn marker(folder: &tempfile::TempDir) -> CrashMarker {
+    CrashMarker::open(folder.path()).unwrap()
+}
+
+#[test]
+fn a_plugin_that_ended_the_process_during_its_load_is_not_loaded_again_and_holds_evictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let list =
+        [("{name: freeze, lua: freeze.lua}", "gate EvictionCheck"), ("{name: other, lua: other.lua}", "release")];
+    let crashed = marker(&folder);
+    let before = host(&list[..1], patient(), Some(&crashed));
+    let begun = before.engine.report_to();
+    before.plugins.look();
+    assert_eq!(next(&begun), "freeze");
+    // The process ends here: nothing removes the mark.
+    std::mem::forget(crashed);
+
+    let retry = LoadLimits { retry_base: Duration::ZERO, ..patient() };
+    let present = marker(&folder);
+    let after = host(&list, retry, Some(&present));
+    after.engine.open();
+    after.plugins.refresh();
+    let stages: Vec<_> = after.plugins.status().iter().map(|status| status.stage).collect();
+    assert_eq!(stages, [LoadStage::Quarantined, LoadStage::Active]);
+    assert_eq!(after.engine.loads.load(Ordering::Relaxed), 1, "the code of the first plugin does not run");
+    let (released, why) = after.eviction();
+    assert!(!released && why.starts_with("PluginNotLoaded: freeze is not loaded: test freeze.lua failed to "), "{why}");
+    assert!(after.told()[0].contains("plugins-quarantined is deleted"), "{:?}", after.told());
+
+    // The operator deletes the line, and the next attempt loads it.
+    std::fs::write(folder.path().join("plugins-quarantined"), "").unwrap();
+    after.plugins.refresh();
+    assert!(after.eviction().0, "{:?}", after.told());
+    before.engine.open();
+}
+
+#[test]
+fn another_version_of_a_quarantined_plugin_loads_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let crashed = marker(&folder);
+    let before = host(&[("{name: freeze, lua: freeze.lua}", "gate")], patient(), Some(&crashed));
+    let begun = before.engine.report_to();
+    before.plugins.look();
+    assert_eq!(next(&begun), "freeze");
+    std::mem::forget(crashed);
+
+    let present = marker(&folder);
+    let after = host(&[("{name: freeze, lua: freeze.lua}", "gate")], LoadLimits::default(), Some(&present));
+    after.plugins.refresh();
+    assert_eq!(after.plugins.status()[0].stage, LoadStage::Quarantined);
+    after.data.set(files(&[("{name: freeze, lua: freeze.lua}", "release")]));
+    after.plugins.refresh();
+    assert_eq!(after.plugins.status()[0].stage, LoadStage::Active);
+    before.engine.open();
 }

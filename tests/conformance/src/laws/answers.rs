@@ -19,9 +19,9 @@ pub(super) fn is_over_budget(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::OutOfFuel | FaultKind::Deadline | FaultKind::Memory)
 }
 
-/// Returns the text of an answer's fault, unless the fault counts as an answer.
+/// Returns the text of an answer's fault, unless the plugin does not handle the question.
 pub(super) fn fault(answer: &Answer) -> Option<String> {
-    answer.fault().filter(|fault| !is_answer(fault)).map(told)
+    answer.fault().filter(|fault| fault.kind != FaultKind::Unsupported).map(told)
 }
 
 fn told(fault: &Fault) -> String {

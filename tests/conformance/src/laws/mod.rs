@@ -18,7 +18,7 @@
 //!
 //! `unsupported` and the plugin's own error are valid answers to an odd question. Every other fault is a failure,
 //! because it would count against the plugin in production. A law that is not violated, but whose calls all ended in
-//! such faults, is reported as not judged instead of passed.
+//! faults, the plugin's own errors included, is reported as not judged instead of passed.
 //!
 //! The same applies to huge inputs, which the default budget is large enough for. With a smaller budget a huge input
 //! may end in `out-of-fuel`, `deadline` or `memory`, because the operator has chosen not to pay for such inputs.
@@ -118,9 +118,9 @@ pub(crate) struct Examination<'a> {
     pub(crate) subject: &'a Subject<'a>,
     pub(crate) inputs: &'a Inputs,
     steps: Cell<u64>,
-    /// True once a call returned an answer other than an abstention.
+    /// True once a call returned a reply other than an abstention.
     answered: Cell<bool>,
-    /// First fault that does not count as an answer.
+    /// First fault other than `unsupported`.
     fault: OnceCell<String>,
 }
 

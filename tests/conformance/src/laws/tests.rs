@@ -91,6 +91,13 @@ fn an_error_of_the_plugins_own_is_an_answer() {
 }
 
 #[test]
+fn a_law_is_not_held_by_errors_of_the_plugins_own_alone() {
+    let checks = examined(&Scripted::good(CallKind::Health).answering(|_| fault(FaultKind::GuestError)));
+    let held: Vec<_> = checks.iter().filter(|check| check.outcome == Outcome::Passed).collect();
+    assert!(held.is_empty(), "{held:#?}");
+}
+
+#[test]
 fn no_input_makes_it_fail() {
     let law = "no input makes it fail";
     let traps = |when: fn(&Value) -> bool, words: &str| {

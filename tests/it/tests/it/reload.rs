@@ -13,7 +13,7 @@ use bulkhead_core::policy::PolicySet;
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::LuaEngine;
 use bulkhead_engine_wasm::WasmEngine;
-use bulkhead_plugin::{Directory, Engine, LoadStage, Plugins, Registry, Watch};
+use bulkhead_plugin::{Directory, Engine, LoadStage, Loading, Plugins, Registry, Watch};
 use serde_json::{Value, json};
 
 use crate::support::root;
@@ -62,7 +62,8 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
         vec![Arc::new(LuaEngine::default()), Arc::new(WasmEngine::new(Default::default()).unwrap())];
     let registry = Arc::new(Registry::new(engines));
     let smoke = Box::new(|policy: &dyn bulkhead_core::policy::Policy| bulkhead_conformance::smoke(policy));
-    let plugins = Plugins::new(Arc::clone(&registry), Box::new(Directory::new(folder.path())), Some(smoke));
+    let options = Loading { smoke_test: Some(smoke), ..Loading::default() };
+    let plugins = Plugins::new(Arc::clone(&registry), Box::new(Directory::new(folder.path())), options);
     let plugins = Arc::new(plugins);
     plugins.refresh();
     assert!(plugins.status().iter().all(|status| status.stage == LoadStage::Active), "{:#?}", plugins.status());

@@ -13,6 +13,7 @@ const AGENT: &str = "host/deploy/kustomize/agent";
 const CHART: &str = "host/deploy/chart";
 /// Files that declare arguments of `bulkhead run`. Those of the controllers are fields of `Flags`.
 const ARGUMENTS: &[&str] = &[
+    "host/app/src/run/arguments.rs",
     "host/app/src/run/mod.rs",
     "host/app/src/run/agent.rs",
     "host/app/src/run/hub.rs",

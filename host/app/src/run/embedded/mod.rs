@@ -136,6 +136,11 @@ impl EmbeddedArguments {
         Ok(Some(Embedded { kubeconfig: path, members, url, ca_pem, token, data, _tasks: tasks }))
     }
 
+    /// Returns the directory that stores the objects, if there is one.
+    pub(super) fn data_dir(&self) -> Option<&Path> {
+        self.data_dir.as_deref()
+    }
+
     fn kubeconfig_path(&self) -> PathBuf {
         match (&self.write_kubeconfig, &self.data_dir) {
             (Some(path), _) => path.clone(),

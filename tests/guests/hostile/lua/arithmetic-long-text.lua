@@ -1,0 +1,14 @@
+-- Adds to a text of half a million digits without end.
+-- kind: health
+-- expect: deadline
+-- wall-clock-ms: 50
+function InterpretHealth(object)
+    local text = '9'
+    for i = 1, 19 do
+        text = text .. text
+    end
+    local sum = 0
+    while true do
+        sum = sum + text
+    end
+end

@@ -1,0 +1,12 @@
+-- Looks for the largest index of a long list without end.
+-- kind: health
+-- expect: out-of-fuel
+function InterpretHealth(object)
+    local list = {}
+    for i = 1, 60000 do
+        list[i] = i
+    end
+    while true do
+        table.maxn(list)
+    end
+end

@@ -1,0 +1,12 @@
+-- Reverses a long text without end.
+-- kind: health
+-- expect: out-of-fuel
+function InterpretHealth(object)
+    local text = 'x'
+    for i = 1, 19 do
+        text = text .. text
+    end
+    while true do
+        text:reverse()
+    end
+end
