@@ -13,6 +13,7 @@ use bulkhead::what_if::{self, Answer, Export, Question};
 use bulkhead_controllers::WritePermit;
 use bulkhead_controllers::flags::{Flags, GoDuration};
 use clap::Args;
+use serde_json::json;
 
 use crate::engines::EngineArguments;
 use crate::exit;

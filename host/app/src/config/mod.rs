@@ -84,7 +84,7 @@ pub(crate) fn parse(command: &Command, line: &[OsString]) -> Result<Given, clap:
     for mut field in file::read(&path.0).map_err(|error| wrong(&error))? {
         // A field may have the name of an alias.
         if let Some(name) = arguments.iter().find(|known| is_named(known, &field.name)).and_then(Arg::get_long) {
-            field.name = name.to_owned();
+            name.clone_into(&mut field.name);
         }
         let word = word(&field, &arguments).map_err(|why| wrong(&format!("{}: {}: {why}", field.place, field.name)))?;
         let id = arguments.iter().find(|argument| argument.get_long() == Some(&field.name)).map(Arg::get_id);

@@ -95,13 +95,11 @@ impl Policy for Says {
     }
 
     fn call(&self, _: &Call<'_>) -> Result<Reply, Fault> {
-        match self.2 {
-            Some(kind) => Err(Fault::new(kind, self.3)),
-            None => {
-                let reason = Reason::new("Ill", self.3);
-                Ok(Reply::Health(HealthVerdict { health: Health::Unhealthy, reason }))
-            }
+        if let Some(kind) = self.2 {
+            return Err(Fault::new(kind, self.3));
         }
+        let reason = Reason::new("Ill", self.3);
+        Ok(Reply::Health(HealthVerdict { health: Health::Unhealthy, reason }))
     }
 }
 

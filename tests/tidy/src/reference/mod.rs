@@ -34,7 +34,9 @@ fn code(folder: &Path, text: &mut String) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !["target", "tests", "benches"].contains(&name.as_str()) {
             code(&path, text);
-        } else if name.ends_with(".rs") && !["tests.rs", "testing.rs"].contains(&name.as_str()) {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !["tests.rs", "testing.rs"].contains(&name.as_str())
+        {
             *text += &without_tests(&fs::read_to_string(&path).unwrap());
         }
     }
