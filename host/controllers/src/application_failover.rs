@@ -12,7 +12,7 @@ use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
-use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::{BindingSpec, Cluster, Health};
 use bulkhead_core::mutation::{self, Mutation};
 use kube::ResourceExt;
@@ -115,11 +115,11 @@ impl Reconcile for ApplicationFailover {
         }
         let waits = self.new_waits(&key, &plan);
         let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
-        let case = if decides {
-            asking.case(|| Basis {
+        let decision_record = if decides {
+            asking.decision_record(|| Basis {
                 trigger: "the reported state of the application changed, or a deadline passed",
                 now,
-                question: Question::Failover {
+                input: DecisionInput::Failover {
                     binding: Arc::new(model),
                     producer: producer.to_owned(),
                     options,
@@ -141,10 +141,10 @@ impl Reconcile for ApplicationFailover {
                 effect: "the application stays for now".to_owned(),
                 inputs: vec![input(&*binding)],
             };
-            context.record_decided(record, case.as_ref(), None);
+            context.record_decided(record, decision_record.as_ref(), None);
         }
         if let Some(mut patch) = patch(&plan) {
-            let mut records = self.record(&*binding, &plan, case.as_ref());
+            let mut records = self.record(&*binding, &plan, decision_record.as_ref());
             let evictions = records.clone();
             let ahead = match &plan.spec {
                 Some(spec) => context.scheduler.put_place(&*binding, spec, &mut patch, &mut records).await,
@@ -205,7 +205,12 @@ impl ApplicationFailover {
     }
 
     /// Records evictions, and clocks that start. Returns the records that depend on the write.
-    fn record<B: Binding>(&self, binding: &B, plan: &FailoverPlan, case: Option<&Arc<Case>>) -> Vec<u64> {
+    fn record<B: Binding>(
+        &self,
+        binding: &B,
+        plan: &FailoverPlan,
+        decision_record: Option<&Arc<DecisionRecord>>,
+    ) -> Vec<u64> {
         let record = |cluster: &str, decision, because: &Because, effect: String| {
             let record = Record {
                 controller: NAME,
@@ -216,7 +221,7 @@ impl ApplicationFailover {
                 effect,
                 inputs: vec![input(binding)],
             };
-            self.context.record_decided(record, case, None)
+            self.context.record_decided(record, decision_record, None)
         };
         let counting = plan.counting.iter().map(|(cluster, because)| {
             record(cluster, Decision::Tolerated, because, "the application stays for now".to_owned())

@@ -11,7 +11,7 @@ use bulkhead_api::Cluster;
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
-use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model;
 use bulkhead_core::model::{ConditionHistory, Taint};
 use bulkhead_core::names::keys;
@@ -118,15 +118,15 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let deciding = Arc::clone(&model);
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
     let (asking, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
-    let case = || Basis {
+    let decision_record = || Basis {
         trigger: "the cluster, a policy or a condition of the cluster changed, or a deadline passed",
         now,
-        question: Question::Taint { options },
+        input: DecisionInput::Taint { options },
         clusters: vec![model],
         plan: plan::taint(&plan),
     };
-    let case = if plan.is_empty() { None } else { asking.case(case) };
-    write_taints(&context, &cluster, plan, case).await?;
+    let decision_record = if plan.is_empty() { None } else { asking.decision_record(decision_record) };
+    write_taints(&context, &cluster, plan, decision_record).await?;
     Ok(Action::Wait)
 }
 
@@ -212,7 +212,7 @@ async fn write_taints(
     context: &Context,
     cluster: &Cluster,
     plan: TaintPlan,
-    case: Option<Arc<Case>>,
+    decision_record: Option<Arc<DecisionRecord>>,
 ) -> Result<(), Error> {
     context.record_remarks(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.remarks);
     if plan.is_empty() {
@@ -228,7 +228,7 @@ async fn write_taints(
             effect: taint.to_string(),
             inputs: vec![input(cluster)],
         };
-        context.record_decided(record, case.as_ref(), None)
+        context.record_decided(record, decision_record.as_ref(), None)
     };
     let mut records: Vec<_> = plan.removed.into_iter().map(|change| record(Decision::Untainted, change)).collect();
     records.extend(plan.added.into_iter().map(|change| record(Decision::Tainted, change)));

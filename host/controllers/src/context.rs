@@ -13,7 +13,7 @@ use bulkhead_api::{
 use bulkhead_core::call::Reason;
 use bulkhead_core::combine::{Because, Remarks};
 use bulkhead_core::decide::schedule::ScheduleExplanation;
-use bulkhead_core::journal::{Case, Decision, Entry, Input, Journal, Subject};
+use bulkhead_core::journal::{Decision, DecisionRecord, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::PolicySet;
@@ -356,14 +356,14 @@ impl Context {
     pub(crate) fn record_decided(
         &self,
         record: Record,
-        case: Option<&Arc<Case>>,
+        decision_record: Option<&Arc<DecisionRecord>>,
         explanation: Option<Arc<ScheduleExplanation>>,
     ) -> u64 {
         let Record { controller, subject, cluster, decision, because, effect, inputs } = record;
         let controller = controller.to_owned();
         let at = self.clock.now();
         let entry = Entry { at, controller, subject, cluster, decision, because, effect, inputs, explanation };
-        self.journal.record_decided(entry, case)
+        self.journal.record_decided(entry, decision_record)
     }
 
     /// Passes a result through. If it proves that nothing was written, marks the records of the decision as

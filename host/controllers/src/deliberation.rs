@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::journal::{Case, Decided, DecisionId, Question, Tape};
+use bulkhead_core::journal::{CallRecorder, Decided, DecisionId, DecisionInput, DecisionRecord};
 use bulkhead_core::model::{self, Cluster};
 use bulkhead_core::names::keys;
 use bulkhead_core::policy::{Policy, PolicySet};
@@ -16,7 +16,7 @@ use crate::events::Events;
 /// Policies for one decision, with the recorder of their calls.
 pub(crate) struct Asking {
     policies: Arc<PolicySet>,
-    tape: Option<Tape>,
+    recorder: Option<CallRecorder>,
 }
 
 /// Inputs and result of a decision.
@@ -24,7 +24,7 @@ pub(crate) struct Basis {
     /// Reason why it was made at this moment.
     pub(crate) trigger: &'static str,
     pub(crate) now: Time,
-    pub(crate) question: Question,
+    pub(crate) input: DecisionInput,
     /// Clusters that it considered.
     pub(crate) clusters: Vec<Arc<Cluster>>,
     /// The plan, in canonical form.
@@ -44,14 +44,14 @@ impl Asking {
 
     /// Wraps policies whose calls are not recorded.
     pub(crate) fn unrecorded(policies: Arc<PolicySet>) -> Self {
-        Self { policies, tape: None }
+        Self { policies, recorder: None }
     }
 
     /// Returns the full record of the decision, if the journal keeps such records. Calls `basis` only then.
-    pub(crate) fn case(self, basis: impl FnOnce() -> Basis) -> Option<Arc<Case>> {
-        let tape = self.tape?;
-        let Basis { trigger, now, question, clusters, plan } = basis();
-        Some(Arc::new(Case::from(Decided { trigger, now, question, clusters: clusters.into(), tape, plan })))
+    pub(crate) fn decision_record(self, basis: impl FnOnce() -> Basis) -> Option<Arc<DecisionRecord>> {
+        let recorder = self.recorder?;
+        let Basis { trigger, now, input, clusters, plan } = basis();
+        Some(Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan })))
     }
 }
 
@@ -70,11 +70,11 @@ impl Context {
         kinds: &[CallKind],
         keeps: impl Fn(&dyn Policy) -> bool,
     ) -> Asking {
-        if !self.journal.keeps_cases() {
+        if !self.journal.keeps_decision_records() {
             return Asking::unrecorded(policies);
         }
-        let (taped, tape) = Tape::start(&policies, kinds, keeps);
-        Asking { policies: Arc::new(taped), tape: Some(tape) }
+        let (recording, recorder) = CallRecorder::start(&policies, kinds, keeps);
+        Asking { policies: Arc::new(recording), recorder: Some(recorder) }
     }
 
     /// Returns the recorder of a decision that calls no policy.
@@ -96,7 +96,7 @@ impl Context {
     }
 
     fn lasting(&self, records: &[u64]) -> Option<DecisionId> {
-        let last = records.last().filter(|_| self.journal.keeps_cases());
+        let last = records.last().filter(|_| self.journal.keeps_decision_records());
         last.map(|number| self.journal.decision_id(*number))
     }
 }

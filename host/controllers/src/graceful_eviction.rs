@@ -8,7 +8,7 @@ use std::time::Duration;
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::finish::{self, FinishPlan, FinishSnapshot, UnconfirmedTargets};
-use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
 use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
 use kube::ResourceExt;
@@ -117,11 +117,11 @@ impl Reconcile for GracefulEviction {
         let basis = || Basis {
             trigger: "the binding, one of its clusters or an eviction check changed, or a deadline passed",
             now,
-            question: Question::Finish { binding: model, options, unconfirmed: Arc::unwrap_or_clone(unconfirmed) },
+            input: DecisionInput::Finish { binding: model, options, unconfirmed: Arc::unwrap_or_clone(unconfirmed) },
             clusters: sources.iter().cloned().map(Arc::new).collect(),
             plan: plan::finish(&plan),
         };
-        let records = self.record(&key, &*binding, &plan, &dead, || asking.case(basis));
+        let records = self.record(&key, &*binding, &plan, &dead, || asking.decision_record(basis));
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
             let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});
@@ -174,9 +174,9 @@ impl GracefulEviction {
         binding: &B,
         plan: &FinishPlan,
         dead: &BTreeSet<String>,
-        case: impl FnOnce() -> Option<Arc<Case>>,
+        decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
     ) -> Vec<u64> {
-        let case = LazyCell::new(case);
+        let decision_record = LazyCell::new(decision_record);
         let record = |cluster: &str, decision, because: &Because, effect: &str| {
             let record = Record {
                 controller: NAME,
@@ -187,7 +187,7 @@ impl GracefulEviction {
                 effect: effect.to_owned(),
                 inputs: vec![input(binding)],
             };
-            self.context.record_decided(record, case.as_ref(), None)
+            self.context.record_decided(record, decision_record.as_ref(), None)
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = false;

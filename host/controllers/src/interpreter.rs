@@ -8,7 +8,7 @@ use bulkhead_core::combine::{self, HealthOutcome, InterpretOutcome, PolicyFault,
 use bulkhead_core::composition::HealthRule;
 use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
 use bulkhead_core::journal::redact::without_echoes;
-use bulkhead_core::journal::{Case, Question, Subject, plan};
+use bulkhead_core::journal::{DecisionInput, DecisionRecord, Subject, plan};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_plugin::Layer;
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ pub(crate) struct ObjectHealth {
     pub(crate) outcome: HealthOutcome,
     pub(crate) newly_uncovered: bool,
     /// Inputs of the decision, if the journal keeps them.
-    pub(crate) case: Option<Arc<Case>>,
+    pub(crate) decision_record: Option<Arc<DecisionRecord>>,
 }
 
 impl Context {
@@ -134,14 +134,14 @@ impl Context {
         let (asking, outcome) = self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
-        let case = asking.case(|| Basis {
+        let decision_record = asking.decision_record(|| Basis {
             trigger: "the status of the object in the member cluster changed",
             now,
-            question: Question::Health { object: Arc::clone(object), uncovered },
+            input: DecisionInput::Health { object: Arc::clone(object), uncovered },
             clusters: Vec::new(),
             plan: plan::health(&outcome),
         });
-        ObjectHealth { outcome, newly_uncovered, case }
+        ObjectHealth { outcome, newly_uncovered, decision_record }
     }
 
     /// True if the health of objects of this kind is interpreted.

@@ -11,7 +11,7 @@ use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
 use bulkhead_core::combine::{PolicyFault, Remarks};
-use bulkhead_core::journal::{Case, Decision};
+use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
 use kube::ResourceExt;
@@ -154,8 +154,8 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
         }
         return Ok(Action::After(wait));
     }
-    if let Some((record, case)) = news {
-        context.record_decided(record, case.as_ref(), None);
+    if let Some((record, decision_record)) = news {
+        context.record_decided(record, decision_record.as_ref(), None);
     }
     let changed = |work: &mut Work| {
         let changed = work.status.manifest_statuses.first() != Some(&status);
@@ -176,7 +176,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
 struct Looked {
     status: ManifestStatus,
     /// Record of a health change, to be stored before the change is written.
-    news: Option<(Record, Option<Arc<Case>>)>,
+    news: Option<(Record, Option<Arc<DecisionRecord>>)>,
     /// Diagnostics of the interpreters.
     remarks: Remarks,
 }
@@ -193,7 +193,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         name: object.name.clone(),
     };
     let before = work.status.manifest_statuses.first();
-    let ObjectHealth { outcome, newly_uncovered, case } = context.health(NAME, observed).await;
+    let ObjectHealth { outcome, newly_uncovered, decision_record } = context.health(NAME, observed).await;
     if newly_uncovered {
         let message = format!("No interpreter covers the health of {} {}.", kind.api_version, kind.kind);
         context.events.emit(NAME, about(work), EventType::Normal, "NoHealthInterpreter", message);
@@ -209,7 +209,7 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
             effect: outcome.health.as_str().to_owned(),
             inputs: vec![input(work)],
         };
-        (record, case)
+        (record, decision_record)
     });
     let mut remarks = outcome.remarks;
     let (told, more) = {

@@ -1,18 +1,18 @@
 //! Decision journal: one record per decision, written before its effects are applied.
 //!
-//! A record states the decision and its reason for people. For replay, a record can have a [`Case`]: the snapshot,
-//! the policies with their replies, and the plan. Cases are created only for a journal with a [`Sink`]; the in-memory
-//! journal does not keep them.
+//! A record states the decision and its reason for people. For replay, it can have a [`DecisionRecord`]: the snapshot,
+//! the policies with their replies, and the plan. Decision records are created only for a journal with a [`Sink`]; the
+//! in-memory journal does not keep them.
 //!
-//! Start with [`case`]; [`redact`] removes data that must not be stored.
+//! Start with [`decision_record`]; [`redact`] removes data that must not be stored.
 
 mod answer;
 mod canonical;
-pub mod case;
+pub mod decision_record;
 mod id;
 pub mod plan;
+mod recorder;
 pub mod redact;
-mod tape;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::answer::{Answer, Filtered};
 pub use self::canonical::{Difference, canonical, differences};
-pub use self::case::{Case, Decided, Limits, Question};
+pub use self::decision_record::{Decided, DecisionInput, DecisionRecord, Limits};
 pub use self::id::{DecisionId, NoDecisionId};
-pub use self::tape::{Asked, Seat, Tape};
+pub use self::recorder::{CallRecorder, PolicySlot, RecordedCall};
 use crate::combine::Because;
 use crate::decide::schedule::ScheduleExplanation;
 use crate::time::Time;
@@ -246,30 +246,30 @@ impl Record {
 pub trait Sink: Send + Sync {
     /// Stores a record. The effects of the decision are applied only after the record has left the process: when this
     /// method returns, or when a sink that writes asynchronously confirms it. Records arrive in id order, and
-    /// consecutive records may share a case.
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>);
+    /// consecutive records may share a decision record.
+    fn keep(&self, record: &Record, decision_record: Option<&Arc<DecisionRecord>>);
 
     /// Marks a decision as abandoned because its effects could not be applied.
     fn abandon(&self, id: u64);
 
-    /// Returns true if the sink stores cases. A sink that does not may be volatile.
-    fn keeps_cases(&self) -> bool {
+    /// Returns true if the sink stores decision records. A sink that does not may be volatile.
+    fn keeps_decision_records(&self) -> bool {
         true
     }
 }
 
 /// Allows several parts of a program to share a sink.
 impl<S: Sink + ?Sized> Sink for Arc<S> {
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
-        (**self).keep(record, case);
+    fn keep(&self, record: &Record, decision_record: Option<&Arc<DecisionRecord>>) {
+        (**self).keep(record, decision_record);
     }
 
     fn abandon(&self, id: u64) {
         (**self).abandon(id);
     }
 
-    fn keeps_cases(&self) -> bool {
-        (**self).keeps_cases()
+    fn keeps_decision_records(&self) -> bool {
+        (**self).keeps_decision_records()
     }
 }
 
@@ -318,9 +318,9 @@ impl Journal {
         DecisionId { process: self.process.clone(), number }
     }
 
-    /// Returns true if the journal has a sink that stores cases.
-    pub fn keeps_cases(&self) -> bool {
-        self.sink.as_ref().is_some_and(|sink| sink.keeps_cases())
+    /// Returns true if the journal has a sink that stores decision records.
+    pub fn keeps_decision_records(&self) -> bool {
+        self.sink.as_ref().is_some_and(|sink| sink.keeps_decision_records())
     }
 
     /// Records a decision and returns its id. Must be called before the effects are applied.
@@ -328,14 +328,14 @@ impl Journal {
         self.record_decided(entry, None)
     }
 
-    /// Records a decision with its case and returns its id.
-    pub fn record_decided(&self, entry: Entry, case: Option<&Arc<Case>>) -> u64 {
+    /// Records a decision with its decision record and returns its id.
+    pub fn record_decided(&self, entry: Entry, decision_record: Option<&Arc<DecisionRecord>>) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.last_id += 1;
         let id = state.last_id;
         let record = Record { id, process: self.process.clone(), outcome: Outcome::Taken, entry };
         if let Some(sink) = &self.sink {
-            sink.keep(&record, case);
+            sink.keep(&record, decision_record);
         }
         state.records.push_back(record);
         if state.records.len() > self.records_max {
@@ -399,15 +399,15 @@ mod tests {
     }
 
     #[test]
-    fn a_finish_case_of_an_older_journal_reads_and_confirms_every_target() {
-        let question = Question::Finish {
+    fn a_finish_decision_of_an_older_journal_reads_and_confirms_every_target() {
+        let input = DecisionInput::Finish {
             binding: Arc::default(),
             options: FinishOptions::default(),
             unconfirmed: UnconfirmedTargets::new(),
         };
-        let written = serde_json::to_value(&question).unwrap();
+        let written = serde_json::to_value(&input).unwrap();
         assert_eq!(written["finish"].get("unconfirmed"), None, "the shape of older journals");
-        assert_eq!(serde_json::from_value::<Question>(written).unwrap(), question);
+        assert_eq!(serde_json::from_value::<DecisionInput>(written).unwrap(), input);
     }
 
     #[test]

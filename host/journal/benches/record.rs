@@ -8,7 +8,7 @@ use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::{EvictOptions, Evictable};
 use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, judge};
 use bulkhead_core::journal::{
-    Case, Decided, Decision, Entry, Limits, Outcome, Question, Record, Sink, Subject, Tape, plan,
+    CallRecorder, Decided, Decision, DecisionInput, DecisionRecord, Entry, Limits, Outcome, Record, Sink, Subject, plan,
 };
 use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::policy::PolicySet;
@@ -48,7 +48,7 @@ fn binding() -> Binding {
     .unwrap()
 }
 
-fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> Case {
+fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> DecisionRecord {
     let (now, options) =
         (Time::from_millis(1_700_000_000_000), EvictOptions { no_execute: true, ..EvictOptions::default() });
     let judged = judge(JudgeSnapshot {
@@ -60,8 +60,8 @@ fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> Case {
         pauses: &[],
         now,
     });
-    let (_, tape) = Tape::start(&PolicySet::default(), &[], |_| true);
-    let question = Question::Evict {
+    let (_, recorder) = CallRecorder::start(&PolicySet::default(), &[], |_| true);
+    let input = DecisionInput::Evict {
         binding: Arc::new(binding.clone()),
         cluster: "member0".to_owned(),
         options,
@@ -70,7 +70,7 @@ fn decide(binding: &Binding, clusters: &Arc<[Arc<Cluster>]>) -> Case {
         limits: Limits::default(),
     };
     let plan = plan::evict(&judged);
-    Case::from(Decided { trigger: "a benchmark", now, question, clusters: Arc::clone(clusters), tape, plan })
+    DecisionRecord::from(Decided { trigger: "a benchmark", now, input, clusters: Arc::clone(clusters), recorder, plan })
 }
 
 fn record(id: u64) -> Record {
@@ -92,14 +92,14 @@ fn record(id: u64) -> Record {
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn keep(&self, _: &Record, _: Option<&Arc<Case>>) {}
+    fn keep(&self, _: &Record, _: Option<&Arc<DecisionRecord>>) {}
 
     fn abandon(&self, _: u64) {}
 }
 
 fn recording(c: &mut Criterion) {
     let (binding, clusters) = (binding(), clusters(50));
-    c.bench_function("decide one eviction and make its case, 50 clusters", |b| {
+    c.bench_function("decide one eviction and make its decision record, 50 clusters", |b| {
         b.iter(|| black_box(decide(&binding, &clusters)));
     });
     // Cost for the deciding thread. Records that arrive faster than they can be kept wait for the disk.
@@ -108,7 +108,7 @@ fn recording(c: &mut Criterion) {
     c.bench_function("hand in one eviction", |b| {
         b.iter_batched(
             || (record(1), Arc::new(decide(&binding, &clusters))),
-            |(record, case)| background.keep(&record, Some(&case)),
+            |(record, decision)| background.keep(&record, Some(&decision)),
             criterion::BatchSize::SmallInput,
         );
     });
@@ -117,9 +117,9 @@ fn recording(c: &mut Criterion) {
     c.bench_function("keep one eviction, 50 clusters that did not change", |b| {
         b.iter_batched(
             || Arc::new(decide(&binding, &clusters)),
-            |case| {
+            |decision| {
                 id += 1;
-                writer.keep(&record(id), Some(&case));
+                writer.keep(&record(id), Some(&decision));
             },
             criterion::BatchSize::SmallInput,
         );
@@ -138,8 +138,10 @@ fn replaying(c: &mut Criterion) {
     group.bench_function("read and make again", |b| {
         b.iter(|| {
             let contents = read(directory.path()).unwrap();
-            let kept = contents.records.iter().filter_map(|stored| stored.case.as_ref());
-            let exact = kept.filter(|kept| kept.case.decide(&kept.case.policies(|_| None)) == kept.case.plan).count();
+            let kept = contents.records.iter().filter_map(|stored| stored.decision.as_ref());
+            let exact = kept
+                .filter(|kept| kept.decision.decide(&kept.decision.policies(|_| None)) == kept.decision.plan)
+                .count();
             assert_eq!(exact, 10_000);
         });
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use bulkhead_core::journal::{Case, Record, Sink};
+use bulkhead_core::journal::{DecisionRecord, Record, Sink};
 
 /// Capacity of the queue, in jobs. While it is full, deciding threads wait for the disk.
 const WAITING_MAX: usize = 4096;
@@ -17,7 +17,7 @@ pub struct Background {
 }
 
 enum Job {
-    Keep(Box<Record>, Option<Arc<Case>>),
+    Keep(Box<Record>, Option<Arc<DecisionRecord>>),
     Abandon(u64),
 }
 
@@ -45,7 +45,7 @@ impl Background {
 fn work(handed_in: &Receiver<Job>, sink: &dyn Sink, mut kept: impl FnMut()) {
     for job in handed_in {
         match job {
-            Job::Keep(record, case) => sink.keep(&record, case.as_ref()),
+            Job::Keep(record, decision) => sink.keep(&record, decision.as_ref()),
             Job::Abandon(id) => sink.abandon(id),
         }
         kept();
@@ -53,8 +53,8 @@ fn work(handed_in: &Receiver<Job>, sink: &dyn Sink, mut kept: impl FnMut()) {
 }
 
 impl Sink for Background {
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
-        self.hand_in(Job::Keep(Box::new(record.clone()), case.cloned()));
+    fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
+        self.hand_in(Job::Keep(Box::new(record.clone()), decision.cloned()));
     }
 
     fn abandon(&self, id: u64) {

@@ -55,7 +55,7 @@ pub enum Sort {
     Cluster,
     /// Keys of the versions of all clusters that a decision read, as a JSON array of strings.
     Fleet,
-    /// Record with its case, as canonical JSON.
+    /// Record with its decision record, as canonical JSON.
     Record,
     /// Id of a record whose effects could not be applied, as a JSON number.
     Abandoned,

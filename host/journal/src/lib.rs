@@ -33,5 +33,5 @@ pub use background::Background;
 pub use error::{JournalError, Problem};
 pub use reader::{Contents, read, visit};
 pub use storage::{Disk, Storage};
-pub use stored::{Stored, StoredCase};
+pub use stored::{Stored, StoredDecision};
 pub use writer::{Bounds, Opened, Writer};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bulkhead_core::journal::{Case, Outcome};
+use bulkhead_core::journal::{DecisionRecord, Outcome};
 use bulkhead_core::model::Cluster;
 use serde_json::Value;
 
 use crate::error::{JournalError, Problem};
 use crate::frame::Sort;
 use crate::segment::{self, Scanned};
-use crate::stored::{Raw, Stored, StoredCase, decode, key};
+use crate::stored::{Raw, Stored, StoredDecision, decode, key};
 
 /// Contents of a journal.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ struct Open<'a> {
     path: &'a Path,
     clusters: BTreeMap<String, Arc<Cluster>>,
     fleets: BTreeMap<String, Arc<[Arc<Cluster>]>>,
-    cases: BTreeMap<u64, Arc<StoredCase>>,
+    decisions: BTreeMap<u64, Arc<StoredDecision>>,
     /// Records of the previous segment.
     before: Vec<Stored>,
     records: Vec<Stored>,
@@ -116,7 +116,7 @@ impl<'a> Open<'a> {
             before,
             clusters: BTreeMap::new(),
             fleets: BTreeMap::new(),
-            cases: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             records: Vec::new(),
             problems: Vec::new(),
         }
@@ -150,39 +150,39 @@ impl<'a> Open<'a> {
     }
 
     fn record(&mut self, payload: &[u8]) -> Result<(), String> {
-        let Raw { record, case, case_of } = decode(payload)?;
-        let case = match (case, case_of) {
-            (Some(case), _) => match self.case(case) {
-                Ok(case) => {
-                    let case = Arc::new(case);
-                    self.cases = BTreeMap::from([(record.id, Arc::clone(&case))]);
-                    Ok(Some(case))
+        let Raw { record, decision, decision_of } = decode(payload)?;
+        let decision = match (decision, decision_of) {
+            (Some(decision), _) => match self.decision(decision) {
+                Ok(decision) => {
+                    let decision = Arc::new(decision);
+                    self.decisions = BTreeMap::from([(record.id, Arc::clone(&decision))]);
+                    Ok(Some(decision))
                 }
                 Err(why) => Err(format!("the inputs of record {}: {why}", record.id)),
             },
-            (None, Some(id)) => Ok(self.cases.get(&id).cloned()),
+            (None, Some(id)) => Ok(self.decisions.get(&id).cloned()),
             (None, None) => Ok(None),
         };
-        // If a newer program wrote the case of a record, its decision can still be read.
-        let (case, told) = match case {
-            Ok(case) => (case, Ok(())),
+        // If a newer program wrote the decision record, the record itself can still be read.
+        let (decision, told) = match decision {
+            Ok(decision) => (decision, Ok(())),
             Err(why) => (None, Err(why)),
         };
-        self.records.push(Stored { record, case });
+        self.records.push(Stored { record, decision });
         told
     }
 
-    fn case(&self, mut kept: Value) -> Result<StoredCase, String> {
+    fn decision(&self, mut kept: Value) -> Result<StoredDecision, String> {
         let members = kept.as_object_mut().ok_or("not an object")?;
         let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
         let fleet = text(members.remove("fleet"));
         let snapshot = text(members.remove("snapshot")).ok_or("snapshot: is missing")?;
         let redacted = members.remove("redacted").and_then(|count| count.as_u64()).unwrap_or(0);
-        let mut case: Case = serde_json::from_value(kept).map_err(|error| error.to_string())?;
+        let mut decision: DecisionRecord = serde_json::from_value(kept).map_err(|error| error.to_string())?;
         if let Some(fleet) = fleet {
-            case.clusters = self.fleets.get(&fleet).cloned().ok_or_else(|| format!("no clusters {fleet}"))?;
+            decision.clusters = self.fleets.get(&fleet).cloned().ok_or_else(|| format!("no clusters {fleet}"))?;
         }
-        Ok(StoredCase { case, snapshot, redacted: usize::try_from(redacted).unwrap_or(usize::MAX) })
+        Ok(StoredDecision { decision, snapshot, redacted: usize::try_from(redacted).unwrap_or(usize::MAX) })
     }
 
     fn abandoned(&mut self, payload: &[u8]) -> Result<(), String> {

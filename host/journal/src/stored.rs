@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_core::journal::redact::{Echoes, redact};
-use bulkhead_core::journal::{Case, Record, canonical};
+use bulkhead_core::journal::{DecisionRecord, Record, canonical};
 use bulkhead_core::time::Time;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -14,14 +14,14 @@ pub struct Stored {
     /// Record of the decision. Unlike in the API, its time is exact to the millisecond.
     pub record: Record,
     /// Inputs of the decision; absent if the decision cannot be replayed, or if they cannot be read.
-    pub case: Option<Arc<StoredCase>>,
+    pub decision: Option<Arc<StoredDecision>>,
 }
 
 /// Inputs of a decision, as they are stored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoredCase {
-    /// Case of the decision, in which redacted values are marked.
-    pub case: Case,
+pub struct StoredDecision {
+    /// Record of the decision, in which redacted values are marked.
+    pub decision: DecisionRecord,
     /// Digest of the stored inputs, as 32 hexadecimal digits.
     pub snapshot: String,
     /// Number of redacted values.
@@ -40,26 +40,26 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// Returns the payload of a record. `case` is its stored case, or the id of the record that has it.
-pub(crate) fn encode(record: &Record, case: Option<Kept>, echoes: &Echoes) -> Vec<u8> {
+/// Returns the payload of a record. `decision` is its decision record, or the id of the record that has it.
+pub(crate) fn encode(record: &Record, decision: Option<Kept>, echoes: &Echoes) -> Vec<u8> {
     let mut value = canonical(record);
     echoes.remove(&mut value);
     // Messages may quote objects and addresses.
     redact(&mut value);
     if let Value::Object(members) = &mut value {
-        // It is generated from the case on demand.
+        // It is generated from the decision record on demand.
         members.remove("explanation");
         members.insert("atMs".to_owned(), record.entry.at.as_millis().into());
-        match case {
+        match decision {
             None => {}
-            Some(Kept::Whole(case)) => drop(members.insert("case".to_owned(), case)),
+            Some(Kept::Whole(decision)) => drop(members.insert("case".to_owned(), decision)),
             Some(Kept::With(id)) => drop(members.insert("caseOf".to_owned(), id.into())),
         }
     }
     bytes(&value)
 }
 
-/// Location of the case of a record.
+/// Location of the decision record of a record.
 pub(crate) enum Kept {
     /// With this record.
     Whole(Value),
@@ -67,20 +67,20 @@ pub(crate) enum Kept {
     With(u64),
 }
 
-/// Record as decoded, before its case is assembled.
+/// Record as decoded, before its decision record is assembled.
 pub(crate) struct Raw {
     pub(crate) record: Record,
-    pub(crate) case: Option<Value>,
-    pub(crate) case_of: Option<u64>,
+    pub(crate) decision: Option<Value>,
+    pub(crate) decision_of: Option<u64>,
 }
 
 /// Decodes the payload of a record.
 pub(crate) fn decode(payload: &[u8]) -> Result<Raw, String> {
     let mut value: Value = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
     let members = value.as_object_mut().ok_or("not an object")?;
-    let (case, case_of) = (members.remove("case"), members.remove("caseOf").and_then(|id| id.as_u64()));
+    let (decision, decision_of) = (members.remove("case"), members.remove("caseOf").and_then(|id| id.as_u64()));
     let at_ms = members.remove("atMs").and_then(|at| at.as_i64()).ok_or("atMs: is missing or not a number")?;
     let mut record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
     record.entry.at = Time::from_millis(at_ms);
-    Ok(Raw { record, case, case_of })
+    Ok(Raw { record, decision, decision_of })
 }

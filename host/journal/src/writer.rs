@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bulkhead_core::journal::redact::{Echoes, redact, redact_case};
-use bulkhead_core::journal::{Case, Record, Sink, canonical};
+use bulkhead_core::journal::redact::{Echoes, redact, redact_decision_record};
+use bulkhead_core::journal::{DecisionRecord, Record, Sink, canonical};
 use bulkhead_core::model::Cluster;
 use serde_json::Value;
 
@@ -84,8 +84,8 @@ struct Known {
     /// Newest version of each cluster with its key.
     clusters: BTreeMap<String, (Arc<Cluster>, String)>,
     fleet: Option<(Arc<[Arc<Cluster>]>, String)>,
-    /// Last case, and the id of the record that it is stored with.
-    case: Option<(Arc<Case>, u64)>,
+    /// Last decision record, and the id of the record that it is stored with.
+    decision: Option<(Arc<DecisionRecord>, u64)>,
 }
 
 impl Writer {
@@ -175,8 +175,8 @@ impl Writer {
 }
 
 impl Sink for Writer {
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
-        self.attempt(|state| state.keep(record, case));
+    fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
+        self.attempt(|state| state.keep(record, decision));
     }
 
     fn abandon(&self, id: u64) {
@@ -200,7 +200,7 @@ fn lock(directory: &Path) -> Result<File, JournalError> {
 }
 
 impl State {
-    fn keep(&mut self, record: &Record, case: Option<&Arc<Case>>) -> Result<(), JournalError> {
+    fn keep(&mut self, record: &Record, decision: Option<&Arc<DecisionRecord>>) -> Result<(), JournalError> {
         let at_ms = record.entry.at.as_millis();
         if self.bytes == 0 {
             self.begin(record.id, at_ms)?;
@@ -213,15 +213,15 @@ impl State {
         self.last_at_ms = at_ms;
         let mut bytes = Vec::new();
         let mut chain = self.chain;
-        let echoes = case.map(|case| Echoes::of(case)).unwrap_or_default();
-        let kept = match (case, &self.known.case) {
+        let echoes = decision.map(|decision| Echoes::of(decision)).unwrap_or_default();
+        let kept = match (decision, &self.known.decision) {
             (None, _) => None,
-            (Some(case), Some((last, id))) if Arc::ptr_eq(case, last) => Some(Kept::With(*id)),
-            (Some(case), _) => {
+            (Some(decision), Some((last, id))) if Arc::ptr_eq(decision, last) => Some(Kept::With(*id)),
+            (Some(decision), _) => {
                 let fleet;
-                (fleet, chain) = self.known.fleet(&case.clusters, &mut bytes, chain);
-                self.known.case = Some((Arc::clone(case), record.id));
-                Some(Kept::Whole(encode_case(case, fleet, &echoes)))
+                (fleet, chain) = self.known.fleet(&decision.clusters, &mut bytes, chain);
+                self.known.decision = Some((Arc::clone(decision), record.id));
+                Some(Kept::Whole(encode_decision(decision, fleet, &echoes)))
             }
         };
         let chain = append(&mut bytes, chain, Sort::Record, &encode(record, kept, &echoes));
@@ -356,10 +356,10 @@ impl Known {
     }
 }
 
-/// Encodes a case for storage: everything but clusters and secrets.
-fn encode_case(case: &Case, fleet: Option<String>, echoes: &Echoes) -> Value {
-    let mut value = canonical(case);
-    let redacted = echoes.remove(&mut value) + redact_case(&mut value);
+/// Encodes a decision record for storage: everything but clusters and secrets.
+fn encode_decision(decision: &DecisionRecord, fleet: Option<String>, echoes: &Echoes) -> Value {
+    let mut value = canonical(decision);
+    let redacted = echoes.remove(&mut value) + redact_decision_record(&mut value);
     let mut seen = stored::bytes(&value["now"]);
     seen.extend(stored::bytes(&value["question"]));
     seen.extend(fleet.iter().flat_map(|fleet| fleet.bytes()));

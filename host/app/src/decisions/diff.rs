@@ -45,8 +45,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let (name, plugin) = load(&arguments.plugin, arguments.config.as_deref(), &arguments.engines)?;
     let name = arguments.replaces.clone().unwrap_or(name);
     let known = |stored: &bulkhead_journal::Stored| {
-        let case = stored.case.as_ref()?;
-        case.case.policies.iter().find(|seat| seat.policy.name == name).map(|_| ())
+        let kept = stored.decision.as_ref()?;
+        kept.decision.policies.iter().find(|slot| slot.policy.name == name).map(|_| ())
     };
     if arguments.replaces.is_some() && contents.records.iter().find_map(known).is_none() {
         anyhow::bail!("--replaces {name}: no recorded decision had a plugin of that name");

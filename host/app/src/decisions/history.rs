@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         let entry = &stored.record.entry;
         let is_wanted = (wanted.is_empty() || wanted.contains(&entry.decision))
             && namespace.is_none_or(|namespace| entry.subject.namespace == namespace);
-        is_wanted.then(|| Listed { record: stored.record, snapshot: stored.case.map(|kept| kept.snapshot.clone()) })
+        is_wanted.then(|| Listed { record: stored.record, snapshot: stored.decision.map(|kept| kept.snapshot.clone()) })
     };
     let (mut found, _) = arguments.common.find(about.as_deref(), listed)?;
     if let Some(last) = arguments.last {

@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let mut replays = Replays::new(&replayer);
     let mut unreplayable = None;
     let (_, problems) = arguments.common.find(arguments.id.as_deref(), |stored: Stored| {
-        if stored.case.is_none() {
+        if stored.decision.is_none() {
             unreplayable = Some((stored.record.decision_id(), stored.record.entry.decision));
         }
         replays.add(&stored);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bulkhead_core::composition::Mode;
 use bulkhead_core::journal::redact::redact;
-use bulkhead_core::journal::{Case, Question, differences};
+use bulkhead_core::journal::{DecisionInput, DecisionRecord, differences};
 use bulkhead_core::policy::{Capability, Member, Policy, PolicySet};
-use bulkhead_journal::{Stored, StoredCase};
+use bulkhead_journal::{Stored, StoredDecision};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -119,26 +119,26 @@ impl Comparison {
 /// none.
 pub fn compare(records: &[Stored], plugin: &Arc<dyn Policy>, name: &str) -> Comparison {
     let (mut comparison, replayer) = (Comparison::default(), Replayer::default());
-    let mut last: Option<&Arc<StoredCase>> = None;
+    let mut last: Option<&Arc<StoredDecision>> = None;
     for stored in records {
-        let Some(kept) = &stored.case else { continue };
-        if last.is_some_and(|last| Arc::ptr_eq(last, kept)) || !has_a_say(plugin.as_ref(), &kept.case) {
+        let Some(kept) = &stored.decision else { continue };
+        if last.is_some_and(|last| Arc::ptr_eq(last, kept)) || !has_a_say(plugin.as_ref(), &kept.decision) {
             continue;
         }
         last = Some(kept);
         comparison.compared += 1;
         comparison.redacted += usize::from(kept.redacted > 0);
-        let replaces = kept.case.policies.iter().any(|seat| seat.policy.name == name);
+        let replaces = kept.decision.policies.iter().any(|slot| slot.policy.name == name);
         comparison.replaced += usize::from(replaces);
-        let mut after = kept.case.decide(&with(&replayer, &kept.case, plugin, name));
+        let mut after = kept.decision.decide(&with(&replayer, &kept.decision, plugin, name));
         redact(&mut after);
-        let mut before = kept.case.plan.clone();
+        let mut before = kept.decision.plan.clone();
         redact(&mut before);
         if differences(&before, &after).is_empty() {
             comparison.unchanged += 1;
             continue;
         }
-        for change in changes(stored, &kept.case, &after) {
+        for change in changes(stored, &kept.decision, &after) {
             *comparison.classes.entry(change.class).or_default() += 1;
             comparison.changes.push(change);
         }
@@ -146,25 +146,25 @@ pub fn compare(records: &[Stored], plugin: &Arc<dyn Policy>, name: &str) -> Comp
     comparison
 }
 
-fn has_a_say(plugin: &dyn Policy, case: &Case) -> bool {
-    let object = match &case.question {
-        Question::Health { object, .. } => Some(object),
+fn has_a_say(plugin: &dyn Policy, decision: &DecisionRecord) -> bool {
+    let object = match &decision.input {
+        DecisionInput::Health { object, .. } => Some(object),
         _ => None,
     };
     let text = |name: &str| object.and_then(|object| object.get(name)?.as_str()).unwrap_or_default();
     let covers = |capability: &Capability| {
         let kind = capability.object_kind.as_ref();
         let fits = kind.is_none_or(|(version, kind)| (text("apiVersion"), text("kind")) == (version, kind));
-        case.kinds().contains(&capability.kind) && fits
+        decision.kinds().contains(&capability.kind) && fits
     };
     plugin.capabilities().iter().any(covers)
 }
 
-/// Returns the policies of a case, including the plugin.
-fn with(replayer: &Replayer, case: &Case, plugin: &Arc<dyn Policy>, name: &str) -> PolicySet {
-    let own = |seat: &bulkhead_core::journal::Seat| (seat.policy.name == name).then(|| Arc::clone(plugin));
-    let policies = case.policies(|seat| own(seat).or_else(|| replayer.same(seat)));
-    if case.policies.iter().any(|seat| seat.policy.name == name) {
+/// Returns the policies of a decision record, including the plugin.
+fn with(replayer: &Replayer, decision: &DecisionRecord, plugin: &Arc<dyn Policy>, name: &str) -> PolicySet {
+    let own = |slot: &bulkhead_core::journal::PolicySlot| (slot.policy.name == name).then(|| Arc::clone(plugin));
+    let policies = decision.policies(|slot| own(slot).or_else(|| replayer.same(slot)));
+    if decision.policies.iter().any(|slot| slot.policy.name == name) {
         return policies;
     }
     let first = Member { policy: Arc::clone(plugin), mode: Mode::Enforce, weight: 1 };
@@ -172,8 +172,8 @@ fn with(replayer: &Replayer, case: &Case, plugin: &Arc<dyn Policy>, name: &str) 
     PolicySet::composed(members.collect(), policies.composition())
 }
 
-fn changes(stored: &Stored, case: &Case, after: &Value) -> Vec<Change> {
-    let before = &case.plan;
+fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Change> {
+    let before = &decision.plan;
     let entry = &stored.record.entry;
     let change = |class, cluster: Option<&str>, before: String, after: String| Change {
         id: stored.record.id,
@@ -184,26 +184,27 @@ fn changes(stored: &Stored, case: &Case, after: &Value) -> Vec<Change> {
         after,
     };
     if after.to_string().contains(NO_ANSWER) {
-        return vec![change(Class::CannotTell, None, verdict(case, before), verdict(case, after))];
+        return vec![change(Class::CannotTell, None, verdict(decision, before), verdict(decision, after))];
     }
-    let mut found = match &case.question {
-        Question::Finish { .. } => ends(before, after, &change),
-        Question::Taint { .. } => taints(before, after, &change),
-        Question::Schedule { .. } => {
+    let mut found = match &decision.input {
+        DecisionInput::Finish { .. } => ends(before, after, &change),
+        DecisionInput::Taint { .. } => taints(before, after, &change),
+        DecisionInput::Schedule { .. } => {
             placement(before, after).map(|class| change(class, None, place(before), place(after))).into_iter().collect()
         }
-        Question::Health { .. } if before["health"] != after["health"] => {
+        DecisionInput::Health { .. } if before["health"] != after["health"] => {
             vec![change(Class::Health, None, text(&before["health"]), reasoned(&after["health"], after))]
         }
-        Question::Health { .. } | Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => {
-            Vec::new()
-        }
+        DecisionInput::Health { .. }
+        | DecisionInput::Evict { .. }
+        | DecisionInput::Failover { .. }
+        | DecisionInput::Failback { .. } => Vec::new(),
     };
     let faults = |plan: &Value| plan["remarks"]["faults"].as_array().map_or(0, Vec::len);
     if faults(after) > faults(before) {
         let fault = after["remarks"]["faults"].as_array().and_then(|faults| faults.last()).cloned().unwrap_or_default();
         let told = format!("{}: {}", text(&fault["kind"]), text(&fault["message"]));
-        found.push(change(Class::Fault, None, verdict(case, before), told));
+        found.push(change(Class::Fault, None, verdict(decision, before), told));
     }
     if found.is_empty() {
         let (before, after) = (because(before), because(after));
@@ -288,18 +289,20 @@ pub(super) fn place(plan: &Value) -> String {
 }
 
 /// Formats the result of a plan in one line.
-fn verdict(case: &Case, plan: &Value) -> String {
-    match &case.question {
-        Question::Schedule { .. } => place(plan),
-        Question::Health { .. } => text(&plan["health"]),
-        Question::Finish { .. } => {
+fn verdict(decision: &DecisionRecord, plan: &Value) -> String {
+    match &decision.input {
+        DecisionInput::Schedule { .. } => place(plan),
+        DecisionInput::Health { .. } => text(&plan["health"]),
+        DecisionInput::Finish { .. } => {
             ends_of(plan).iter().map(|(cluster, (end, _))| format!("{cluster} {end}")).collect::<Vec<_>>().join(", ")
         }
-        Question::Taint { .. } => {
+        DecisionInput::Taint { .. } => {
             let count = |list: &str| plan[list].as_array().map_or(0, Vec::len);
             format!("{} taints added, {} removed", count("added"), count("removed"))
         }
-        Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => plan.to_string(),
+        DecisionInput::Evict { .. } | DecisionInput::Failover { .. } | DecisionInput::Failback { .. } => {
+            plan.to_string()
+        }
     }
 }
 

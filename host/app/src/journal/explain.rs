@@ -41,10 +41,10 @@ pub struct Explanation {
     pub record: bulkhead_core::journal::Record,
     /// Its time in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Event that triggered the decision; empty without a case.
+    /// Event that triggered the decision; empty without a decision record.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trigger: String,
-    /// Digest of the snapshot; empty without a case.
+    /// Digest of the snapshot; empty without a decision record.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
     /// Findings, in order of evaluation.
@@ -55,7 +55,7 @@ pub struct Explanation {
     pub scheduling: Option<ScheduleExplanation>,
 }
 
-/// Explains a record from its recorded case.
+/// Explains a record from its decision record.
 pub fn explain(stored: &Stored) -> Explanation {
     let mut explanation = Explanation {
         record: stored.record.clone(),
@@ -65,13 +65,13 @@ pub fn explain(stored: &Stored) -> Explanation {
         findings: Vec::new(),
         scheduling: None,
     };
-    let Some(kept) = &stored.case else { return explanation };
-    let case = &kept.case;
-    explanation.trigger.clone_from(&case.trigger);
+    let Some(kept) = &stored.decision else { return explanation };
+    let decision = &kept.decision;
+    explanation.trigger.clone_from(&decision.trigger);
     explanation.snapshot.clone_from(&kept.snapshot);
-    explanation.findings = findings::of(case, stored.record.entry.cluster.as_deref());
+    explanation.findings = findings::of(decision, stored.record.entry.cluster.as_deref());
     let replayer = Replayer::default();
-    let plan = case.reschedule(&case.policies(|seat| replayer.same(seat)), true);
+    let plan = decision.reschedule(&decision.policies(|slot| replayer.same(slot)), true);
     explanation.scheduling = plan.and_then(|plan| plan.explanation);
     explanation
 }

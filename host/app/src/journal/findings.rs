@@ -6,22 +6,22 @@ use bulkhead_core::decide::failback::Home;
 use bulkhead_core::decide::failover::HealthMemory;
 use bulkhead_core::decide::failover::memory;
 use bulkhead_core::decide::finish::result::{ScheduleResult, schedule_result};
-use bulkhead_core::journal::{Answer, Asked, Case, Question};
+use bulkhead_core::journal::{Answer, DecisionInput, DecisionRecord, RecordedCall};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
 
 use super::diff::{place, reason, text};
 use super::explain::Finding;
 
 /// Returns the findings of a decision. `cluster` restricts them to the member cluster of a record.
-pub(super) fn of(case: &Case, cluster: Option<&str>) -> Vec<Finding> {
-    match &case.question {
-        Question::Taint { .. } => taint(case),
-        Question::Evict { .. } => evict(case),
-        Question::Schedule { binding, .. } => schedule(case, binding),
-        Question::Finish { binding, .. } => finish(case, binding, cluster),
-        Question::Failover { binding, .. } => failover(case, binding, cluster),
-        Question::Failback { binding, .. } => failback(case, binding),
-        Question::Health { .. } => health(case),
+pub(super) fn of(decision: &DecisionRecord, cluster: Option<&str>) -> Vec<Finding> {
+    match &decision.input {
+        DecisionInput::Taint { .. } => taint(decision),
+        DecisionInput::Evict { .. } => evict(decision),
+        DecisionInput::Schedule { binding, .. } => schedule(decision, binding),
+        DecisionInput::Finish { binding, .. } => finish(decision, binding, cluster),
+        DecisionInput::Failover { binding, .. } => failover(decision, binding, cluster),
+        DecisionInput::Failback { binding, .. } => failback(decision, binding),
+        DecisionInput::Health { .. } => health(decision),
     }
 }
 
@@ -30,20 +30,20 @@ fn finding(gate: impl Into<String>, verdict: impl Into<String>) -> Finding {
 }
 
 /// Returns the recorded replies to calls about `about`, or all replies.
-fn answers(case: &Case, about: Option<&str>) -> Vec<Finding> {
-    let concerns = |asked: &&Asked| about.is_none_or(|about| asked.about == about);
-    case.calls.iter().filter(concerns).map(|asked| answer(case, asked)).collect()
+fn answers(decision: &DecisionRecord, about: Option<&str>) -> Vec<Finding> {
+    let concerns = |asked: &&RecordedCall| about.is_none_or(|about| asked.about == about);
+    decision.calls.iter().filter(concerns).map(|asked| answer(decision, asked)).collect()
 }
 
-fn answer(case: &Case, asked: &Asked) -> Finding {
-    let gate = case.policies.get(asked.seat).map_or_else(
-        || format!("policy {}", asked.seat),
-        |seat| {
+fn answer(decision: &DecisionRecord, asked: &RecordedCall) -> Finding {
+    let gate = decision.policies.get(asked.slot).map_or_else(
+        || format!("policy {}", asked.slot),
+        |slot| {
             let mode =
-                if seat.mode.as_str() == "enforce" { String::new() } else { format!(" [{}]", seat.mode.as_str()) };
+                if slot.mode.as_str() == "enforce" { String::new() } else { format!(" [{}]", slot.mode.as_str()) };
             let version =
-                if seat.build.is_some() { format!(", version {}", seat.policy.version) } else { String::new() };
-            format!("{}{version}{mode}", seat.policy)
+                if slot.build.is_some() { format!(", version {}", slot.policy.version) } else { String::new() };
+            format!("{}{version}{mode}", slot.policy)
         },
     );
     let (verdict, observed) = told(&asked.answer);
@@ -82,44 +82,44 @@ fn told(answer: &Answer) -> (String, String) {
     }
 }
 
-fn ready_of(cluster: &Cluster, case: &Case) -> String {
+fn ready_of(cluster: &Cluster, decision: &DecisionRecord) -> String {
     cluster.ready().map_or_else(
         || "no Ready condition".to_owned(),
         |ready| {
             let since = ready
                 .last_transition_time
-                .map_or_else(String::new, |since| format!(" for {} s", case.now.millis_since(since).max(0) / 1000));
+                .map_or_else(String::new, |since| format!(" for {} s", decision.now.millis_since(since).max(0) / 1000));
             format!("Ready is {}{since} ({})", ready.status.as_str(), ready.reason)
         },
     )
 }
 
-fn taint(case: &Case) -> Vec<Finding> {
-    let Some(cluster) = case.clusters.first() else { return Vec::new() };
+fn taint(decision: &DecisionRecord) -> Vec<Finding> {
+    let Some(cluster) = decision.clusters.first() else { return Vec::new() };
     let taints: Vec<_> = cluster.spec.taints.iter().map(ToString::to_string).collect();
     let taints = if taints.is_empty() { "no taints".to_owned() } else { taints.join(", ") };
-    let said = answers(case, None).into_iter().filter(|finding| finding.verdict != "no change").collect();
+    let said = answers(decision, None).into_iter().filter(|finding| finding.verdict != "no change").collect();
     vec![
         Finding {
-            observed: format!("{}; {taints}", ready_of(cluster, case)),
+            observed: format!("{}; {taints}", ready_of(cluster, decision)),
             ..finding("cluster", cluster.name.clone())
         },
         Finding {
             would_change: "another Ready condition, or another rule".to_owned(),
             within: said,
-            ..finding("taint rules", format!("{} were called", case.policies.len()))
+            ..finding("taint rules", format!("{} were called", decision.policies.len()))
         },
     ]
 }
 
-fn evict(case: &Case) -> Vec<Finding> {
-    let Question::Evict { binding, cluster, options, pre_check, pauses, limits } = &case.question else {
+fn evict(decision: &DecisionRecord) -> Vec<Finding> {
+    let DecisionInput::Evict { binding, cluster, options, pre_check, pauses, limits } = &decision.input else {
         return Vec::new();
     };
-    let Some(source) = case.cluster(cluster) else { return vec![finding("cluster", format!("{cluster} is gone"))] };
-    let mut findings = vec![tolerations(case, binding, source, *options)];
+    let Some(source) = decision.cluster(cluster) else { return vec![finding("cluster", format!("{cluster} is gone"))] };
+    let mut findings = vec![tolerations(decision, binding, source, *options)];
     let scope = PauseScope { cluster, workload: &binding.spec.resource };
-    findings.push(match paused(pauses, scope, case.now) {
+    findings.push(match paused(pauses, scope, decision.now) {
         Some(paused) => Finding {
             would_change: format!("deleting EvictionPause {}", paused.by),
             ..finding("pause", paused.because().reason.message)
@@ -130,8 +130,8 @@ fn evict(case: &Case) -> Vec<Finding> {
         },
     });
     let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
-    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &case.clusters);
-    let possible: Vec<_> = case
+    let open = has_target(*pre_check, &binding.spec, &placement, cluster, &decision.clusters);
+    let possible: Vec<_> = decision
         .clusters
         .iter()
         .filter(|other| other.name != *cluster)
@@ -164,35 +164,40 @@ fn canonical_word<T: serde::Serialize>(value: &T) -> String {
     text(&bulkhead_core::journal::canonical(value))
 }
 
-fn tolerations(case: &Case, binding: &Binding, source: &Cluster, options: evict::EvictOptions) -> Finding {
+fn tolerations(
+    decision: &DecisionRecord,
+    binding: &Binding,
+    source: &Cluster,
+    options: evict::EvictOptions,
+) -> Finding {
     let evicting = source.spec.taints.iter().filter(|taint| options.evicts(taint));
     let aged = |taint: &bulkhead_core::model::Taint| {
-        let age = taint.time_added.map(|since| case.now.millis_since(since).max(0) / 1000);
+        let age = taint.time_added.map(|since| decision.now.millis_since(since).max(0) / 1000);
         age.map_or_else(|| taint.to_string(), |age_s| format!("{taint} for {age_s} s"))
     };
     let taints: Vec<_> = evicting.map(aged).collect();
     let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
-    let (verdict, would_change) = match evict::tolerance(&source.spec.taints, &placement.cluster_tolerations, case.now)
-    {
-        Tolerance::Not(taint) => (
-            "not tolerated".to_owned(),
-            format!("a toleration of {} in the placement, or the removal of the taint", taint.key),
-        ),
-        Tolerance::For { remaining_ms: 0 } => {
-            ("the toleration has expired".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
-        }
-        Tolerance::For { remaining_ms } => (
-            format!("tolerated for {} s more", remaining_ms / 1000),
-            "the time, or the removal of the taint".to_owned(),
-        ),
-        Tolerance::Forever => {
-            ("tolerated without a time limit".to_owned(), "a placement without that toleration".to_owned())
-        }
-        Tolerance::Untainted if taints.is_empty() => {
-            ("no taint that evicts".to_owned(), "a NoExecute taint on the cluster".to_owned())
-        }
-        Tolerance::Untainted => ("preferred to leave".to_owned(), "failover.cluster of the policy".to_owned()),
-    };
+    let (verdict, would_change) =
+        match evict::tolerance(&source.spec.taints, &placement.cluster_tolerations, decision.now) {
+            Tolerance::Not(taint) => (
+                "not tolerated".to_owned(),
+                format!("a toleration of {} in the placement, or the removal of the taint", taint.key),
+            ),
+            Tolerance::For { remaining_ms: 0 } => {
+                ("the toleration has expired".to_owned(), "a longer tolerationSeconds in the placement".to_owned())
+            }
+            Tolerance::For { remaining_ms } => (
+                format!("tolerated for {} s more", remaining_ms / 1000),
+                "the time, or the removal of the taint".to_owned(),
+            ),
+            Tolerance::Forever => {
+                ("tolerated without a time limit".to_owned(), "a placement without that toleration".to_owned())
+            }
+            Tolerance::Untainted if taints.is_empty() => {
+                ("no taint that evicts".to_owned(), "a NoExecute taint on the cluster".to_owned())
+            }
+            Tolerance::Untainted => ("preferred to leave".to_owned(), "failover.cluster of the policy".to_owned()),
+        };
     let hard =
         placement.cluster_tolerations.iter().filter(|toleration| toleration.effect != Some(TaintEffect::NoSchedule));
     Finding {
@@ -203,28 +208,28 @@ fn tolerations(case: &Case, binding: &Binding, source: &Cluster, options: evict:
     }
 }
 
-fn schedule(case: &Case, binding: &Binding) -> Vec<Finding> {
+fn schedule(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
     let now: Vec<_> =
         binding.spec.clusters.iter().map(|target| format!("{}:{}", target.name, target.replicas)).collect();
     let before = if now.is_empty() { "nowhere".to_owned() } else { now.join(", ") };
     vec![Finding {
         observed: format!(
             "{} clusters, {} replicas, placed {before} before",
-            case.clusters.len(),
+            decision.clusters.len(),
             binding.spec.replicas
         ),
-        within: answers(case, None),
-        ..finding("scheduler", place(&case.plan))
+        within: answers(decision, None),
+        ..finding("scheduler", place(&decision.plan))
     }]
 }
 
-fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
-    let Question::Finish { options, unconfirmed, .. } = &case.question else { return Vec::new() };
+fn finish(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
+    let DecisionInput::Finish { options, unconfirmed, .. } = &decision.input else { return Vec::new() };
     let tasks = binding.spec.graceful_eviction_tasks.iter();
     let mut findings = Vec::new();
     for task in tasks.filter(|task| cluster.is_none_or(|cluster| task.from_cluster == cluster)) {
         findings.push(by_hand(task));
-        findings.push(source(case, binding, task));
+        findings.push(source(decision, binding, task));
         findings.extend(unconfirmed.iter().map(|(name, reason)| Finding {
             observed: format!("it {reason}"),
             would_change: "an answer from the cluster and a report about the current object".to_owned(),
@@ -232,8 +237,8 @@ fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding>
         }));
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
         let limit_s = own_s.unwrap_or(options.timeout_s);
-        let age_s = task.creation_timestamp.map(|created| case.now.millis_since(created).max(0) / 1000);
-        let over = task.creation_timestamp.is_some_and(|created| case.now > created.plus_seconds(limit_s));
+        let age_s = task.creation_timestamp.map(|created| decision.now.millis_since(created).max(0) / 1000);
+        let over = task.creation_timestamp.is_some_and(|created| decision.now > created.plus_seconds(limit_s));
         let whose = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
         findings.push(Finding {
             observed: age_s.map_or_else(|| "the task has no time stamp yet".to_owned(), |age_s| format!("{age_s} s")),
@@ -245,18 +250,18 @@ fn finish(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding>
             },
             ..finding("grace period", if over { "over" } else { "not over" })
         });
-        let checks = answers(case, Some(&task.from_cluster));
+        let checks = answers(decision, Some(&task.from_cluster));
         let asked = if checks.is_empty() { "not called".to_owned() } else { format!("{} were called", checks.len()) };
         findings.push(Finding {
             threshold: format!(
                 "rule {}",
-                bulkhead_core::journal::canonical(&case.composition.eviction_check).to_string().trim_matches('"')
+                bulkhead_core::journal::canonical(&decision.composition.eviction_check).to_string().trim_matches('"')
             ),
             would_change: "a different answer from one of them".to_owned(),
             within: checks,
             ..finding("eviction checks", asked)
         });
-        findings.push(outcome(case, &task.from_cluster));
+        findings.push(outcome(decision, &task.from_cluster));
     }
     findings
 }
@@ -270,13 +275,14 @@ fn by_hand(task: &GracefulEvictionTask) -> Finding {
     Finding { would_change: would_change.to_owned(), ..finding("suppressDeletion", verdict) }
 }
 
-fn source(case: &Case, binding: &Binding, task: &GracefulEvictionTask) -> Finding {
+fn source(decision: &DecisionRecord, binding: &Binding, task: &GracefulEvictionTask) -> Finding {
     let placed = match schedule_result(binding) {
         ScheduleResult::Present => "the workload is placed elsewhere",
         ScheduleResult::Empty => "the workload has no other placement",
         ScheduleResult::NoneYet => "the scheduler has not placed the workload yet",
     };
-    let ready = case.cluster(&task.from_cluster).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
+    let ready =
+        decision.cluster(&task.from_cluster).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
     Finding {
         observed: format!("{ready}; {placed}"),
         would_change: "recovery of the cluster while the workload has no other placement".to_owned(),
@@ -285,11 +291,11 @@ fn source(case: &Case, binding: &Binding, task: &GracefulEvictionTask) -> Findin
 }
 
 /// Returns the outcome of a task according to the plan.
-fn outcome(case: &Case, cluster: &str) -> Finding {
+fn outcome(decision: &DecisionRecord, cluster: &str) -> Finding {
     for (list, verdict) in
         [("released", "the old copy may go"), ("held", "the old copy stays"), ("calledOff", "called off")]
     {
-        let mut items = case.plan[list].as_array().into_iter().flatten();
+        let mut items = decision.plan[list].as_array().into_iter().flatten();
         if let Some(item) = items.find(|item| item["task"]["fromCluster"] == cluster) {
             return Finding { observed: reason(&item["because"]), ..finding("result", verdict) };
         }
@@ -297,7 +303,7 @@ fn outcome(case: &Case, cluster: &str) -> Finding {
     finding("result", "the task received its timestamp")
 }
 
-fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
+fn failover(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
     let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
     let toleration = application.and_then(|application| application.decision_conditions.toleration_seconds);
     let remembered: HealthMemory = memory::read(binding);
@@ -307,11 +313,11 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
         .map(|name| {
             let health = binding.status.aggregated_status.iter().find(|item| item.cluster_name == name);
             let health = health.and_then(|item| item.health).map_or("not reported", |health| health.as_str());
-            let unhealthy_s = remembered.get(name).map_or(0, |seen| seen.unhealthy_ms(case.now) / 1000);
-            let evicted = case.plan["evicted"].as_array().into_iter().flatten();
+            let unhealthy_s = remembered.get(name).map_or(0, |seen| seen.unhealthy_ms(decision.now) / 1000);
+            let evicted = decision.plan["evicted"].as_array().into_iter().flatten();
             let leaves = evicted.filter(|item| item["task"]["fromCluster"] == name).count() > 0;
             let mut waits =
-                ["paused", "withoutTarget"].into_iter().filter_map(|list| case.plan[list].as_array()).flatten();
+                ["paused", "withoutTarget"].into_iter().filter_map(|list| decision.plan[list].as_array()).flatten();
             let within = waits.find(|item| item["cluster"] == name).map(|item| Finding {
                 would_change: "the end of the EvictionPause, or another cluster that could run it".to_owned(),
                 ..finding("gate", reason(&item["because"]))
@@ -327,16 +333,17 @@ fn failover(case: &Case, binding: &Binding, cluster: Option<&str>) -> Vec<Findin
         .collect()
 }
 
-fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
-    let Question::Failback { stable, pauses, window_s, .. } = &case.question else { return Vec::new() };
+fn failback(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
+    let DecisionInput::Failback { stable, pauses, window_s, .. } = &decision.input else { return Vec::new() };
     let Some(home) = Home::read(&binding.annotations) else { return vec![finding("home", "none is recorded")] };
     let tried = format!("{} attempts so far, each doubles the window", home.tries);
     let mut findings: Vec<_> = home
         .clusters
         .keys()
         .map(|name| {
-            let since = stable.get(name).map(|stable| case.now.millis_since(stable.since).max(0) / 1000);
-            let ready = case.cluster(name).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, case));
+            let since = stable.get(name).map(|stable| decision.now.millis_since(stable.since).max(0) / 1000);
+            let ready =
+                decision.cluster(name).map_or_else(|| "it is gone".to_owned(), |known| ready_of(known, decision));
             Finding {
                 observed: since.map_or_else(|| ready.clone(), |since_s| format!("{ready}; unchanged for {since_s} s")),
                 threshold: format!("failback-stabilization-window {window_s} s, {tried}"),
@@ -349,7 +356,7 @@ fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
         would_change: "an EvictionPause that covers it".to_owned(),
         ..finding("pause", format!("{} in force", pauses.len()))
     });
-    let said = &case.plan["return"]["because"];
+    let said = &decision.plan["return"]["because"];
     findings.push(Finding {
         observed: reason(said),
         ..finding("result", if said.is_null() { "it waits" } else { "it goes back" })
@@ -357,13 +364,13 @@ fn failback(case: &Case, binding: &Binding) -> Vec<Finding> {
     findings
 }
 
-fn health(case: &Case) -> Vec<Finding> {
-    let rule = bulkhead_core::journal::canonical(&case.composition.health);
+fn health(decision: &DecisionRecord) -> Vec<Finding> {
+    let rule = bulkhead_core::journal::canonical(&decision.composition.health);
     vec![Finding {
         threshold: format!("rule {}", text(&rule)),
-        observed: reason(&case.plan["because"]),
+        observed: reason(&decision.plan["because"]),
         would_change: "another report of the member cluster, or another interpreter".to_owned(),
-        within: answers(case, None),
-        ..finding("health", text(&case.plan["health"]))
+        within: answers(decision, None),
+        ..finding("health", text(&decision.plan["health"]))
     }]
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_core::journal::redact::redact;
-use bulkhead_core::journal::{Answer, Asked, Difference, Seat, differences};
+use bulkhead_core::journal::{Answer, Difference, PolicySlot, RecordedCall, differences};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Build, EngineKind, Policy, PolicyId};
-use bulkhead_journal::{Stored, StoredCase};
+use bulkhead_journal::{Stored, StoredDecision};
 use bulkhead_plugin::Bounded;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct Replay {
 pub struct Summary {
     /// Number of decisions replayed to an identical plan.
     pub exact: usize,
-    /// Number of records without a case: consequences of a decision, such as dispatching, and remarks.
+    /// Number of records without a decision record: consequences of a decision, such as dispatching, and remarks.
     pub without_case: usize,
     /// Decisions with a different plan.
     pub different: Vec<Replay>,
@@ -75,28 +75,29 @@ impl Replayer {
     }
 
     /// Returns the available policy with the id and build of the recorded one.
-    pub(super) fn same(&self, seat: &Seat) -> Option<Arc<dyn Policy>> {
-        let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == seat.policy && policy.build() == seat.build.as_ref();
-        let known = if seat.policy.engine == EngineKind::Builtin { &self.builtins } else { &self.plugins };
+    pub(super) fn same(&self, slot: &PolicySlot) -> Option<Arc<dyn Policy>> {
+        let is_it = |policy: &&Arc<dyn Policy>| *policy.id() == slot.policy && policy.build() == slot.build.as_ref();
+        let known = if slot.policy.engine == EngineKind::Builtin { &self.builtins } else { &self.plugins };
         known.iter().find(is_it).map(Arc::clone)
     }
 
-    /// Returns the policy to call again for a seat. A plugin that faulted may have timed out or been quarantined, so
+    /// Returns the policy to call again for a slot. A plugin that faulted may have timed out or been quarantined, so
     /// only the record has its result. A plugin whose input contains redacted values is not called again either.
-    fn asked_again(&self, kept: &StoredCase, seat: &Seat) -> Option<Arc<dyn Policy>> {
-        let case = &kept.case;
-        let loaded = seat.policy.engine != EngineKind::Builtin;
-        let position = case.policies.iter().position(|other| std::ptr::eq(other, seat));
-        let failed = |asked: &Asked| Some(asked.seat) == position && matches!(asked.answer, Answer::Fault { .. });
-        let unknown = kept.redacted > 0 || case.calls.iter().any(failed);
-        if loaded && unknown { None } else { self.same(seat) }
+    fn asked_again(&self, kept: &StoredDecision, slot: &PolicySlot) -> Option<Arc<dyn Policy>> {
+        let decision = &kept.decision;
+        let loaded = slot.policy.engine != EngineKind::Builtin;
+        let position = decision.policies.iter().position(|other| std::ptr::eq(other, slot));
+        let failed =
+            |asked: &RecordedCall| Some(asked.slot) == position && matches!(asked.answer, Answer::Fault { .. });
+        let unknown = kept.redacted > 0 || decision.calls.iter().any(failed);
+        if loaded && unknown { None } else { self.same(slot) }
     }
 
     /// Explains the absence of a recorded plugin; `None` if it is available or compiled in.
-    fn why_missing(&self, seat: &Seat) -> Option<String> {
-        let Build { code, .. } = seat.build.as_ref().filter(|_| seat.policy.engine != EngineKind::Builtin)?;
+    fn why_missing(&self, slot: &PolicySlot) -> Option<String> {
+        let Build { code, .. } = slot.build.as_ref().filter(|_| slot.policy.engine != EngineKind::Builtin)?;
         let short = |digest: &str| digest.chars().take(12).collect::<String>();
-        let (policy, recorded) = (&seat.policy, short(code));
+        let (policy, recorded) = (&slot.policy, short(code));
         let namesake = self.plugins.iter().find(|plugin| plugin.id().name == policy.name);
         let Some(here) = namesake.and_then(|plugin| plugin.build()) else {
             return Some(format!("{policy} (code {recorded}…) is not loaded, so its answers are those of the record"));
@@ -105,7 +106,7 @@ impl Replayer {
             (
                 "configured otherwise",
                 short(&here.config),
-                seat.build.as_ref().map(|build| short(&build.config)).unwrap_or_default(),
+                slot.build.as_ref().map(|build| short(&build.config)).unwrap_or_default(),
             )
         } else {
             ("here with other code", short(&here.code), recorded)
@@ -114,16 +115,16 @@ impl Replayer {
     }
 
     /// Replays one decision.
-    pub fn replay(&self, id: u64, kept: &StoredCase) -> Replay {
-        let case = &kept.case;
-        let mut again = case.decide(&case.policies(|seat| self.asked_again(kept, seat)));
+    pub fn replay(&self, id: u64, kept: &StoredDecision) -> Replay {
+        let decision = &kept.decision;
+        let mut again = decision.decide(&decision.policies(|slot| self.asked_again(kept, slot)));
         redact(&mut again);
         // An older version of the program may have redacted fewer values.
-        let mut recorded_plan = case.plan.clone();
+        let mut recorded_plan = decision.plan.clone();
         redact(&mut recorded_plan);
-        let is_asked = |seat: &&Seat| self.asked_again(kept, seat).is_some();
-        let (asked, recorded): (Vec<_>, Vec<_>) = case.policies.iter().partition(is_asked);
-        let ids = |seats: Vec<&Seat>| seats.into_iter().map(|seat| seat.policy.clone()).collect();
+        let is_asked = |slot: &&PolicySlot| self.asked_again(kept, slot).is_some();
+        let (asked, recorded): (Vec<_>, Vec<_>) = decision.policies.iter().partition(is_asked);
+        let ids = |slots: Vec<&PolicySlot>| slots.into_iter().map(|slot| slot.policy.clone()).collect();
         Replay {
             id,
             differences: differences(&recorded_plan, &again),
@@ -147,7 +148,7 @@ impl Replayer {
 pub struct Replays<'a> {
     replayer: &'a Replayer,
     summary: Summary,
-    last: Option<Arc<StoredCase>>,
+    last: Option<Arc<StoredDecision>>,
 }
 
 impl<'a> Replays<'a> {
@@ -159,7 +160,7 @@ impl<'a> Replays<'a> {
     /// Replays the decision of a record, unless the previous record belongs to the same decision.
     pub fn add(&mut self, stored: &Stored) {
         let (replayer, summary) = (self.replayer, &mut self.summary);
-        let Some(kept) = &stored.case else {
+        let Some(kept) = &stored.decision else {
             summary.without_case += 1;
             return;
         };
@@ -170,8 +171,8 @@ impl<'a> Replays<'a> {
         let replay = replayer.replay(stored.record.id, kept);
         summary.asked.extend(replay.asked.iter().cloned());
         summary.recorded.extend(replay.recorded.iter().cloned());
-        let unasked = kept.case.policies.iter().filter(|seat| replayer.same(seat).is_none());
-        summary.missing.extend(unasked.filter_map(|seat| replayer.why_missing(seat)));
+        let unasked = kept.decision.policies.iter().filter(|slot| replayer.same(slot).is_none());
+        summary.missing.extend(unasked.filter_map(|slot| replayer.why_missing(slot)));
         let is_here = |policy: &&PolicyId| replayer.plugins.iter().any(|plugin| plugin.id() == *policy);
         let blind = replay.recorded.iter().filter(|policy| kept.redacted > 0 && is_here(policy));
         summary.missing.extend(blind.map(|policy| {

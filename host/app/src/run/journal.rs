@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controllers::{Backlog, Keeper, WritePermit};
-use bulkhead_core::journal::{Case, Decision, Record, Sink};
+use bulkhead_core::journal::{Decision, DecisionRecord, Record, Sink};
 use bulkhead_journal::{Background, Bounds, Opened, Writer};
 use bulkhead_plugin::CrashMarker;
 use clap::Args;
@@ -143,10 +143,10 @@ pub(super) fn logged(journal: Option<&Running>) -> Box<dyn Sink> {
 struct Logged(Option<(Backlog, Arc<Background>)>);
 
 impl Sink for Logged {
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
+    fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
         if let Some((backlog, journal)) = &self.0 {
             backlog.add();
-            journal.keep(record, case);
+            journal.keep(record, decision);
         }
         if let Some(line) = line(record) {
             say(&line);
@@ -160,7 +160,7 @@ impl Sink for Logged {
         }
     }
 
-    fn keeps_cases(&self) -> bool {
+    fn keeps_decision_records(&self) -> bool {
         self.0.is_some()
     }
 }
@@ -211,6 +211,6 @@ mod tests {
             assert!(told(decision, None, "").is_some());
         }
         assert_eq!(told(Decision::Applied, None, ""), None);
-        assert!(!Journal::with_sink(0, 0, logged(None)).keeps_cases(), "nothing is copied for the log");
+        assert!(!Journal::with_sink(0, 0, logged(None)).keeps_decision_records(), "nothing is copied for the log");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
-use bulkhead_core::journal::{Case, Decision};
+use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{BindingSpec, Condition, TargetCluster};
 use bulkhead_core::names::keys;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -88,7 +88,7 @@ pub(super) fn record<B: Binding>(
     binding: &B,
     plan: &SchedulePlan,
     trigger: Trigger,
-    case: impl FnOnce() -> Option<Arc<Case>>,
+    decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
 ) -> Vec<u64> {
     let conclusion = &plan.conclude(&binding.to_model(), Ok(()));
     let (decision, because, effect) = match &plan.outcome {
@@ -112,15 +112,16 @@ pub(super) fn record<B: Binding>(
         effect,
         inputs: vec![input(binding)],
     };
-    let case = case();
+    let decision_record = decision_record();
     let explanation = plan.explanation.clone().map(Arc::new);
-    let scheduled = context.record_decided(record(None, decision, because, effect), case.as_ref(), explanation);
+    let scheduled =
+        context.record_decided(record(None, decision, because, effect), decision_record.as_ref(), explanation);
     let displaced = plan.displaced.iter().map(|task| {
         let because =
             Because::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
         let effect = format!("{} replicas stay until those elsewhere are healthy", task.replicas.unwrap_or(0));
         let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, because, effect);
-        context.record_decided(leaves, case.as_ref(), None)
+        context.record_decided(leaves, decision_record.as_ref(), None)
     });
     std::iter::once(scheduled).chain(displaced).collect()
 }

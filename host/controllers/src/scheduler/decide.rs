@@ -7,7 +7,7 @@ use std::time::Duration;
 use bulkhead_core::call::{CallKind, Peer};
 use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload};
 use bulkhead_core::decide::schedule::{self, SchedulePlan, SchedulerOptions, SchedulingSnapshot, Trigger};
-use bulkhead_core::journal::{Question, plan};
+use bulkhead_core::journal::{DecisionInput, plan};
 use bulkhead_core::model;
 use bulkhead_core::policy::PolicySet;
 use bulkhead_core::snapshot::ClusterSnapshot;
@@ -149,11 +149,11 @@ impl Undisclosed {
         let basis = || Basis {
             trigger: trigger.describe(),
             now,
-            question: Question::Schedule { binding: model, peers, accurate, assumed, options },
+            input: DecisionInput::Schedule { binding: model, peers, accurate, assumed, options },
             clusters: clusters.clusters().to_vec(),
             plan: plan::schedule(&plan),
         };
-        let records = apply::record(context, binding, &plan, trigger, || asking.case(basis));
+        let records = apply::record(context, binding, &plan, trigger, || asking.decision_record(basis));
         Decided { trigger, plan, records }
     }
 }

@@ -8,7 +8,7 @@ use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
-use bulkhead_core::journal::{Case, Decision, Question, plan};
+use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::BindingSpec;
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::time::Time;
@@ -42,7 +42,7 @@ pub(super) enum Judged {
         /// Time until the next check.
         after: Duration,
         /// Inputs of the decision, if the journal keeps them.
-        case: Option<Arc<Case>>,
+        decision_record: Option<Arc<DecisionRecord>>,
     },
     /// The decision could not be made.
     Undecided(Error),
@@ -59,7 +59,7 @@ pub(super) struct Planned {
     /// Home to which the workload is to return; absent if it never returns.
     pub(super) home: Option<Home>,
     /// Inputs of the decision, if the journal keeps them.
-    pub(super) case: Option<Arc<Case>>,
+    pub(super) decision_record: Option<Arc<DecisionRecord>>,
 }
 
 impl TaintManager {
@@ -80,11 +80,11 @@ impl TaintManager {
             pauses: &pauses,
             now,
         });
-        let case = || {
-            asking.case(|| Basis {
+        let decision_record = || {
+            asking.decision_record(|| Basis {
                 trigger: "the eviction reached the head of the queue",
                 now,
-                question: Question::Evict {
+                input: DecisionInput::Evict {
                     binding: evicted_binding(binding.to_model()),
                     cluster: eviction.cluster.clone(),
                     options: self.options,
@@ -101,7 +101,7 @@ impl TaintManager {
             Ok(Judgement::Later { remaining_ms }) => Judged::Later(millis(*remaining_ms)),
             Ok(Judgement::Wait { because, again_after_ms }) => {
                 let after = again_after_ms.map_or(RESCAN, |after_ms| millis(after_ms).max(Duration::from_millis(1)));
-                Judged::Wait { because: because.clone(), after, case: case() }
+                Judged::Wait { because: because.clone(), after, decision_record: decision_record() }
             }
             Ok(Judgement::Evict { task, .. })
                 if task.reason == REASON_DRAINED && !self.clusters.has_drain(&eviction.cluster) =>
@@ -120,7 +120,7 @@ impl TaintManager {
                 let returns = self.failback.is_on() && because.reason.code == REASON_TAINT_UNTOLERATED;
                 let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
                 let (spec, because) = (BindingSpec::clone(spec), because.clone());
-                let planned = Planned { spec, because, effect, home, case: case() };
+                let planned = Planned { spec, because, effect, home, decision_record: decision_record() };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
                 Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
             }
@@ -139,7 +139,7 @@ impl TaintManager {
         planned: Planned,
     ) -> Result<(), Error> {
         let context = &self.context;
-        let Planned { spec, because, effect, home, case } = planned;
+        let Planned { spec, because, effect, home, decision_record } = planned;
         let record = Record {
             controller: NAME,
             subject: subject(binding),
@@ -150,7 +150,7 @@ impl TaintManager {
             inputs: vec![input(binding)],
         };
         let unrecorded = mutation::on(Mutation::EvictionUnrecorded);
-        let record = if unrecorded { 0 } else { context.record_decided(record, case.as_ref(), None) };
+        let record = if unrecorded { 0 } else { context.record_decided(record, decision_record.as_ref(), None) };
         // A merge patch does not change an absent list, so an empty one is null.
         let clusters = if spec.clusters.is_empty() { json!(null) } else { json!(spec.clusters) };
         let mut patch = json!({"spec": {"clusters": clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks}});

@@ -12,7 +12,7 @@ use bulkhead_core::decide::eviction::{EvictionPause, Priority, Waiting};
 use bulkhead_core::decide::failback::{
     self, FailbackPlan, FailbackSnapshot, HOME, REASON_FAILBACK, STABLE, Stability, stability,
 };
-use bulkhead_core::journal::{Question, plan};
+use bulkhead_core::journal::{DecisionInput, plan};
 use bulkhead_core::model;
 use bulkhead_core::time::Time;
 use kube::ResourceExt;
@@ -256,10 +256,10 @@ impl TaintManager {
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
         let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
         let failback::Return { spec, home, because, .. } = (**back).clone();
-        let case = asking.case(|| Basis {
+        let decision_record = asking.decision_record(|| Basis {
             trigger: "the failback reached the head of the eviction queue, and the home clusters are ready",
             now: view.now,
-            question: Question::Failback {
+            input: DecisionInput::Failback {
                 binding: Arc::new(binding.to_model()),
                 stable: view.stable,
                 pauses: view.pauses,
@@ -268,7 +268,7 @@ impl TaintManager {
             clusters: view.clusters.into_values().collect(),
             plan: plan::failback(&plan),
         });
-        let planned = Planned { spec, because, effect, home: Some(home), case };
+        let planned = Planned { spec, because, effect, home: Some(home), decision_record };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
         Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
-use bulkhead_core::journal::{Case, Decision, Subject};
+use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names::keys;
@@ -321,8 +321,8 @@ impl TaintManager {
         let finished = match judged {
             Judged::Unneeded => Finished::Done,
             Judged::Later(after) => Finished::Later(after),
-            Judged::Wait { because, after, case } => {
-                self.note_wait(&eviction, because, case.as_ref());
+            Judged::Wait { because, after, decision_record } => {
+                self.note_wait(&eviction, because, decision_record.as_ref());
                 Finished::Later(after)
             }
             Judged::Undecided(error) => {
@@ -338,7 +338,7 @@ impl TaintManager {
         self.queue().finish(&eviction, finished, now);
     }
 
-    fn note_wait(&self, eviction: &Eviction, because: Because, case: Option<&Arc<Case>>) {
+    fn note_wait(&self, eviction: &Eviction, because: Because, decision_record: Option<&Arc<DecisionRecord>>) {
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         if waits.insert(eviction.clone(), because.reason.code.clone()).as_ref() == Some(&because.reason.code) {
             return;
@@ -353,7 +353,7 @@ impl TaintManager {
             effect: "it stays where it is".to_owned(),
             inputs: Vec::new(),
         };
-        self.context.record_decided(record, case, None);
+        self.context.record_decided(record, decision_record, None);
     }
 
     fn finish(&self, attempt: Attempt) {

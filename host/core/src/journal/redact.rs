@@ -47,10 +47,10 @@ const SECRET_WORDS: [&str; 14] = [
 const SECRET_ENDS: [&str; 5] = ["token", "tokens", "secret", "secrets", "pwd"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Redacts a case in canonical form and returns the number of removed values.
-pub fn redact_case(case: &mut Value) -> usize {
-    let object = case.pointer_mut("/question/health/object").map_or(0, object::object);
-    object + redact(case)
+/// Redacts a decision record in canonical form and returns the number of removed values.
+pub fn redact_decision_record(decision_record: &mut Value) -> usize {
+    let object = decision_record.pointer_mut("/question/health/object").map_or(0, object::object);
+    object + redact(decision_record)
 }
 
 /// Redacts any other value and returns the number of removed values.

@@ -3,7 +3,7 @@
 use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, read, segment};
 
-use crate::records::{case, record};
+use crate::records::{decision, record};
 use crate::support::open_bounded;
 
 fn ids(directory: &std::path::Path) -> Vec<u64> {
@@ -18,7 +18,7 @@ fn the_oldest_segments_go_when_there_are_too_many_bytes() {
     let bounds = Bounds { bytes_max: 20_000, segment_bytes: 4_000, ..Bounds::default() };
     let writer = open_bounded(directory.path(), bounds);
     for id in 1..=200 {
-        writer.keep(&record(id, 5), Some(&case("member1", if id % 2 == 0 { "True" } else { "False" })));
+        writer.keep(&record(id, 5), Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })));
         let sizes = segment::list(directory.path()).unwrap();
         let bytes: u64 = sizes.iter().map(|(_, path)| std::fs::metadata(path).unwrap().len()).sum();
         // One segment may be open besides those that were counted when it was begun.
@@ -30,7 +30,7 @@ fn the_oldest_segments_go_when_there_are_too_many_bytes() {
     assert!(kept.windows(2).all(|pair| pair[1] == pair[0] + 1), "{kept:?}");
     // Every segment has all that its records need.
     let contents = read(directory.path()).unwrap();
-    assert!(contents.records.iter().all(|stored| stored.case.is_some()));
+    assert!(contents.records.iter().all(|stored| stored.decision.is_some()));
 }
 
 #[test]

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use bulkhead_core::journal::Sink;
 use bulkhead_journal::{Bounds, JournalError, Problem, Writer, read, segment};
 
-use crate::records::{case, record};
+use crate::records::{decision, record};
 use crate::support::{open, open_bounded};
 
-/// Writes a journal with that many records, each with a case. Returns its first segment.
+/// Writes a journal with that many records, each with a decision record. Returns its first segment.
 fn journal(directory: &Path, records: u64) -> PathBuf {
     let writer = open(directory);
     for id in 1..=records {
-        writer.keep(&record(id, 5), Some(&case("member1", if id % 2 == 0 { "True" } else { "False" })));
+        writer.keep(&record(id, 5), Some(&decision("member1", if id % 2 == 0 { "True" } else { "False" })));
     }
     segment::path(directory, 1)
 }
@@ -36,7 +36,7 @@ fn a_torn_end_is_told_cut_and_written_over() {
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
         assert_eq!(opened.cut.is_some(), !problems.is_empty(), "cut at {end}");
         assert_eq!(opened.last_id, u64::try_from(before.len()).unwrap(), "cut at {end}");
-        opened.writer.keep(&record(opened.last_id + 1, 6), Some(&case("member2", "True")));
+        opened.writer.keep(&record(opened.last_id + 1, 6), Some(&decision("member2", "True")));
         drop(opened);
         let (after, problems) = read_ids(directory.path());
         assert_eq!((after.len(), problems), (before.len() + 1, Vec::new()), "cut at {end}");

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use bulkhead_core::journal::{Outcome, Sink, canonical};
 use bulkhead_journal::{Background, Bounds, JournalError, Writer, read};
 
-use records::{case, record};
+use records::{decision, record};
 use support::open;
 
 #[test]
 fn what_is_kept_is_read_again_whole() {
     let directory = tempfile::tempdir().unwrap();
     let writer = open(directory.path());
-    let (first, second) = (case("member1", "True"), case("member1", "False"));
+    let (first, second) = (decision("member1", "True"), decision("member1", "False"));
     writer.keep(&record(1, 1_700_000_000_123), Some(&first));
     writer.keep(&record(2, 1_700_000_000_123), Some(&first));
     writer.keep(&record(3, 1_700_000_001_000), None);
@@ -34,10 +34,11 @@ fn what_is_kept_is_read_again_whole() {
     assert_eq!(contents.records[0].record.entry.at.as_millis(), 1_700_000_000_123);
     let abandoned: Vec<_> = contents.records.iter().map(|stored| stored.record.outcome == Outcome::Abandoned).collect();
     assert_eq!(abandoned, [false, true, false, false]);
-    let cases: Vec<_> = contents.records.iter().map(|stored| stored.case.as_ref().map(|kept| &kept.case)).collect();
-    assert_eq!(cases, [Some(&*first), Some(&*first), None, Some(&*second)]);
-    let kept = |at: usize| contents.records[at].case.clone().unwrap();
-    assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a case is kept once");
+    let decisions: Vec<_> =
+        contents.records.iter().map(|stored| stored.decision.as_ref().map(|kept| &kept.decision)).collect();
+    assert_eq!(decisions, [Some(&*first), Some(&*first), None, Some(&*second)]);
+    let kept = |at: usize| contents.records[at].decision.clone().unwrap();
+    assert!(Arc::ptr_eq(&kept(0), &kept(1)), "a decision record is kept once");
     assert_eq!(kept(0).snapshot.len(), 32);
     assert_ne!(kept(0).snapshot, kept(3).snapshot);
 }
@@ -67,7 +68,7 @@ fn a_journal_goes_on_where_it_ended() {
         let opened = Writer::open(directory.path(), Bounds::default(), |error| panic!("{error}")).unwrap();
         assert_eq!((opened.last_id, opened.records), (id - 1, id - 1));
         assert_eq!(opened.cut, None);
-        opened.writer.keep(&record(id, 1_000 * i64::try_from(id).unwrap()), Some(&case("member1", "True")));
+        opened.writer.keep(&record(id, 1_000 * i64::try_from(id).unwrap()), Some(&decision("member1", "True")));
     }
     let contents = read(directory.path()).unwrap();
     assert!(contents.problems.is_empty() && contents.records.len() == 5, "{:?}", contents.problems);
@@ -78,7 +79,7 @@ fn the_same_records_make_the_same_bytes() {
     let bytes = || {
         let directory = tempfile::tempdir().unwrap();
         let writer = open(directory.path());
-        writer.keep(&record(1, 5), Some(&case("member1", "True")));
+        writer.keep(&record(1, 5), Some(&decision("member1", "True")));
         std::fs::read(bulkhead_journal::segment::path(directory.path(), 1)).unwrap()
     };
     assert_eq!(bytes(), bytes());
@@ -98,16 +99,16 @@ fn one_process_writes_at_a_time() {
 fn secrets_do_not_reach_the_disk_and_what_is_missing_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let writer = open(directory.path());
-    let secret = support::health_case(serde_json::json!({
+    let secret = support::health_decision(serde_json::json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "aHVudGVyMg=="},
     }));
     writer.keep(&record(1, 5), Some(&secret));
     let bytes = std::fs::read(bulkhead_journal::segment::path(directory.path(), 1)).unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains("aHVudGVyMg"));
     let contents = read(directory.path()).unwrap();
-    let kept = contents.records[0].case.clone().unwrap();
+    let kept = contents.records[0].decision.clone().unwrap();
     assert_eq!(kept.redacted, 1);
-    assert!(canonical(&kept.case.question).to_string().contains("(redacted)"));
+    assert!(canonical(&kept.decision.input).to_string().contains("(redacted)"));
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Records and cases for tests.
+//! Records and decision records for tests.
 
 use std::sync::Arc;
 
 use bulkhead_core::combine::Because;
 use bulkhead_core::decide::taint::TaintOptions;
-use bulkhead_core::journal::{Case, Decided, Decision, Entry, Outcome, Question, Record, Subject, Tape};
+use bulkhead_core::journal::{
+    CallRecorder, Decided, Decision, DecisionInput, DecisionRecord, Entry, Outcome, Record, Subject,
+};
 use bulkhead_core::model::Cluster;
 use bulkhead_core::policy::PolicySet;
 use bulkhead_core::time::Time;
@@ -26,18 +28,18 @@ pub(crate) fn record(id: u64, at_ms: i64) -> Record {
 }
 
 /// Returns a decision without policies.
-pub(crate) fn made(question: Question, clusters: Vec<Arc<Cluster>>, plan: Value) -> Arc<Case> {
-    let (_, tape) = Tape::start(&PolicySet::default(), &[], |_| true);
+pub(crate) fn made(input: DecisionInput, clusters: Vec<Arc<Cluster>>, plan: Value) -> Arc<DecisionRecord> {
+    let (_, recorder) = CallRecorder::start(&PolicySet::default(), &[], |_| true);
     let (trigger, now) = ("a test", Time::from_millis(1_700_000_000_123));
-    Arc::new(Case::from(Decided { trigger, now, question, clusters: clusters.into(), tape, plan }))
+    Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan }))
 }
 
 /// Returns a decision about the taints of one cluster.
-pub(crate) fn case(cluster: &str, ready: &str) -> Arc<Case> {
+pub(crate) fn decision(cluster: &str, ready: &str) -> Arc<DecisionRecord> {
     let cluster = json!({
         "name": cluster, "spec": {"syncMode": "Push"},
         "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "R", "message": "m"}]},
     });
     let cluster = Arc::new(serde_json::from_value(cluster).unwrap());
-    made(Question::Taint { options: TaintOptions::default() }, vec![cluster], json!({"added": []}))
+    made(DecisionInput::Taint { options: TaintOptions::default() }, vec![cluster], json!({"added": []}))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, HealthVerdict, Reason, Reply};
 use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
-use bulkhead_core::journal::{Case, Decided, Question, Record, Sink, Tape, canonical, plan};
+use bulkhead_core::journal::{CallRecorder, Decided, DecisionInput, DecisionRecord, Record, Sink, canonical, plan};
 use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
@@ -12,7 +12,7 @@ use bulkhead_journal::{read, segment};
 use serde_json::{Value, json};
 
 use crate::records::record;
-use crate::support::{health_case, open};
+use crate::support::{health_decision, open};
 
 /// Returns every form of a secret, with the secret in it.
 fn forms() -> Vec<(&'static str, Value)> {
@@ -68,16 +68,16 @@ fn a_secret_in_any_of_these_forms_is_nowhere_in_the_segments() {
         }
         for object in objects {
             let directory = tempfile::tempdir().unwrap();
-            open(directory.path()).keep(&record(1, 5), Some(&health_case(object.clone())));
+            open(directory.path()).keep(&record(1, 5), Some(&health_decision(object.clone())));
             let bytes = std::fs::read(segment::path(directory.path(), 1)).unwrap();
             let text = String::from_utf8_lossy(&bytes);
             assert!(!text.contains(secret) && !text.contains("hunter"), "{object} leaves {text}");
             let contents = read(directory.path()).unwrap();
-            let kept = contents.records[0].case.clone().unwrap();
+            let kept = contents.records[0].decision.clone().unwrap();
             assert!(kept.redacted > 0, "{object}");
-            let question = canonical(&kept.case.question);
-            assert_eq!(question.pointer("/health/object/spec/replicas"), Some(&json!(2)), "{object}");
-            assert_eq!(question.pointer("/health/object/status/replicas"), Some(&json!(2)), "{object}");
+            let input = canonical(&kept.decision.input);
+            assert_eq!(input.pointer("/health/object/spec/replicas"), Some(&json!(2)), "{object}");
+            assert_eq!(input.pointer("/health/object/status/replicas"), Some(&json!(2)), "{object}");
         }
     }
 }
@@ -104,18 +104,19 @@ impl Policy for Says {
 }
 
 /// Returns a decision about an object by an interpreter, and its record.
-fn decided(object: Value, fault: Option<FaultKind>, message: &'static str) -> (Record, Arc<Case>) {
+fn decided(object: Value, fault: Option<FaultKind>, message: &'static str) -> (Record, Arc<DecisionRecord>) {
     let says = Says(PolicyId::builtin("says"), [Capability::any(CallKind::Health)], fault, message);
     let says = PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>]);
-    let (policies, tape) = Tape::start(&says, &[CallKind::Health], |_| true);
+    let (policies, recorder) = CallRecorder::start(&says, &[CallKind::Health], |_| true);
     let (object, uncovered, now) = (Arc::new(object), Uncovered::Healthy, Time::from_millis(5));
     let outcome = health::decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
     let plan = plan::health(&outcome);
-    let question = Question::Health { object, uncovered };
-    let case = Case::from(Decided { trigger: "a test", now, question, clusters: Vec::new().into(), tape, plan });
+    let input = DecisionInput::Health { object, uncovered };
+    let decision =
+        DecisionRecord::from(Decided { trigger: "a test", now, input, clusters: Vec::new().into(), recorder, plan });
     let mut record = record(1, 5);
     record.entry.because = outcome.because;
-    (record, Arc::new(case))
+    (record, Arc::new(decision))
 }
 
 #[test]
@@ -130,15 +131,15 @@ fn a_message_of_a_guest_that_repeats_a_secret_is_cleaned_and_the_decision_replay
             ("3 of 4 replicas of shop are ready", "3 of 4 replicas of shop are ready"),
         ] {
             let directory = tempfile::tempdir().unwrap();
-            let (record, case) = decided(object.clone(), fault, message);
-            open(directory.path()).keep(&record, Some(&case));
+            let (record, decision) = decided(object.clone(), fault, message);
+            open(directory.path()).keep(&record, Some(&decision));
             let bytes = std::fs::read(segment::path(directory.path(), 1)).unwrap();
             let text = String::from_utf8_lossy(&bytes);
             assert!(!text.contains("hunter"), "{message} leaves {text}");
             let contents = read(directory.path()).unwrap();
             let stored = &contents.records[0];
             assert_eq!(stored.record.entry.because.reason.message, expected);
-            let kept = &stored.case.as_ref().unwrap().case;
+            let kept = &stored.decision.as_ref().unwrap().decision;
             assert_eq!(kept.decide(&kept.policies(|_| None)), kept.plan, "{message}");
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bulkhead_core::decide::health::Uncovered;
-use bulkhead_core::journal::{Case, Question};
+use bulkhead_core::journal::{DecisionInput, DecisionRecord};
 use bulkhead_journal::{Bounds, Writer};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) fn open_bounded(directory: &Path, bounds: Bounds) -> Writer {
 }
 
 /// Returns a decision about the health of an object.
-pub(crate) fn health_case(object: Value) -> Arc<Case> {
-    let question = Question::Health { object: Arc::new(object), uncovered: Uncovered::Healthy };
-    made(question, Vec::new(), json!({"health": "Healthy"}))
+pub(crate) fn health_decision(object: Value) -> Arc<DecisionRecord> {
+    let input = DecisionInput::Health { object: Arc::new(object), uncovered: Uncovered::Healthy };
+    made(input, Vec::new(), json!({"health": "Healthy"}))
 }

@@ -32,8 +32,8 @@ fn child(directory: &Path) {
     let opened = Writer::open(directory, BOUNDS, |error| panic!("{error}")).unwrap();
     let mut out = std::io::stdout().lock();
     for id in opened.last_id + 1.. {
-        let case = records::case("member1", if id % 3 == 0 { "True" } else { "False" });
-        opened.writer.keep(&records::record(id, i64::try_from(id).unwrap()), Some(&case));
+        let decision = records::decision("member1", if id % 3 == 0 { "True" } else { "False" });
+        opened.writer.keep(&records::record(id, i64::try_from(id).unwrap()), Some(&decision));
         writeln!(out, "{id}").unwrap();
     }
 }
@@ -61,7 +61,7 @@ fn parent() {
         assert!(contents.problems.iter().all(bulkhead_journal::Problem::is_harmless), "{:?}", contents.problems);
         let ids: Vec<_> = contents.records.iter().map(|stored| stored.record.id).collect();
         assert!(ids.windows(2).all(|pair| pair[1] == pair[0] + 1), "kill {kill}: {ids:?}");
-        assert!(contents.records.iter().all(|stored| stored.case.is_some()), "kill {kill}");
+        assert!(contents.records.iter().all(|stored| stored.decision.is_some()), "kill {kill}");
         let last = ids.last().copied().unwrap_or(0);
         assert!(last >= accepted, "kill {kill}: {accepted} was accepted and {last} is the last one kept");
     }

@@ -31,8 +31,8 @@ fn fill(directory: &Path) -> u64 {
     while segment::list(directory).unwrap().last().is_none_or(|(last, _)| *last < number) {
         for _ in 0..200 {
             id += 1;
-            let case = records::case(&format!("member{id}"), if id % 2 == 0 { "True" } else { "False" });
-            writer.keep(&records::record(id, i64::try_from(id).unwrap()), Some(&case));
+            let decision = records::decision(&format!("member{id}"), if id % 2 == 0 { "True" } else { "False" });
+            writer.keep(&records::record(id, i64::try_from(id).unwrap()), Some(&decision));
         }
     }
     id

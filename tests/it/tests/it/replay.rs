@@ -55,45 +55,45 @@ fn assert_exact(name: &str, how: &str, summary: &Summary) {
     assert!(summary.exact > 0, "{name}, {how}: no decision was made again");
 }
 
-fn question(stored: &Stored) -> Option<&'static str> {
-    use bulkhead_core::journal::Question;
-    Some(match stored.case.as_ref()?.case.question {
-        Question::Taint { .. } => "taint",
-        Question::Evict { .. } => "evict",
-        Question::Schedule { .. } => "schedule",
-        Question::Finish { .. } => "finish",
-        Question::Failover { .. } => "failover",
-        Question::Failback { .. } => "failback",
-        Question::Health { .. } => "health",
+fn kind(stored: &Stored) -> Option<&'static str> {
+    use bulkhead_core::journal::DecisionInput;
+    Some(match stored.decision.as_ref()?.decision.input {
+        DecisionInput::Taint { .. } => "taint",
+        DecisionInput::Evict { .. } => "evict",
+        DecisionInput::Schedule { .. } => "schedule",
+        DecisionInput::Finish { .. } => "finish",
+        DecisionInput::Failover { .. } => "failover",
+        DecisionInput::Failback { .. } => "failback",
+        DecisionInput::Health { .. } => "health",
     })
 }
 
 #[test]
 fn every_decision_of_every_example_replays_exactly() {
-    let mut questions = BTreeMap::<&str, usize>::new();
+    let mut kinds = BTreeMap::<&str, usize>::new();
     for name in examples() {
         let contents = recorded(&name, 7);
         assert_exact(&name, "built-in policies asked again", &Replayer::default().replay_all(&contents.records));
         assert_exact(&name, "all answers as recorded", &Replayer::believing().replay_all(&contents.records));
         for stored in &contents.records {
-            if let Some(question) = question(stored) {
-                *questions.entry(question).or_default() += 1;
+            if let Some(kind) = kind(stored) {
+                *kinds.entry(kind).or_default() += 1;
                 assert!(!explain(stored).findings.is_empty(), "{name}: decision {} has no findings", stored.record.id);
             }
         }
     }
-    let sorts: Vec<_> = questions.keys().copied().collect();
-    assert_eq!(sorts, ["evict", "failback", "failover", "finish", "health", "schedule", "taint"], "{questions:?}");
+    let sorts: Vec<_> = kinds.keys().copied().collect();
+    assert_eq!(sorts, ["evict", "failback", "failover", "finish", "health", "schedule", "taint"], "{kinds:?}");
 }
 
 #[test]
 fn a_record_that_says_something_else_than_was_decided_is_found() {
     let mut contents = recorded("nginx-divided", 1);
-    let changed = contents.records.iter_mut().find(|stored| question(stored) == Some("evict")).unwrap();
+    let changed = contents.records.iter_mut().find(|stored| kind(stored) == Some("evict")).unwrap();
     let id = changed.record.id;
-    let mut kept = (**changed.case.as_ref().unwrap()).clone();
-    kept.case.plan["evict"]["task"]["fromCluster"] = "member2".into();
-    changed.case = Some(Arc::new(kept));
+    let mut kept = (**changed.decision.as_ref().unwrap()).clone();
+    kept.decision.plan["evict"]["task"]["fromCluster"] = "member2".into();
+    changed.decision = Some(Arc::new(kept));
     let summary = Replayer::default().replay_all(&contents.records);
     let told: Vec<_> =
         summary.different.iter().map(|replay| (replay.id, replay.differences[0].path.as_str())).collect();
@@ -114,7 +114,7 @@ fn decisions_are_recorded_before_anything_follows_from_them() {
             Decision::Evicted => assert!(seen.contains(&entry.subject.key()), "evicted before it was scheduled"),
             _ => {}
         }
-        assert!(stored.case.is_some() || !matches!(entry.decision, Decision::Scheduled | Decision::Evicted));
+        assert!(stored.decision.is_some() || !matches!(entry.decision, Decision::Scheduled | Decision::Evicted));
     }
     assert!(!seen.is_empty());
 }

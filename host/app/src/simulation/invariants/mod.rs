@@ -26,7 +26,7 @@ mod truth;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_core::journal::{Case, Record, Sink};
+use bulkhead_core::journal::{DecisionRecord, Record, Sink};
 
 pub(super) use objects::Observed;
 use records::Recorded;
@@ -93,12 +93,12 @@ struct Inspecting {
 }
 
 impl Sink for Inspecting {
-    fn keep(&self, record: &Record, case: Option<&Arc<Case>>) {
+    fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
         if let Some(next) = &self.next {
-            next.keep(record, case);
+            next.keep(record, decision);
         }
         self.inspector.with(|ledger| {
-            for (invariant, seen) in ledger.recorded.look(record, case, &ledger.truth) {
+            for (invariant, seen) in ledger.recorded.look(record, decision, &ledger.truth) {
                 ledger.found(Violation { invariant, at_ms: record.entry.at.as_millis(), seen });
             }
         });

@@ -8,7 +8,7 @@ use bulkhead_core::decide::affinity;
 use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::finish::{FinishOptions, ReplacementHealth};
-use bulkhead_core::journal::{Case, Decision, Question, Record, differences};
+use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Record, differences};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement};
 
 use super::truth::Truth;
@@ -21,7 +21,7 @@ pub(super) struct Recorded {
     evicted: BTreeSet<(String, String)>,
     /// Tasks whose end was recorded, as binding and cluster.
     ended: BTreeSet<(String, String)>,
-    last_case: Option<Arc<Case>>,
+    last_decision: Option<Arc<DecisionRecord>>,
 }
 
 type Broken = (&'static str, String);
@@ -38,7 +38,12 @@ impl Recorded {
     }
 
     /// Checks a record. Returns the violations.
-    pub(super) fn look(&mut self, record: &Record, case: Option<&Arc<Case>>, truth: &Truth) -> Vec<Broken> {
+    pub(super) fn look(
+        &mut self,
+        record: &Record,
+        decision: Option<&Arc<DecisionRecord>>,
+        truth: &Truth,
+    ) -> Vec<Broken> {
         let entry = &record.entry;
         let key = || (entry.subject.key(), entry.cluster.clone().unwrap_or_default());
         let mut broken = Vec::new();
@@ -52,29 +57,29 @@ impl Recorded {
             _ => {}
         }
         broken.extend(sabotage(record));
-        let Some(case) = case else {
+        let Some(decision) = decision else {
             let needs = matches!(entry.decision, Decision::Evicted | Decision::Released | Decision::Scheduled);
             broken.extend(needs.then(|| ("S7", format!("record {} has nothing to replay it from", record.id))));
             return broken;
         };
-        if !self.last_case.as_ref().is_some_and(|last| Arc::ptr_eq(last, case)) {
-            self.last_case = Some(Arc::clone(case));
-            broken.extend(replay(record, case));
+        if !self.last_decision.as_ref().is_some_and(|last| Arc::ptr_eq(last, decision)) {
+            self.last_decision = Some(Arc::clone(decision));
+            broken.extend(replay(record, decision));
         }
-        match (&case.question, entry.decision) {
-            (Question::Finish { binding, options, .. }, Decision::Released) => {
-                broken.extend(released(record, case, binding, *options, truth));
+        match (&decision.input, entry.decision) {
+            (DecisionInput::Finish { binding, options, .. }, Decision::Released) => {
+                broken.extend(released(record, decision, binding, *options, truth));
             }
-            (Question::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
-                broken.extend(all_dead(record, case));
-                broken.extend(nowhere(record, case, binding, cluster));
+            (DecisionInput::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
+                broken.extend(all_dead(record, decision));
+                broken.extend(nowhere(record, decision, binding, cluster));
             }
-            (Question::Evict { .. }, Decision::Evicted) => broken.extend(all_dead(record, case)),
-            (Question::Failover { binding, options, .. }, Decision::Evicted)
+            (DecisionInput::Evict { .. }, Decision::Evicted) => broken.extend(all_dead(record, decision)),
+            (DecisionInput::Failover { binding, options, .. }, Decision::Evicted)
                 if options.pre_check == Some(PreCheck::Feasible) =>
             {
                 let from = record.entry.cluster.as_deref().unwrap_or_default();
-                broken.extend(nowhere_for(record, case, binding.spec.placement.as_ref(), from));
+                broken.extend(nowhere_for(record, decision, binding.spec.placement.as_ref(), from));
             }
             _ => {}
         }
@@ -82,9 +87,9 @@ impl Recorded {
     }
 }
 
-fn replay(record: &Record, case: &Case) -> Option<Broken> {
-    let again = case.decide(&case.policies(|_| None));
-    let difference = differences(&case.plan, &again).into_iter().next()?;
+fn replay(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
+    let again = decision.decide(&decision.policies(|_| None));
+    let difference = differences(&decision.plan, &again).into_iter().next()?;
     Some(("S7", format!("record {} does not replay: {difference:?}", record.id)))
 }
 
@@ -102,7 +107,13 @@ fn sabotage(record: &Record) -> Option<Broken> {
 
 /// Checks a release against the recorded binding, independent of the decision, and against the running pods,
 /// independent of the reported status.
-fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOptions, truth: &Truth) -> Option<Broken> {
+fn released(
+    record: &Record,
+    decision: &DecisionRecord,
+    binding: &Binding,
+    options: FinishOptions,
+    truth: &Truth,
+) -> Option<Broken> {
     let cluster = record.entry.cluster.as_deref().unwrap_or_default();
     let task = binding.spec.graceful_eviction_tasks.iter().find(|task| task.from_cluster == cluster);
     let Some(task) = task else { return Some(("S1", format!("record {}: there is no task for {cluster}", record.id))) };
@@ -115,7 +126,7 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
     };
     let targets = &binding.spec.clusters;
     let replaced = !targets.is_empty() && targets.iter().all(|target| is_healthy(&target.name));
-    let waited = is_over(task, case, options) && !targets.is_empty();
+    let waited = is_over(task, decision, options) && !targets.is_empty();
     let reason = &record.entry.because.reason;
     let grace = Duration::from_secs(u64::try_from(limit_s(task, options)).unwrap_or(0));
     if let Some(age) = truth.too_young(&binding.key(), cluster, grace).filter(|_| waited && !replaced) {
@@ -142,24 +153,29 @@ fn released(record: &Record, case: &Case, binding: &Binding, options: FinishOpti
 }
 
 /// Checks that some other cluster that the applied placement selects is ready.
-fn nowhere(record: &Record, case: &Case, binding: &Binding, from: &str) -> Option<Broken> {
-    nowhere_for(record, case, applied_placement(binding).as_ref(), from)
+fn nowhere(record: &Record, decision: &DecisionRecord, binding: &Binding, from: &str) -> Option<Broken> {
+    nowhere_for(record, decision, applied_placement(binding).as_ref(), from)
 }
 
 /// Checks that some other cluster that a placement selects is ready.
-fn nowhere_for(record: &Record, case: &Case, placement: Option<&Placement>, from: &str) -> Option<Broken> {
+fn nowhere_for(
+    record: &Record,
+    decision: &DecisionRecord,
+    placement: Option<&Placement>,
+    from: &str,
+) -> Option<Broken> {
     let placement = placement?;
     let selects = |cluster: &Cluster| match &placement.cluster_affinities {
         Some(terms) => terms.iter().any(|term| affinity::matches(&term.affinity, cluster)),
         None => placement.cluster_affinity.as_ref().is_none_or(|one| affinity::matches(one, cluster)),
     };
-    let found = case.clusters.iter().any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
+    let found = decision.clusters.iter().any(|cluster| cluster.name != from && cluster.is_ready() && selects(cluster));
     (!found).then(|| ("S1", format!("record {}: evicted from {from} with nowhere to go", record.id)))
 }
 
-fn is_over(task: &GracefulEvictionTask, case: &Case, options: FinishOptions) -> bool {
+fn is_over(task: &GracefulEvictionTask, decision: &DecisionRecord, options: FinishOptions) -> bool {
     let limit_s = limit_s(task, options);
-    task.creation_timestamp.is_some_and(|created| case.now > created.plus_seconds(limit_s))
+    task.creation_timestamp.is_some_and(|created| decision.now > created.plus_seconds(limit_s))
 }
 
 fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
@@ -167,8 +183,8 @@ fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
     own_s.unwrap_or(options.timeout_s)
 }
 
-fn all_dead(record: &Record, case: &Case) -> Option<Broken> {
-    let clusters = &case.clusters;
+fn all_dead(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
+    let clusters = &decision.clusters;
     let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
     let drained = record.entry.because.reason.code == bulkhead_core::decide::evict::REASON_DRAINED;
     (dead && !drained).then(|| ("S3", format!("record {}: evicted while every cluster looks dead", record.id)))

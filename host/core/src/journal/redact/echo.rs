@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::object::{holds_secret, is_reference};
 use super::{REDACTED, is_data, is_secret};
-use crate::journal::{Case, Question, canonical};
+use crate::journal::{DecisionInput, DecisionRecord, canonical};
 
 /// Minimum length of a value, in characters; shorter ones occur in messages by chance.
 const VALUE_CHARS_MIN: usize = 6;
@@ -22,11 +22,11 @@ pub struct Echoes(Vec<(String, String)>);
 
 impl Echoes {
     /// Finds the messages in a case that is not redacted yet.
-    pub fn of(case: &Case) -> Self {
-        let secrets = secrets(&case.question);
+    pub fn of(decision_record: &DecisionRecord) -> Self {
+        let secrets = secrets(&decision_record.input);
         let mut found = Vec::new();
         if !secrets.is_empty() {
-            let mut calls = canonical(&case.calls);
+            let mut calls = canonical(&decision_record.calls);
             for_each_message(&mut calls, &mut |message| {
                 let clean = cleaned(message, &secrets);
                 if clean != *message {
@@ -84,19 +84,19 @@ fn for_each_message(value: &mut Value, act: &mut impl FnMut(&mut String)) {
 }
 
 /// Returns the secrets in the objects and statuses that guests may have read, longest first.
-fn secrets(question: &Question) -> Vec<String> {
+fn secrets(input: &DecisionInput) -> Vec<String> {
     let mut found = BTreeSet::new();
-    match question {
-        Question::Health { object, .. } => collect(object, "", false, &mut found),
-        Question::Evict { binding, .. }
-        | Question::Schedule { binding, .. }
-        | Question::Finish { binding, .. }
-        | Question::Failover { binding, .. }
-        | Question::Failback { binding, .. } => {
+    match input {
+        DecisionInput::Health { object, .. } => collect(object, "", false, &mut found),
+        DecisionInput::Evict { binding, .. }
+        | DecisionInput::Schedule { binding, .. }
+        | DecisionInput::Finish { binding, .. }
+        | DecisionInput::Failover { binding, .. }
+        | DecisionInput::Failback { binding, .. } => {
             let statuses = binding.status.aggregated_status.iter().filter_map(|item| item.status.as_ref());
             statuses.for_each(|status| collect(status, "", false, &mut found));
         }
-        Question::Taint { .. } => {}
+        DecisionInput::Taint { .. } => {}
     }
     longest_first(found)
 }

@@ -13,7 +13,7 @@ use crate::policy::{Build, Capability, Fault, FaultKind, Member, Policy, PolicyI
 /// Policy that could be called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Seat {
+pub struct PolicySlot {
     /// Identity of the policy.
     pub policy: PolicyId,
     /// Digests of code and configuration; absent for compiled-in policies.
@@ -44,9 +44,10 @@ fn is_one(weight: &u32) -> bool {
 /// Recorded call with its reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
+pub struct RecordedCall {
     /// Index of the called policy in the list of slots, from 0.
-    pub seat: usize,
+    #[serde(rename = "seat")]
+    pub slot: usize,
     /// Kind of the call.
     pub kind: CallKind,
     /// Short description of the input: a cluster, an object or the number of clusters.
@@ -57,36 +58,37 @@ pub struct Asked {
 
 /// Recorder of the policy calls of one decision.
 #[derive(Debug)]
-pub struct Tape {
-    seats: Vec<Seat>,
+pub struct CallRecorder {
+    slots: Vec<PolicySlot>,
     composition: Composition,
-    calls: Arc<Mutex<Vec<Asked>>>,
+    calls: Arc<Mutex<Vec<RecordedCall>>>,
 }
 
-impl Tape {
+impl CallRecorder {
     /// Wraps the policies so that every call of these kinds is recorded. `keeps` returns true for the policies to
     /// record; the others remain unwrapped.
     pub fn start(policies: &PolicySet, kinds: &[CallKind], keeps: impl Fn(&dyn Policy) -> bool) -> (PolicySet, Self) {
-        let calls: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let mut seats = Vec::new();
+        let calls: Arc<Mutex<Vec<RecordedCall>>> = Arc::default();
+        let mut slots = Vec::new();
         let members = policies.members().iter().map(|member| {
             let answers = answered(member.policy.as_ref(), kinds);
             if answers.is_empty() || member.mode == Mode::Off || !keeps(member.policy.as_ref()) {
                 return member.clone();
             }
-            let taped = Taped { inner: Arc::clone(&member.policy), seat: seats.len(), calls: Arc::clone(&calls) };
+            let recording =
+                RecordingPolicy { inner: Arc::clone(&member.policy), slot: slots.len(), calls: Arc::clone(&calls) };
             let (policy, build) = (member.policy.id().clone(), member.policy.build().cloned());
-            seats.push(Seat { policy, build, mode: member.mode, weight: member.weight, answers });
-            Member { policy: Arc::new(taped), ..member.clone() }
+            slots.push(PolicySlot { policy, build, mode: member.mode, weight: member.weight, answers });
+            Member { policy: Arc::new(recording), ..member.clone() }
         });
         let set = PolicySet::composed(members.collect(), policies.composition());
-        (set, Self { seats, composition: policies.composition(), calls })
+        (set, Self { slots, composition: policies.composition(), calls })
     }
 
     /// Returns the policy slots, the rules that combine replies, and the calls recorded so far, in order.
-    pub fn finish(self) -> (Vec<Seat>, Composition, Vec<Asked>) {
+    pub fn finish(self) -> (Vec<PolicySlot>, Composition, Vec<RecordedCall>) {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
-        (self.seats, self.composition, calls)
+        (self.slots, self.composition, calls)
     }
 }
 
@@ -99,13 +101,13 @@ fn answered(policy: &dyn Policy, kinds: &[CallKind]) -> Vec<CallKind> {
 }
 
 /// Policy whose calls are recorded.
-struct Taped {
+struct RecordingPolicy {
     inner: Arc<dyn Policy>,
-    seat: usize,
-    calls: Arc<Mutex<Vec<Asked>>>,
+    slot: usize,
+    calls: Arc<Mutex<Vec<RecordedCall>>>,
 }
 
-impl Policy for Taped {
+impl Policy for RecordingPolicy {
     fn id(&self) -> &PolicyId {
         self.inner.id()
     }
@@ -117,8 +119,8 @@ impl Policy for Taped {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let answer = self.inner.call(call);
         if let Some(kept) = Answer::of(&answer) {
-            let asked = Asked { seat: self.seat, kind: call.kind(), about: about(call), answer: kept };
-            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+            let recorded = RecordedCall { slot: self.slot, kind: call.kind(), about: about(call), answer: kept };
+            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(recorded);
         }
         answer
     }
@@ -145,27 +147,27 @@ fn about(call: &Call<'_>) -> String {
 }
 
 /// Policy that replays its recorded replies.
-pub(super) struct Replayed {
+pub(super) struct ReplayingPolicy {
     id: PolicyId,
     capabilities: Vec<Capability>,
     build: Option<Build>,
-    answers: Mutex<VecDeque<Asked>>,
+    answers: Mutex<VecDeque<RecordedCall>>,
 }
 
-impl Replayed {
+impl ReplayingPolicy {
     /// Creates the policy for a slot; `calls` are the recorded calls of the whole decision.
-    pub(super) fn new(position: usize, seat: &Seat, calls: &[Asked]) -> Self {
-        let own = calls.iter().filter(|asked| asked.seat == position);
+    pub(super) fn new(position: usize, slot: &PolicySlot, calls: &[RecordedCall]) -> Self {
+        let own = calls.iter().filter(|recorded| recorded.slot == position);
         Self {
-            id: seat.policy.clone(),
-            capabilities: seat.answers.iter().map(|kind| Capability::any(*kind)).collect(),
-            build: seat.build.clone(),
+            id: slot.policy.clone(),
+            capabilities: slot.answers.iter().map(|kind| Capability::any(*kind)).collect(),
+            build: slot.build.clone(),
             answers: Mutex::new(own.cloned().collect()),
         }
     }
 }
 
-impl Policy for Replayed {
+impl Policy for ReplayingPolicy {
     fn id(&self) -> &PolicyId {
         &self.id
     }
@@ -176,10 +178,11 @@ impl Policy for Replayed {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = answers.iter().position(|asked| asked.kind == call.kind() && asked.about == about(call));
-        let asked = position.and_then(|position| answers.remove(position));
+        let position =
+            answers.iter().position(|recorded| recorded.kind == call.kind() && recorded.about == about(call));
+        let recorded = position.and_then(|position| answers.remove(position));
         let unknown = || Fault::new(FaultKind::NotLoaded, format!("the record has no answer about {}", about(call)));
-        asked.ok_or_else(unknown)?.answer.reply()
+        recorded.ok_or_else(unknown)?.answer.reply()
     }
 
     fn build(&self) -> Option<&Build> {

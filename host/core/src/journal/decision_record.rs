@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::plan;
-use super::tape::{Asked, Replayed, Seat, Tape};
+use super::recorder::{CallRecorder, PolicySlot, RecordedCall, ReplayingPolicy};
 use crate::call::{CallKind, Peer};
 use crate::composition::Composition;
 use crate::decide::evict::{EvictOptions, Evictable};
@@ -29,20 +29,21 @@ use crate::time::Time;
 /// The clusters are stored separately because many decisions share them; a store keeps each version once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Case {
+pub struct DecisionRecord {
     /// Trigger of the decision, as a sentence.
     pub trigger: String,
     /// Evaluation time.
     #[serde(with = "millis")]
     pub now: Time,
     /// Kind of decision and its inputs.
-    pub question: Question,
+    #[serde(rename = "question")]
+    pub input: DecisionInput,
     /// Rules that combine several replies into one.
     pub composition: Composition,
     /// Policies that could be called, in order.
-    pub policies: Vec<Seat>,
+    pub policies: Vec<PolicySlot>,
     /// Recorded calls, in order.
-    pub calls: Vec<Asked>,
+    pub calls: Vec<RecordedCall>,
     /// Plan, in canonical form.
     pub plan: Value,
     /// Clusters that the decision read, sorted by name.
@@ -53,7 +54,7 @@ pub struct Case {
 /// Kind of a decision in the journal, with its inputs other than clusters and policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Question {
+pub enum DecisionInput {
     /// Taints of a cluster, which is the only one in the record.
     Taint {
         /// Options for taint management.
@@ -144,48 +145,48 @@ pub struct Limits {
     pub brake: String,
 }
 
-/// Decision as the controller made it; converts to a [`Case`].
+/// Decision as the controller made it; converts to a [`DecisionRecord`].
 pub struct Decided<'a> {
     /// Trigger of the decision, as a sentence.
     pub trigger: &'a str,
     /// Evaluation time.
     pub now: Time,
     /// Kind of decision and its inputs.
-    pub question: Question,
+    pub input: DecisionInput,
     /// Clusters that the decision read, sorted by name.
     pub clusters: Arc<[Arc<Cluster>]>,
     /// Recorder of the policy calls.
-    pub tape: Tape,
+    pub recorder: CallRecorder,
     /// Plan, in canonical form.
     pub plan: Value,
 }
 
-impl From<Decided<'_>> for Case {
+impl From<Decided<'_>> for DecisionRecord {
     fn from(decided: Decided<'_>) -> Self {
-        let Decided { trigger, now, question, clusters, tape, plan } = decided;
-        let (policies, composition, calls) = tape.finish();
-        Self { trigger: trigger.to_owned(), now, question, composition, policies, calls, plan, clusters }
+        let Decided { trigger, now, input, clusters, recorder, plan } = decided;
+        let (policies, composition, calls) = recorder.finish();
+        Self { trigger: trigger.to_owned(), now, input, composition, policies, calls, plan, clusters }
     }
 }
 
-impl Case {
+impl DecisionRecord {
     /// Returns the kinds of calls that the decision can make.
     pub fn kinds(&self) -> &'static [CallKind] {
-        match self.question {
-            Question::Taint { .. } => &[CallKind::ClusterTaint],
-            Question::Schedule { .. } => &[CallKind::Filter, CallKind::Score],
-            Question::Finish { .. } => &[CallKind::EvictionCheck],
-            Question::Health { .. } => &[CallKind::Health],
-            Question::Evict { .. } | Question::Failover { .. } | Question::Failback { .. } => &[],
+        match self.input {
+            DecisionInput::Taint { .. } => &[CallKind::ClusterTaint],
+            DecisionInput::Schedule { .. } => &[CallKind::Filter, CallKind::Score],
+            DecisionInput::Finish { .. } => &[CallKind::EvictionCheck],
+            DecisionInput::Health { .. } => &[CallKind::Health],
+            DecisionInput::Evict { .. } | DecisionInput::Failover { .. } | DecisionInput::Failback { .. } => &[],
         }
     }
 
     /// Returns the policies for a replay. Each returns its recorded replies unless `substitute` returns a
     /// replacement.
-    pub fn policies(&self, substitute: impl Fn(&Seat) -> Option<Arc<dyn Policy>>) -> PolicySet {
-        let member = |(position, seat): (usize, &Seat)| {
-            let recorded = || Arc::new(Replayed::new(position, seat, &self.calls)) as Arc<dyn Policy>;
-            Member { policy: substitute(seat).unwrap_or_else(recorded), mode: seat.mode, weight: seat.weight }
+    pub fn policies(&self, substitute: impl Fn(&PolicySlot) -> Option<Arc<dyn Policy>>) -> PolicySet {
+        let member = |(position, slot): (usize, &PolicySlot)| {
+            let recorded = || Arc::new(ReplayingPolicy::new(position, slot, &self.calls)) as Arc<dyn Policy>;
+            Member { policy: substitute(slot).unwrap_or_else(recorded), mode: slot.mode, weight: slot.weight }
         };
         PolicySet::composed(self.policies.iter().enumerate().map(member).collect(), self.composition)
     }
@@ -193,12 +194,12 @@ impl Case {
     /// Makes the decision again with these policies and returns the plan in canonical form.
     pub fn decide(&self, policies: &PolicySet) -> Value {
         let now = self.now;
-        match &self.question {
-            Question::Taint { options } => match self.clusters.first() {
+        match &self.input {
+            DecisionInput::Taint { options } => match self.clusters.first() {
                 Some(cluster) => plan::taint(&taint::decide(cluster, policies, *options, now)),
                 None => Value::Null,
             },
-            Question::Evict { binding, cluster, options, pre_check, pauses, .. } => {
+            DecisionInput::Evict { binding, cluster, options, pre_check, pauses, .. } => {
                 plan::evict(&eviction::judge(JudgeSnapshot {
                     binding: Evictable::from(&**binding),
                     cluster: self.cluster(cluster),
@@ -209,23 +210,25 @@ impl Case {
                     now,
                 }))
             }
-            Question::Schedule { .. } => self.reschedule(policies, false).as_ref().map_or(Value::Null, plan::schedule),
-            Question::Finish { binding, options, unconfirmed } => {
+            DecisionInput::Schedule { .. } => {
+                self.reschedule(policies, false).as_ref().map_or(Value::Null, plan::schedule)
+            }
+            DecisionInput::Finish { binding, options, unconfirmed } => {
                 let sources: Vec<_> = self.clusters.iter().map(|cluster| Cluster::clone(cluster)).collect();
                 let snapshot = FinishSnapshot { binding, sources: &sources, unconfirmed, options: *options, now };
                 plan::finish(&finish::decide(snapshot, policies))
             }
-            Question::Failover { binding, producer, options, pauses } => {
+            DecisionInput::Failover { binding, producer, options, pauses } => {
                 let clusters = &self.clusters;
                 let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, clusters, now };
                 plan::failover(&failover::decide(snapshot))
             }
-            Question::Failback { binding, stable, pauses, window_s } => {
+            DecisionInput::Failback { binding, stable, pauses, window_s } => {
                 let clusters = self.clusters.iter().map(|cluster| (cluster.name.clone(), Arc::clone(cluster)));
                 let (clusters, window_s) = (&clusters.collect(), *window_s);
                 plan::failback(&failback::decide(FailbackSnapshot { binding, clusters, stable, pauses, window_s, now }))
             }
-            Question::Health { object, uncovered } => {
+            DecisionInput::Health { object, uncovered } => {
                 plan::health(&health::decide(HealthSnapshot { object, uncovered: *uncovered, now }, policies))
             }
         }
@@ -233,7 +236,7 @@ impl Case {
 
     /// Repeats a scheduling decision, with an explanation if `explained`; `None` for any other decision.
     pub fn reschedule(&self, policies: &PolicySet, explained: bool) -> Option<SchedulePlan> {
-        let Question::Schedule { binding, peers, accurate, assumed, options } = &self.question else { return None };
+        let DecisionInput::Schedule { binding, peers, accurate, assumed, options } = &self.input else { return None };
         let clusters = Arc::new(ClusterSnapshot::new(self.clusters.iter().cloned()));
         let (accurate, now) = (accurate.as_ref(), self.now);
         let snapshot = SchedulingSnapshot { binding, clusters: &clusters, peers, accurate, assumed, options, now };
@@ -248,13 +251,13 @@ impl Case {
 
     /// Returns the binding of the decision; `None` for decisions on clusters and objects.
     pub fn binding(&self) -> Option<&Binding> {
-        match &self.question {
-            Question::Evict { binding, .. }
-            | Question::Schedule { binding, .. }
-            | Question::Finish { binding, .. }
-            | Question::Failover { binding, .. }
-            | Question::Failback { binding, .. } => Some(binding),
-            Question::Taint { .. } | Question::Health { .. } => None,
+        match &self.input {
+            DecisionInput::Evict { binding, .. }
+            | DecisionInput::Schedule { binding, .. }
+            | DecisionInput::Finish { binding, .. }
+            | DecisionInput::Failover { binding, .. }
+            | DecisionInput::Failback { binding, .. } => Some(binding),
+            DecisionInput::Taint { .. } | DecisionInput::Health { .. } => None,
         }
     }
 }
