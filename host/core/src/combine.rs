@@ -23,7 +23,7 @@ use crate::call::{
 use crate::composition::{EvictionRule, HealthRule};
 use crate::model::{Binding, Cluster, Health};
 use crate::mutation::{self, Mutation};
-use crate::policy::{Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
+use crate::policy::{Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 use crate::shadow::{self, Divergence};
 use crate::snapshot::{Candidates, ClusterSnapshot};
 use crate::time::Time;
@@ -93,11 +93,11 @@ impl From<&PolicyFault> for Because {
 }
 
 /// Calls the policy and returns its reply; `None` if it abstains.
-pub(crate) fn ask(member: &Member, call: &Call<'_>) -> Result<Option<Reply>, PolicyFault> {
-    match member.policy.call(call) {
+pub(crate) fn ask(entry: &PolicyEntry, call: &Call<'_>) -> Result<Option<Reply>, PolicyFault> {
+    match entry.policy.call(call) {
         Ok(reply) => Ok(Some(reply)),
         Err(fault) if fault.kind == FaultKind::Unsupported => Ok(None),
-        Err(fault) => Err(PolicyFault { policy: member.policy.id().clone(), fault }),
+        Err(fault) => Err(PolicyFault { policy: entry.policy.id().clone(), fault }),
     }
 }
 
@@ -123,7 +123,7 @@ pub struct HealthOutcome {
 /// Combines the health verdicts on an object.
 pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
     let call = Call::Health(call);
-    let mut opinions = policies.answering(&call).filter_map(|member| opinion(member, &call));
+    let mut opinions = policies.answering(&call).filter_map(|entry| opinion(entry, &call));
     let decided = match policies.composition().health {
         HealthRule::FirstOpinion => opinions.next(),
         HealthRule::WorstOpinion => {
@@ -139,9 +139,9 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
 }
 
 /// Returns the verdict of one policy; `None` if it abstains.
-fn opinion(member: &Member, call: &Call<'_>) -> Option<HealthOutcome> {
-    let policy = member.policy.as_ref();
-    let fault = match ask(member, call) {
+fn opinion(entry: &PolicyEntry, call: &Call<'_>) -> Option<HealthOutcome> {
+    let policy = entry.policy.as_ref();
+    let fault = match ask(entry, call) {
         Ok(Some(Reply::Health(verdict))) => {
             let because = Because::policy(policy.id(), verdict.reason);
             return Some(HealthOutcome { health: verdict.health, because, remarks: Remarks::default() });
@@ -176,9 +176,9 @@ pub struct TaintOutcome {
 pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintOutcome {
     let call = Call::ClusterTaint(call);
     let mut outcome = TaintOutcome::default();
-    for member in policies.answering(&call) {
-        let policy = member.policy.as_ref();
-        match ask(member, &call) {
+    for entry in policies.answering(&call) {
+        let policy = entry.policy.as_ref();
+        match ask(entry, &call) {
             Ok(Some(Reply::ClusterTaint(verdict))) => {
                 outcome.changes.extend(verdict.changes.into_iter().map(|change| (policy.id().clone(), change)));
             }
@@ -206,9 +206,9 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
     let mut outcome = FilterOutcome { rejections: vec![None; call.clusters.len()], ..FilterOutcome::default() };
     let (binding, clusters) = (call.binding, call.clusters);
     let call = Call::Filter(call);
-    for member in policies.answering(&call) {
-        let policy = member.policy.as_ref();
-        let fault = match ask(member, &call) {
+    for entry in policies.answering(&call) {
+        let policy = entry.policy.as_ref();
+        let fault = match ask(entry, &call) {
             Ok(Some(Reply::Filter(verdicts))) if verdicts.len() == clusters.len() => {
                 for (rejection, verdict) in outcome.rejections.iter_mut().zip(verdicts) {
                     if let FilterVerdict::Unfit(reason) = verdict {
@@ -263,14 +263,14 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
     let count = call.clusters.len();
     let mut outcome = ScoreOutcome { totals: vec![0; count], ..ScoreOutcome::default() };
     let call = Call::Score(call);
-    for member in policies.answering(&call) {
-        let policy = member.policy.as_ref();
-        match ask(member, &call) {
+    for entry in policies.answering(&call) {
+        let policy = entry.policy.as_ref();
+        match ask(entry, &call) {
             Ok(Some(Reply::Score(scores))) if scores.len() == count => {
                 for (total, score) in outcome.totals.iter_mut().zip(&scores) {
-                    *total = total.saturating_add(score.saturating_mul(i64::from(member.weight)));
+                    *total = total.saturating_add(score.saturating_mul(i64::from(entry.weight)));
                 }
-                let (policy, weight) = (policy.id().clone(), member.weight);
+                let (policy, weight) = (policy.id().clone(), entry.weight);
                 outcome.by_policy.push(PolicyScores { policy, weight, scores });
             }
             Ok(Some(Reply::Score(scores))) => {
@@ -310,9 +310,9 @@ pub struct EvictionOutcome {
 pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> EvictionOutcome {
     let call = Call::EvictionCheck(call);
     let (mut releases, mut holds, mut recheck_after_s, mut faults) = (Vec::new(), Vec::new(), None::<u32>, Vec::new());
-    for member in policies.answering(&call) {
-        let policy = member.policy.as_ref();
-        let fault = match ask(member, &call) {
+    for entry in policies.answering(&call) {
+        let policy = entry.policy.as_ref();
+        let fault = match ask(entry, &call) {
             Ok(Some(Reply::EvictionCheck(EvictionVerdict::Release(reason)))) => {
                 releases.push(Because::policy(policy.id(), reason));
                 continue;
@@ -364,14 +364,14 @@ pub struct InterpretOutcome {
 pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<InterpretOutcome, PolicyFault> {
     let call = Call::Interpret(call);
     let mut interpretation = None;
-    for member in policies.answering(&call) {
-        match ask(member, &call)? {
+    for entry in policies.answering(&call) {
+        match ask(entry, &call)? {
             Some(Reply::Interpret(Some(told))) => {
                 interpretation = Some(told);
                 break;
             }
             None | Some(Reply::Interpret(None)) => {}
-            Some(reply) => return Err(wrong_kind(member.policy.as_ref(), &reply)),
+            Some(reply) => return Err(wrong_kind(entry.policy.as_ref(), &reply)),
         }
     }
     let divergences = shadow::interpret(policies, &call, interpretation.as_ref());

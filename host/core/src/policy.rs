@@ -258,7 +258,7 @@ impl Fault {
 
 /// Policy with its mode and weight.
 #[derive(Clone)]
-pub struct Member {
+pub struct PolicyEntry {
     /// The policy.
     pub policy: Arc<dyn Policy>,
     /// Participation in decisions.
@@ -267,7 +267,7 @@ pub struct Member {
     pub weight: u32,
 }
 
-impl Member {
+impl PolicyEntry {
     /// Creates an entry with mode `Enforce` and weight 1.
     pub fn enforced(policy: Arc<dyn Policy>) -> Self {
         Self { policy, mode: Mode::Enforce, weight: 1 }
@@ -277,7 +277,7 @@ impl Member {
 /// Policies in force, in configuration order. Immutable: a reload creates a new set.
 #[derive(Clone, Default)]
 pub struct PolicySet {
-    members: Vec<Member>,
+    entries: Vec<PolicyEntry>,
     composition: Composition,
 }
 
@@ -285,12 +285,12 @@ impl PolicySet {
     /// Creates a set in which all policies are enforced with weight 1 and the default rules. They are called in the
     /// order of `policies`.
     pub fn new(policies: Vec<Arc<dyn Policy>>) -> Self {
-        Self::composed(policies.into_iter().map(Member::enforced).collect(), Composition::default())
+        Self::composed(policies.into_iter().map(PolicyEntry::enforced).collect(), Composition::default())
     }
 
-    /// Creates a set; policies are called in the order of `members`.
-    pub fn composed(members: Vec<Member>, composition: Composition) -> Self {
-        Self { members, composition }
+    /// Creates a set; policies are called in the order of `entries`.
+    pub fn composed(entries: Vec<PolicyEntry>, composition: Composition) -> Self {
+        Self { entries, composition }
     }
 
     /// Returns the rules that combine several replies into one.
@@ -299,45 +299,45 @@ impl PolicySet {
     }
 
     /// Returns all entries in order, including policies that are off.
-    pub fn members(&self) -> &[Member] {
-        &self.members
+    pub fn entries(&self) -> &[PolicyEntry] {
+        &self.entries
     }
 
     /// Returns the entries for which `keep` returns true, with the order and the rules unchanged.
     pub fn filtered(&self, keep: impl Fn(&dyn Policy) -> bool) -> Self {
-        let members = self.members.iter().filter(|member| keep(member.policy.as_ref())).cloned().collect();
-        Self { members, composition: self.composition }
+        let entries = self.entries.iter().filter(|entry| keep(entry.policy.as_ref())).cloned().collect();
+        Self { entries, composition: self.composition }
     }
 
     /// Returns all policies that are not off, in order.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Policy> {
-        self.members.iter().filter(|member| member.mode != Mode::Off).map(|member| member.policy.as_ref())
+        self.entries.iter().filter(|entry| entry.mode != Mode::Off).map(|entry| entry.policy.as_ref())
     }
 
     /// Returns the enforced policies that cover the call, in order.
-    pub fn answering<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
+    pub fn answering<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a PolicyEntry> {
         self.covering(call, Mode::Enforce)
     }
 
     /// Returns the shadow policies that cover the call, in order.
-    pub fn shadowing<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Member> {
+    pub fn shadowing<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a PolicyEntry> {
         self.covering(call, Mode::Shadow)
     }
 
-    fn covering<'a>(&'a self, call: &Call<'_>, mode: Mode) -> impl Iterator<Item = &'a Member> {
+    fn covering<'a>(&'a self, call: &Call<'_>, mode: Mode) -> impl Iterator<Item = &'a PolicyEntry> {
         let kind = call.kind();
         let object = call.object().map(|object| object_kind(object));
-        let covers = |member: &&Member| {
-            member.mode == mode && member.policy.capabilities().iter().any(|capability| capability.covers(kind, object))
+        let covers = |entry: &&PolicyEntry| {
+            entry.mode == mode && entry.policy.capabilities().iter().any(|capability| capability.covers(kind, object))
         };
-        let covering: Vec<_> = self.members.iter().filter(covers).collect();
+        let covering: Vec<_> = self.entries.iter().filter(covers).collect();
         covering.into_iter()
     }
 }
 
 impl fmt::Debug for PolicySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.members.iter().map(|member| (member.policy.id(), member.mode))).finish()
+        f.debug_list().entries(self.entries.iter().map(|entry| (entry.policy.id(), entry.mode))).finish()
     }
 }
 

@@ -32,14 +32,14 @@ fn compare(
     enforced: impl Fn() -> String,
     differs: impl Fn(Reply) -> Option<(String, String)>,
 ) -> Vec<Divergence> {
-    let diverging = policies.shadowing(call).filter_map(|member| {
-        let (enforced, shadow) = match combine::ask(member, call) {
+    let diverging = policies.shadowing(call).filter_map(|entry| {
+        let (enforced, shadow) = match combine::ask(entry, call) {
             Ok(None) => return None,
             Ok(Some(reply)) if reply.kind() == call.kind() => differs(reply)?,
             Ok(Some(reply)) => (enforced(), format!("a {} reply", reply.kind())),
             Err(fault) => (enforced(), fault.fault.kind.code().to_owned() + ": " + &fault.fault.message),
         };
-        Some(Divergence { policy: member.policy.id().clone(), enforced, shadow })
+        Some(Divergence { policy: entry.policy.id().clone(), enforced, shadow })
     });
     diverging.collect()
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::call::{CallKind, HealthCall, HealthVerdict, Reason};
     use crate::composition::{Composition, HealthRule, Mode};
-    use crate::policy::{Capability, Fault, FaultKind, Member, Policy};
+    use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyEntry};
     use crate::time::Time;
 
     struct Says(PolicyId, [Capability; 1], Result<Health, FaultKind>);
@@ -178,22 +178,22 @@ mod tests {
         }
     }
 
-    fn member(name: &str, mode: Mode, says: Result<Health, FaultKind>) -> Member {
+    fn entry(name: &str, mode: Mode, says: Result<Health, FaultKind>) -> PolicyEntry {
         let policy = Arc::new(Says(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says));
-        Member { policy, mode, weight: 1 }
+        PolicyEntry { policy, mode, weight: 1 }
     }
 
-    fn ask(members: Vec<Member>, rule: HealthRule) -> combine::HealthOutcome {
+    fn ask(entries: Vec<PolicyEntry>, rule: HealthRule) -> combine::HealthOutcome {
         let rules = Composition { health: rule, ..Composition::default() };
         let object = Arc::new(json!({}));
-        combine::health(&PolicySet::composed(members, rules), HealthCall { object: &object, now: Time::from_millis(0) })
+        combine::health(&PolicySet::composed(entries, rules), HealthCall { object: &object, now: Time::from_millis(0) })
     }
 
     #[test]
     fn a_shadow_is_compared_and_never_counts() {
         let check = |says, expected: Option<&str>| {
-            let members = vec![member("a", Mode::Enforce, Ok(Health::Healthy)), member("b", Mode::Shadow, says)];
-            let outcome = ask(members, HealthRule::WorstOpinion);
+            let entries = vec![entry("a", Mode::Enforce, Ok(Health::Healthy)), entry("b", Mode::Shadow, says)];
+            let outcome = ask(entries, HealthRule::WorstOpinion);
             assert_eq!(outcome.health, Health::Healthy);
             let shadows: Vec<_> =
                 outcome.remarks.divergences.iter().map(|divergence| divergence.shadow.as_str()).collect();
@@ -207,17 +207,17 @@ mod tests {
 
     #[test]
     fn who_is_off_is_not_asked() {
-        let members =
-            vec![member("a", Mode::Off, Ok(Health::Unhealthy)), member("b", Mode::Enforce, Ok(Health::Healthy))];
-        let outcome = ask(members, HealthRule::WorstOpinion);
+        let entries =
+            vec![entry("a", Mode::Off, Ok(Health::Unhealthy)), entry("b", Mode::Enforce, Ok(Health::Healthy))];
+        let outcome = ask(entries, HealthRule::WorstOpinion);
         assert_eq!((outcome.health, outcome.remarks.divergences), (Health::Healthy, Vec::new()));
     }
 
     #[test]
     fn the_rule_says_whose_health_counts() {
         let check = |says: [Result<Health, FaultKind>; 2], rule, expected| {
-            let members = says.into_iter().map(|says| member("a", Mode::Enforce, says)).collect();
-            assert_eq!(ask(members, rule).health, expected);
+            let entries = says.into_iter().map(|says| entry("a", Mode::Enforce, says)).collect();
+            assert_eq!(ask(entries, rule).health, expected);
         };
         let (healthy, sick, abstains) = (Ok(Health::Healthy), Ok(Health::Unhealthy), Err(FaultKind::Unsupported));
         check([healthy, sick], HealthRule::FirstOpinion, Health::Healthy);

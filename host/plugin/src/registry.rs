@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::composition::{Composition, Mode};
-use bulkhead_core::policy::{Capability, EngineKind, Member, Policy, PolicyId, PolicySet, Usage};
+use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyId, PolicySet, Usage};
 
 use serde::Deserialize;
 
@@ -132,7 +132,7 @@ pub struct RegistrySubscription(#[expect(dead_code, reason = "held for its refer
 
 /// Policy in a layer.
 struct Seat {
-    member: Member,
+    entry: PolicyEntry,
     bounded: Arc<Bounded>,
     guarded: Option<Arc<Guarded>>,
 }
@@ -208,7 +208,7 @@ impl Registry {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let seats = || state.layers.get(&Layer::Builtins).into_iter().flatten();
         let found = seats().find(|seat| seat.bounded.id().name == name);
-        found.map(|seat| Arc::clone(&seat.member.policy)).ok_or_else(|| {
+        found.map(|seat| Arc::clone(&seat.entry.policy)).ok_or_else(|| {
             let known: Vec<_> = seats().map(|seat| seat.bounded.id().name.as_str()).collect();
             format!("fallback: unknown built-in policy {name:?}; expected one of {}", known.join(", "))
         })
@@ -218,8 +218,8 @@ impl Registry {
     pub fn replace(&self, layer: Layer, policies: Vec<Arc<dyn Policy>>) {
         let seat = |policy| {
             let bounded = Arc::new(Bounded::new(policy));
-            let member = Member::enforced(Arc::clone(&bounded) as Arc<dyn Policy>);
-            Seat { member, bounded, guarded: None }
+            let entry = PolicyEntry::enforced(Arc::clone(&bounded) as Arc<dyn Policy>);
+            Seat { entry, bounded, guarded: None }
         };
         self.put(layer, policies.into_iter().map(seat).collect(), None);
     }
@@ -230,15 +230,15 @@ impl Registry {
             let guarded = Arc::clone(&installed.plugin);
             let bounded = Arc::clone(guarded.plugin());
             let (policy, mode, weight) = (Arc::clone(&guarded) as Arc<dyn Policy>, installed.mode, installed.weight);
-            Seat { member: Member { policy, mode, weight }, bounded, guarded: Some(guarded) }
+            Seat { entry: PolicyEntry { policy, mode, weight }, bounded, guarded: Some(guarded) }
         };
         let (evictions, others): (Vec<_>, Vec<_>) =
             plugins.iter().partition(|installed| installed.scores == Scores::Evictions);
         let evictions: Vec<_> = evictions.into_iter().map(seat).collect();
         {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            let members = evictions.iter().map(|seat| seat.member.clone()).collect();
-            state.eviction_order = Arc::new(PolicySet::composed(members, composition));
+            let entries = evictions.iter().map(|seat| seat.entry.clone()).collect();
+            state.eviction_order = Arc::new(PolicySet::composed(entries, composition));
             state.evictions = evictions;
         }
         self.put(Layer::Plugins, others.into_iter().map(seat).collect(), Some(composition));
@@ -248,8 +248,8 @@ impl Registry {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         state.layers.insert(layer, seats);
         state.composition = composition.unwrap_or(state.composition);
-        let members = state.layers.values().flatten().map(|seat| seat.member.clone()).collect();
-        state.current = Arc::new(PolicySet::composed(members, state.composition));
+        let entries = state.layers.values().flatten().map(|seat| seat.entry.clone()).collect();
+        state.current = Arc::new(PolicySet::composed(entries, state.composition));
         drop(state);
         let observers: Vec<_> = {
             let mut observers = self.observers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -290,19 +290,19 @@ impl Registry {
     /// Returns the active policies of the layers before the given one.
     pub fn policies_before(&self, layer: Layer) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let members = state.layers.range(..layer).flat_map(|(_, seats)| seats).map(|seat| seat.member.clone());
-        PolicySet::composed(members.collect(), state.composition)
+        let entries = state.layers.range(..layer).flat_map(|(_, seats)| seats).map(|seat| seat.entry.clone());
+        PolicySet::composed(entries.collect(), state.composition)
     }
 
     /// Returns the active policies and one more, which is called last in its layer. It is bounded like all others.
     pub fn policies_with(&self, layer: Layer, policy: Arc<dyn Policy>) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let member = |seats: &[Seat]| seats.iter().map(|seat| seat.member.clone()).collect::<Vec<_>>();
-        let mut members: Vec<_> = state.layers.range(..=layer).flat_map(|(_, seats)| member(seats)).collect();
-        members.push(Member::enforced(Arc::new(Bounded::new(policy))));
+        let entry = |seats: &[Seat]| seats.iter().map(|seat| seat.entry.clone()).collect::<Vec<_>>();
+        let mut entries: Vec<_> = state.layers.range(..=layer).flat_map(|(_, seats)| entry(seats)).collect();
+        entries.push(PolicyEntry::enforced(Arc::new(Bounded::new(policy))));
         let after = state.layers.iter().filter(|(other, _)| **other > layer);
-        members.extend(after.flat_map(|(_, seats)| member(seats)));
-        PolicySet::composed(members, state.composition)
+        entries.extend(after.flat_map(|(_, seats)| entry(seats)));
+        PolicySet::composed(entries, state.composition)
     }
 
     /// Returns the status of every active policy, in order.
@@ -313,7 +313,7 @@ impl Registry {
         let report = |(layer, seat): (Layer, &Seat)| PluginReport {
             id: seat.bounded.id().clone(),
             layer,
-            mode: seat.member.mode,
+            mode: seat.entry.mode,
             breaker: seat.guarded.as_ref().map_or(BreakerState::Closed, |guarded| guarded.state()),
             counts: seat.bounded.counts(),
             usage: seat.bounded.usage(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bulkhead_core::composition::Mode;
 use bulkhead_core::journal::redact::redact;
 use bulkhead_core::journal::{DecisionInput, DecisionRecord, differences};
-use bulkhead_core::policy::{Capability, Member, Policy, PolicySet};
+use bulkhead_core::policy::{Capability, Policy, PolicyEntry, PolicySet};
 use bulkhead_journal::{Stored, StoredDecision};
 use serde::Serialize;
 use serde_json::Value;
@@ -167,9 +167,9 @@ fn with(replayer: &Replayer, decision: &DecisionRecord, plugin: &Arc<dyn Policy>
     if decision.policies.iter().any(|slot| slot.policy.name == name) {
         return policies;
     }
-    let first = Member { policy: Arc::clone(plugin), mode: Mode::Enforce, weight: 1 };
-    let members = std::iter::once(first).chain(policies.members().iter().cloned());
-    PolicySet::composed(members.collect(), policies.composition())
+    let first = PolicyEntry { policy: Arc::clone(plugin), mode: Mode::Enforce, weight: 1 };
+    let entries = std::iter::once(first).chain(policies.entries().iter().cloned());
+    PolicySet::composed(entries.collect(), policies.composition())
 }
 
 fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Change> {

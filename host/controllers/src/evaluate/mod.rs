@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::composition::Mode;
-use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
+use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 
 use crate::context::Context;
 use crate::deliberation::Asking;
@@ -155,15 +155,15 @@ fn answers(policy: &dyn Policy, kinds: &[CallKind]) -> bool {
 /// Returns the policies with a fault in place of the answers of plugins. Plugins in shadow are switched off.
 fn without_guests(policies: &PolicySet, why: Unanswered) -> PolicySet {
     let fault = Fault::new(FaultKind::HostBusy, why.to_string());
-    let member = |member: &Member| match member.mode {
-        Mode::Enforce if is_guest(&*member.policy) => {
-            let inner = Arc::clone(&member.policy);
-            Member { policy: Arc::new(NotAsked { inner, fault: fault.clone() }), ..member.clone() }
+    let entry = |entry: &PolicyEntry| match entry.mode {
+        Mode::Enforce if is_guest(&*entry.policy) => {
+            let inner = Arc::clone(&entry.policy);
+            PolicyEntry { policy: Arc::new(NotAsked { inner, fault: fault.clone() }), ..entry.clone() }
         }
-        Mode::Shadow if is_guest(&*member.policy) => Member { mode: Mode::Off, ..member.clone() },
-        _ => member.clone(),
+        Mode::Shadow if is_guest(&*entry.policy) => PolicyEntry { mode: Mode::Off, ..entry.clone() },
+        _ => entry.clone(),
     };
-    PolicySet::composed(policies.members().iter().map(member).collect(), policies.composition())
+    PolicySet::composed(policies.entries().iter().map(entry).collect(), policies.composition())
 }
 
 /// Plugin that is not called. Each call ends in a fault of the host.

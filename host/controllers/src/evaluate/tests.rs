@@ -51,8 +51,8 @@ fn a_plugin_that_does_not_answer_in_time_holds_an_eviction() {
 
 #[test]
 fn a_plugin_in_shadow_that_does_not_answer_in_time_changes_nothing() {
-    let shadow = Member { mode: Mode::Shadow, ..Member::enforced(Releases::by("guest", EngineKind::Wasm)) };
-    let host = Member::enforced(Releases::by("host", EngineKind::Builtin));
+    let shadow = PolicyEntry { mode: Mode::Shadow, ..PolicyEntry::enforced(Releases::by("guest", EngineKind::Wasm)) };
+    let host = PolicyEntry::enforced(Releases::by("host", EngineKind::Builtin));
     let policies = PolicySet::composed(vec![shadow, host], Default::default());
     let late = outcome(&without_guests(&policies, Unanswered::QueueFull));
     assert!(late.released && late.remarks.faults.is_empty());

@@ -29,7 +29,7 @@ impl Ordering {
 
     /// Returns the score of a binding that leaves a cluster; 0 without plugins, and after the time of the scan.
     pub(super) async fn score<B: Binding>(&self, context: &Context, binding: &B, cluster: &str) -> i64 {
-        if self.policies.members().is_empty() {
+        if self.policies.entries().is_empty() {
             return 0;
         }
         let Some(source) = context.stores.cluster(cluster) else { return 0 };

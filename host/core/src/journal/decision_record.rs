@@ -20,7 +20,7 @@ use crate::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload};
 use crate::decide::schedule::{self, SchedulePlan, SchedulerOptions, SchedulingSnapshot};
 use crate::decide::taint::{self, TaintOptions};
 use crate::model::{Binding, Cluster};
-use crate::policy::{Member, Policy, PolicySet};
+use crate::policy::{Policy, PolicyEntry, PolicySet};
 use crate::snapshot::ClusterSnapshot;
 use crate::time::Time;
 
@@ -184,11 +184,11 @@ impl DecisionRecord {
     /// Returns the policies for a replay. Each returns its recorded replies unless `substitute` returns a
     /// replacement.
     pub fn policies(&self, substitute: impl Fn(&PolicySlot) -> Option<Arc<dyn Policy>>) -> PolicySet {
-        let member = |(position, slot): (usize, &PolicySlot)| {
+        let entry = |(position, slot): (usize, &PolicySlot)| {
             let recorded = || Arc::new(ReplayingPolicy::new(position, slot, &self.calls)) as Arc<dyn Policy>;
-            Member { policy: substitute(slot).unwrap_or_else(recorded), mode: slot.mode, weight: slot.weight }
+            PolicyEntry { policy: substitute(slot).unwrap_or_else(recorded), mode: slot.mode, weight: slot.weight }
         };
-        PolicySet::composed(self.policies.iter().enumerate().map(member).collect(), self.composition)
+        PolicySet::composed(self.policies.iter().enumerate().map(entry).collect(), self.composition)
     }
 
     /// Makes the decision again with these policies and returns the plan in canonical form.

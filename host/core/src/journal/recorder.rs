@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::Answer;
 use crate::call::{Call, CallKind, Reply};
 use crate::composition::{Composition, Mode};
-use crate::policy::{Build, Capability, Fault, FaultKind, Member, Policy, PolicyId, PolicySet};
+use crate::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 
 /// Policy that could be called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,18 +70,18 @@ impl CallRecorder {
     pub fn start(policies: &PolicySet, kinds: &[CallKind], keeps: impl Fn(&dyn Policy) -> bool) -> (PolicySet, Self) {
         let calls: Arc<Mutex<Vec<RecordedCall>>> = Arc::default();
         let mut slots = Vec::new();
-        let members = policies.members().iter().map(|member| {
-            let answers = answered(member.policy.as_ref(), kinds);
-            if answers.is_empty() || member.mode == Mode::Off || !keeps(member.policy.as_ref()) {
-                return member.clone();
+        let entries = policies.entries().iter().map(|entry| {
+            let answers = answered(entry.policy.as_ref(), kinds);
+            if answers.is_empty() || entry.mode == Mode::Off || !keeps(entry.policy.as_ref()) {
+                return entry.clone();
             }
             let recording =
-                RecordingPolicy { inner: Arc::clone(&member.policy), slot: slots.len(), calls: Arc::clone(&calls) };
-            let (policy, build) = (member.policy.id().clone(), member.policy.build().cloned());
-            slots.push(PolicySlot { policy, build, mode: member.mode, weight: member.weight, answers });
-            Member { policy: Arc::new(recording), ..member.clone() }
+                RecordingPolicy { inner: Arc::clone(&entry.policy), slot: slots.len(), calls: Arc::clone(&calls) };
+            let (policy, build) = (entry.policy.id().clone(), entry.policy.build().cloned());
+            slots.push(PolicySlot { policy, build, mode: entry.mode, weight: entry.weight, answers });
+            PolicyEntry { policy: Arc::new(recording), ..entry.clone() }
         });
-        let set = PolicySet::composed(members.collect(), policies.composition());
+        let set = PolicySet::composed(entries.collect(), policies.composition());
         (set, Self { slots, composition: policies.composition(), calls })
     }
 

@@ -311,7 +311,7 @@ fn a_name_belongs_to_the_first_who_has_it() {
     assert_eq!(second.1, why);
     assert!(other.1.contains("plugin b") && other.1.contains("is active"), "{other:?}");
     assert_eq!(health(&plugins), Health::Healthy);
-    let names = |plugins: &Plugins| plugins.registry().policies().members().len();
+    let names = |plugins: &Plugins| plugins.registry().policies().entries().len();
     assert_eq!(names(&plugins), 2);
     // The file was removed, so the object takes the name.
     fs::remove_file(folder.path().join("a.wasm")).unwrap();
