@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
@@ -131,13 +131,13 @@ impl Reconcile for ApplicationFailover {
         } else {
             None
         };
-        for (cluster, because) in waits {
+        for (cluster, attribution) in waits {
             let record = Record {
                 controller: NAME,
                 subject: subject(&*binding),
                 cluster: Some(cluster),
                 decision: Decision::EvictionsWait,
-                because,
+                attribution,
                 effect: "the application stays for now".to_owned(),
                 inputs: vec![input(&*binding)],
             };
@@ -192,13 +192,13 @@ fn spec_patch(spec: &BindingSpec) -> Value {
 
 impl ApplicationFailover {
     /// Evictions that wait for a reason that is not recorded yet.
-    fn new_waits(&self, key: &Key, plan: &FailoverPlan) -> Vec<(String, Because)> {
+    fn new_waits(&self, key: &Key, plan: &FailoverPlan) -> Vec<(String, Attribution)> {
         let all = || plan.paused.iter().chain(&plan.without_target);
         let codes: BTreeMap<_, _> =
-            all().map(|(cluster, because)| (cluster.clone(), because.reason.code.clone())).collect();
+            all().map(|(cluster, attribution)| (cluster.clone(), attribution.reason.code.clone())).collect();
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         let before = if codes.is_empty() { waits.remove(key) } else { waits.insert(key.clone(), codes.clone()) };
-        let is_new = |(cluster, _): &&(String, Because)| {
+        let is_new = |(cluster, _): &&(String, Attribution)| {
             before.as_ref().and_then(|before| before.get(cluster)) != codes.get(cluster)
         };
         all().filter(is_new).cloned().collect()
@@ -211,25 +211,25 @@ impl ApplicationFailover {
         plan: &FailoverPlan,
         decision_record: Option<&Arc<DecisionRecord>>,
     ) -> Vec<u64> {
-        let record = |cluster: &str, decision, because: &Because, effect: String| {
+        let record = |cluster: &str, decision, attribution: &Attribution, effect: String| {
             let record = Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.to_owned()),
                 decision,
-                because: because.clone(),
+                attribution: attribution.clone(),
                 effect,
                 inputs: vec![input(binding)],
             };
             self.context.record_decided(record, decision_record, None)
         };
-        let counting = plan.counting.iter().map(|(cluster, because)| {
-            record(cluster, Decision::Tolerated, because, "the application stays for now".to_owned())
+        let counting = plan.counting.iter().map(|(cluster, attribution)| {
+            record(cluster, Decision::Tolerated, attribution, "the application stays for now".to_owned())
         });
-        let evicted = plan.evicted.iter().map(|(task, because)| {
+        let evicted = plan.evicted.iter().map(|(task, attribution)| {
             let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
             let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
-            record(&task.from_cluster, Decision::Evicted, because, effect)
+            record(&task.from_cluster, Decision::Evicted, attribution, effect)
         });
         counting.chain(evicted).collect()
     }
@@ -240,10 +240,12 @@ impl ApplicationFailover {
         if error.is_some_and(controller::is_conflict) {
             return;
         }
-        for (task, because) in &plan.evicted {
+        for (task, attribution) in &plan.evicted {
             let cluster = &task.from_cluster;
             let (reason, message) = match error {
-                None => ("ApplicationFailedOver", format!("Leaving cluster {cluster}: {}.", because.reason.message)),
+                None => {
+                    ("ApplicationFailedOver", format!("Leaving cluster {cluster}: {}.", attribution.reason.message))
+                }
                 Some(_) => ("EvictWorkloadFromClusterFailed", format!("Evict from cluster {cluster} failed.")),
             };
             for about in [about(binding), template_of(binding)] {

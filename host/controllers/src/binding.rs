@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bulkhead_api::Work;
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::dispatch::{self, Purge};
 use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::Decision;
@@ -124,12 +124,12 @@ impl Reconcile for BindingController {
         let injects = context.flags.gate(FeatureGate::StatefulFailoverInjection);
         let preserved_labels = if injects { &dispatch.preserved_labels } else { &none };
         let source = Source { binding: &*binding, permanent_id: &id, template: &template, preserved_labels };
-        let because = match &given_up {
-            None => Because::rule("Target", "the cluster is in the scheduling result"),
-            Some(why) => Because::rule("PurgeGivenUp", format!("the cluster is in the scheduling result; {why}")),
+        let attribution = match &given_up {
+            None => Attribution::rule("Target", "the cluster is in the scheduling result"),
+            Some(why) => Attribution::rule("PurgeGivenUp", format!("the cluster is in the scheduling result; {why}")),
         };
         for target in &dispatch.rendered {
-            match self.ensure_work(&source, target, &because).await {
+            match self.ensure_work(&source, target, &attribution).await {
                 Ok(wrote) => written += usize::from(wrote),
                 // An error of one cluster must not stop the others.
                 Err(error) => drop(first_error.get_or_insert(error)),
@@ -213,7 +213,7 @@ impl BindingController {
             subject: subject(binding),
             cluster: Some(cluster.to_owned()),
             decision: Decision::RemovalWaits,
-            because: Because::rule("ReplacementWaitsForPurge", message),
+            attribution: Attribution::rule("ReplacementWaitsForPurge", message),
             effect: "the replacement is not started yet".to_owned(),
             inputs: vec![input(binding)],
         });
@@ -248,7 +248,7 @@ impl BindingController {
                 subject: subject(binding),
                 cluster: Some(cluster.clone()),
                 decision: Decision::Withdrawn,
-                because: Because::rule("Orphaned", why),
+                attribution: Attribution::rule("Orphaned", why),
                 effect: format!("Work {} is deleted", Key::of(&**work)),
                 inputs: vec![input(binding), input(&**work)],
             });
@@ -315,7 +315,7 @@ impl BindingController {
         &self,
         source: &Source<'_, B>,
         target: &bulkhead_core::model::TargetCluster,
-        because: &Because,
+        attribution: &Attribution,
     ) -> Result<bool, Error> {
         let context = &self.context;
         let binding = source.binding;
@@ -357,7 +357,7 @@ impl BindingController {
                 subject: subject(binding),
                 cluster: Some(target.name.clone()),
                 decision: Decision::Dispatched,
-                because: because.clone(),
+                attribution: attribution.clone(),
                 effect: format!("Work {name} with {} replicas", target.replicas),
                 inputs: vec![input(binding)],
             }));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::{Cluster, Work};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::journal::Decision;
 use bulkhead_core::model::{Condition, ConditionStatus, SyncMode, set_condition};
 use bulkhead_core::names::{self, keys};
@@ -254,7 +254,7 @@ pub(crate) async fn write_ready(
             subject: subject(cluster),
             cluster: Some(cluster.name_any()),
             decision: Decision::ReadyChanged,
-            because: Because::rule(&condition.reason, &condition.message),
+            attribution: Attribution::rule(&condition.reason, &condition.message),
             effect: condition.status.as_str().to_owned(),
             inputs: vec![input(cluster)],
         }));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bulkhead_api::Cluster;
 use bulkhead_core::call::CallKind;
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::taint::{self, TaintOptions, TaintPlan};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model;
@@ -214,17 +214,17 @@ async fn write_taints(
     plan: TaintPlan,
     decision_record: Option<Arc<DecisionRecord>>,
 ) -> Result<(), Error> {
-    context.record_remarks(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.remarks);
+    context.record_diagnostics(NAME, &subject(cluster), Some(&cluster.name_any()), &plan.diagnostics);
     if plan.is_empty() {
         return Ok(());
     }
-    let record = |decision, (taint, because): (bulkhead_core::model::Taint, Because)| {
+    let record = |decision, (taint, attribution): (bulkhead_core::model::Taint, Attribution)| {
         let record = Record {
             controller: NAME,
             subject: subject(cluster),
             cluster: Some(cluster.name_any()),
             decision,
-            because,
+            attribution,
             effect: taint.to_string(),
             inputs: vec![input(cluster)],
         };

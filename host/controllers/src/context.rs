@@ -11,7 +11,7 @@ use bulkhead_api::{
     Work,
 };
 use bulkhead_core::call::Reason;
-use bulkhead_core::combine::{Because, Remarks};
+use bulkhead_core::combine::{Attribution, Diagnostics};
 use bulkhead_core::decide::schedule::ScheduleExplanation;
 use bulkhead_core::journal::{Decision, DecisionRecord, Entry, Input, Journal, Subject};
 use bulkhead_core::model::SyncMode;
@@ -326,7 +326,7 @@ pub(crate) struct Record {
     pub(crate) subject: Subject,
     pub(crate) cluster: Option<String>,
     pub(crate) decision: Decision,
-    pub(crate) because: Because,
+    pub(crate) attribution: Attribution,
     pub(crate) effect: String,
     pub(crate) inputs: Vec<Input>,
 }
@@ -359,10 +359,10 @@ impl Context {
         decision_record: Option<&Arc<DecisionRecord>>,
         explanation: Option<Arc<ScheduleExplanation>>,
     ) -> u64 {
-        let Record { controller, subject, cluster, decision, because, effect, inputs } = record;
+        let Record { controller, subject, cluster, decision, attribution, effect, inputs } = record;
         let controller = controller.to_owned();
         let at = self.clock.now();
-        let entry = Entry { at, controller, subject, cluster, decision, because, effect, inputs, explanation };
+        let entry = Entry { at, controller, subject, cluster, decision, attribution, effect, inputs, explanation };
         self.journal.record_decided(entry, decision_record)
     }
 
@@ -397,25 +397,26 @@ impl Context {
     }
 
     /// Records plugin faults that a decision had to do without, and the different answers of policies in shadow.
-    pub(crate) fn record_remarks(
+    pub(crate) fn record_diagnostics(
         &self,
         controller: &'static str,
         subject: &Subject,
         cluster: Option<&str>,
-        remarks: &Remarks,
+        diagnostics: &Diagnostics,
     ) {
-        let record = |decision, because, effect| {
+        let record = |decision, attribution, effect| {
             let (subject, cluster) = (subject.clone(), cluster.map(str::to_owned));
-            let _ = self.record(Record { controller, subject, cluster, decision, because, effect, inputs: Vec::new() });
+            let _ =
+                self.record(Record { controller, subject, cluster, decision, attribution, effect, inputs: Vec::new() });
         };
-        for fault in &remarks.faults {
-            record(Decision::PluginFault, Because::from(fault), String::new());
+        for fault in &diagnostics.faults {
+            record(Decision::PluginFault, Attribution::from(fault), String::new());
         }
-        for divergence in &remarks.divergences {
+        for divergence in &diagnostics.divergences {
             self.registry.count_divergence(&divergence.policy);
             let reason = Reason::new("ShadowDiverged", divergence.shadow.clone());
-            let because = Because::policy(&divergence.policy, reason);
-            record(Decision::ShadowDiverged, because, divergence.enforced.clone());
+            let attribution = Attribution::policy(&divergence.policy, reason);
+            record(Decision::ShadowDiverged, attribution, divergence.enforced.clone());
         }
     }
 

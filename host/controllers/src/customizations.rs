@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bulkhead_api::ResourceInterpreterCustomization;
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::journal::Decision;
 use bulkhead_plugin::{Customization, EntryPoint, Layer, LoadedCustomizations, Registry, load_customizations};
 use kube::ResourceExt;
@@ -124,7 +124,7 @@ fn report(
         subject: subject(about_),
         cluster: None,
         decision: Decision::PluginsChanged,
-        because: Because::rule(code, message),
+        attribution: Attribution::rule(code, message),
         effect: String::new(),
         inputs: vec![input(about_)],
     });

@@ -249,7 +249,7 @@ async fn bind<B: Binding>(
         subject: Subject::new(&B::kind(&()), &namespace, &name),
         cluster: None,
         decision: Decision::Bound,
-        because: claim.because,
+        attribution: claim.attribution,
         effect: format!("{} replicas of {}", desired.spec().replicas, desired.spec().resource),
         inputs: existing.as_deref().map(input).into_iter().collect(),
     });

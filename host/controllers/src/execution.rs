@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bulkhead_api::Work;
 use bulkhead_api::work::{APPLIED, DISPATCHING, Manifest};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::ownership::Ownership;
 use bulkhead_core::identity::same_identity;
 use bulkhead_core::journal::{Decision, Subject};
@@ -146,7 +146,13 @@ impl Execution {
         } else if !cluster.is_terminating() {
             if self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
                 let message = format!("cluster({}) not ready: the Work keeps its finalizer", cluster.name);
-                self.record(work, &cluster.name, Decision::RemovalWaits, Because::rule("ClusterNotReady", message), "");
+                self.record(
+                    work,
+                    &cluster.name,
+                    Decision::RemovalWaits,
+                    Attribution::rule("ClusterNotReady", message),
+                    "",
+                );
             }
             return Err(Error::NotYet(format!("cluster({}) not ready", cluster.name)));
         }
@@ -166,8 +172,8 @@ impl Execution {
             if !self.may_remove(work, cluster, manifest, &observed) {
                 return Ok(());
             }
-            let because = Because::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
-            let record = self.record(work, cluster, Decision::Removed, because, &describe(manifest));
+            let attribution = Attribution::rule("WorkDeleted", "its Work is deleted and the cluster is ready");
+            let record = self.record(work, cluster, Decision::Removed, attribution, &describe(manifest));
             // Deletes only the object that was read, not one that another process created or took over meanwhile.
             let preconditions = Preconditions { uid: observed.uid(), resource_version: observed.resource_version() };
             let parameters = DeleteParams::background().preconditions(preconditions);
@@ -222,8 +228,8 @@ impl Execution {
             keys::WORK_NAMESPACE,
             keys::WORK_NAME,
         ]);
-        let because = Because::rule("PreserveResourcesOnDeletion", "the policy preserves member objects");
-        let record = self.record(work, cluster, Decision::Removed, because, "the object stays, unmanaged");
+        let attribution = Attribution::rule("PreserveResourcesOnDeletion", "the policy preserves member objects");
+        let record = self.record(work, cluster, Decision::Removed, attribution, "the object stays, unmanaged");
         let version = observed.resource_version();
         let metadata = json!({"labels": labels, "annotations": annotations, "resourceVersion": version});
         let patch = Patch::Merge(json!({ "metadata": metadata }));
@@ -286,8 +292,8 @@ impl Execution {
             let client = self.context.member(cluster)?;
             self.ensure_namespace(cluster, &key.namespace).await?;
             let api = self.context.kinds.resolve(&kind).await?.api(client, &key.namespace);
-            let because = Because::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
-            let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
+            let attribution = Attribution::rule("WorkApplied", "the Work is to be applied and the cluster is ready");
+            let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
             let created = api.create(&PostParams::default(), &desired).await.map_err(operation());
             return self.context.settle(&[record], created.map(drop));
         };
@@ -297,8 +303,8 @@ impl Execution {
         if same_content(&kind, &desired, &observed) {
             return Ok(());
         }
-        let because = Because::rule("WorkChanged", "the object differs from its manifest");
-        let record = self.record(work, cluster, Decision::Applied, because, &describe(manifest));
+        let attribution = Attribution::rule("WorkChanged", "the object differs from its manifest");
+        let record = self.record(work, cluster, Decision::Applied, attribution, &describe(manifest));
         let replaced = api.replace(&key.name, &PostParams::default(), &desired).await.map_err(operation());
         self.context.settle(&[record], replaced.map(drop))
     }
@@ -408,13 +414,13 @@ impl Execution {
         Ok(())
     }
 
-    fn record(&self, work: &Work, cluster: &str, decision: Decision, because: Because, effect: &str) -> u64 {
+    fn record(&self, work: &Work, cluster: &str, decision: Decision, attribution: Attribution, effect: &str) -> u64 {
         self.context.record(Record {
             controller: NAME,
             subject: binding_subject(work),
             cluster: Some(cluster.to_owned()),
             decision,
-            because,
+            attribution,
             effect: effect.to_owned(),
             inputs: vec![input(work)],
         })

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::call::CallKind;
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::finish::{self, FinishPlan, FinishSnapshot, UnconfirmedTargets};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
@@ -33,7 +33,7 @@ struct GracefulEviction {
 
 /// Hold on a task.
 struct Hold {
-    because: Because,
+    attribution: Attribution,
     /// Target clusters on which nothing was known to run.
     dead: BTreeSet<String>,
 }
@@ -156,8 +156,8 @@ impl GracefulEviction {
         let released = plan.released.iter().map(|(task, _)| {
             ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
         });
-        let called_off = plan.called_off.iter().map(|(task, because)| {
-            let message = format!("Workload stays on cluster {}: {}.", task.from_cluster, because.reason.message);
+        let called_off = plan.called_off.iter().map(|(task, attribution)| {
+            let message = format!("Workload stays on cluster {}: {}.", task.from_cluster, attribution.reason.message);
             ("EvictWorkloadFromClusterCalledOff", message)
         });
         for (reason, message) in released.chain(called_off) {
@@ -177,13 +177,13 @@ impl GracefulEviction {
         decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
     ) -> Vec<u64> {
         let decision_record = LazyCell::new(decision_record);
-        let record = |cluster: &str, decision, because: &Because, effect: &str| {
+        let record = |cluster: &str, decision, attribution: &Attribution, effect: &str| {
             let record = Record {
                 controller: NAME,
                 subject: subject(binding),
                 cluster: Some(cluster.to_owned()),
                 decision,
-                because: because.clone(),
+                attribution: attribution.clone(),
                 effect: effect.to_owned(),
                 inputs: vec![input(binding)],
             };
@@ -191,28 +191,28 @@ impl GracefulEviction {
         };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = false;
-        for (task, because) in &plan.held {
-            let hold = Hold { because: because.clone(), dead: dead.clone() };
+        for (task, attribution) in &plan.held {
+            let hold = Hold { attribution: attribution.clone(), dead: dead.clone() };
             let known = held.insert((key.clone(), task.from_cluster.clone()), hold);
             // Messages contain numbers that change all the time; a new reason, policy or dead target counts as a
             // change.
             let same = |hold: &Hold| {
-                let (known, reason) = (&hold.because, &because.reason);
-                known.reason.code == reason.code && known.policy == because.policy && hold.dead == *dead
+                let (known, reason) = (&hold.attribution, &attribution.reason);
+                known.reason.code == reason.code && known.policy == attribution.policy && hold.dead == *dead
             };
             if !known.as_ref().is_some_and(same) {
                 news = true;
-                record(&task.from_cluster, Decision::Held, because, "the old copy stays");
+                record(&task.from_cluster, Decision::Held, attribution, "the old copy stays");
             }
         }
         if news {
-            self.context.record_remarks(NAME, &subject(binding), None, &plan.remarks);
+            self.context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         }
         let released = plan.released.iter().map(|ended| (ended, Decision::Released, "the old copy may go"));
         let called_off = plan.called_off.iter().map(|ended| (ended, Decision::CalledOff, "the old copy stays"));
-        let ended = released.chain(called_off).map(|((task, because), decision, effect)| {
+        let ended = released.chain(called_off).map(|((task, attribution), decision, effect)| {
             held.remove(&(key.clone(), task.from_cluster.clone()));
-            record(&task.from_cluster, decision, because, effect)
+            record(&task.from_cluster, decision, attribution, effect)
         });
         ended.collect()
     }

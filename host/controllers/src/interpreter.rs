@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulkhead_core::call::{Call, CallKind, HealthCall, InterpretCall, Interpretation, Operation};
-use bulkhead_core::combine::{self, HealthOutcome, InterpretOutcome, PolicyFault, Remarks};
+use bulkhead_core::combine::{self, Diagnostics, HealthOutcome, InterpretOutcome, PolicyFault};
 use bulkhead_core::composition::HealthRule;
 use bulkhead_core::decide::health::{self, HealthSnapshot, Uncovered};
 use bulkhead_core::journal::redact::without_echoes;
@@ -63,7 +63,7 @@ pub(crate) struct ObjectHealth {
 }
 
 impl Context {
-    /// Calls the resource interpreters. Records their remarks; the caller handles a fault.
+    /// Calls the resource interpreters. Records their diagnostics; the caller handles a fault.
     pub(crate) async fn interpret(
         &self,
         controller: &'static str,
@@ -72,7 +72,7 @@ impl Context {
     ) -> Result<Option<Interpretation>, PolicyFault> {
         let object = Arc::clone(operation.object());
         let outcome = self.interpretation(controller, operation).await?;
-        self.record_remarks(controller, subject, None, &recordable(outcome.remarks, &object));
+        self.record_diagnostics(controller, subject, None, &recordable(outcome.diagnostics, &object));
         Ok(outcome.interpretation)
     }
 
@@ -158,7 +158,8 @@ impl Context {
             return true;
         }
         let (call, object, now) = (Call::Health(health.clone()), Arc::clone(health.object), health.now);
-        let decide = move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).because;
+        let decide =
+            move |policies: &PolicySet| combine::health(policies, HealthCall { object: &object, now }).attribution;
         self.ask(controller, before, |policy| covers(policy, &call), decide).await.policy.is_none()
     }
 
@@ -166,22 +167,24 @@ impl Context {
         self.registry.policies_with(Layer::Webhooks, answered)
     }
 
-    /// Splits a result into the interpretation and its remarks; a fault becomes one of them.
-    pub(crate) fn told(result: Result<InterpretOutcome, PolicyFault>) -> (Result<Option<Interpretation>, ()>, Remarks) {
+    /// Splits a result into the interpretation and its diagnostics; a fault becomes one of them.
+    pub(crate) fn told(
+        result: Result<InterpretOutcome, PolicyFault>,
+    ) -> (Result<Option<Interpretation>, ()>, Diagnostics) {
         match result {
-            Ok(outcome) => (Ok(outcome.interpretation), outcome.remarks),
-            Err(fault) => (Err(()), Remarks { faults: vec![fault], divergences: Vec::new() }),
+            Ok(outcome) => (Ok(outcome.interpretation), outcome.diagnostics),
+            Err(fault) => (Err(()), Diagnostics { faults: vec![fault], divergences: Vec::new() }),
         }
     }
 }
 
 /// Removes the secrets of an object from the faults of the interpreters that were called about it. Their records have
 /// no case in which the journal could look for them.
-pub(crate) fn recordable(mut remarks: Remarks, object: &Value) -> Remarks {
-    for fault in &mut remarks.faults {
+pub(crate) fn recordable(mut diagnostics: Diagnostics, object: &Value) -> Diagnostics {
+    for fault in &mut diagnostics.faults {
         fault.fault.message = without_echoes(&fault.fault.message, object);
     }
-    remarks
+    diagnostics
 }
 
 fn covers(policy: &dyn Policy, call: &Call<'_>) -> bool {
@@ -200,7 +203,7 @@ mod tests {
         let fault = Fault::new(FaultKind::GuestError, "cannot parse hunter01 of web");
         let faults = vec![PolicyFault { policy: PolicyId::builtin("script"), fault }];
         let object = json!({"metadata": {"name": "web"}, "spec": {"password": "hunter01"}});
-        let recorded = recordable(Remarks { faults, ..Remarks::default() }, &object);
+        let recorded = recordable(Diagnostics { faults, ..Diagnostics::default() }, &object);
         assert_eq!(recorded.faults[0].fault.message, "cannot parse (redacted) of web");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bulkhead_api::work::{APPLIED, ManifestStatus, ResourceIdentifier};
 use bulkhead_api::{Cluster, Work};
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::combine::{PolicyFault, Remarks};
+use bulkhead_core::combine::{Diagnostics, PolicyFault};
 use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{Condition, ConditionStatus, Health};
 use bulkhead_core::names;
@@ -46,13 +46,13 @@ struct Memory {
 
 impl Memory {
     /// Removes the faults that the last call about a Work had too.
-    fn news(&self, work: &Key, mut remarks: Remarks) -> Remarks {
+    fn news(&self, work: &Key, mut diagnostics: Diagnostics) -> Diagnostics {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = std::mem::take(&mut remarks.faults);
+        let found = std::mem::take(&mut diagnostics.faults);
         let known = if found.is_empty() { faults.remove(work) } else { faults.insert(work.clone(), found.clone()) };
         let known = known.unwrap_or_default();
-        remarks.faults = found.into_iter().filter(|fault| !known.contains(fault)).collect();
-        remarks
+        diagnostics.faults = found.into_iter().filter(|fault| !known.contains(fault)).collect();
+        diagnostics
     }
 
     fn forget(&self, work: &Key) {
@@ -139,10 +139,10 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     let (kind, object) = identify(&manifest.value());
     let Some(found) = context.member_objects.get(&cluster, &kind, &object) else { return Ok(Action::Wait) };
     let observed = Arc::new(dynamic::to_value(&kind, &found));
-    let Looked { status, news, remarks } = look(&context, &work, &kind, &object, &observed).await;
-    let failed = !remarks.faults.is_empty();
-    let remarks = memory.news(&key, recordable(remarks, &observed));
-    context.record_remarks(NAME, &binding_subject(&work), Some(&cluster), &remarks);
+    let Looked { status, news, diagnostics } = look(&context, &work, &kind, &object, &observed).await;
+    let failed = !diagnostics.faults.is_empty();
+    let diagnostics = memory.news(&key, recordable(diagnostics, &observed));
+    context.record_diagnostics(NAME, &binding_subject(&work), Some(&cluster), &diagnostics);
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     if before != Some(&status)
@@ -178,7 +178,7 @@ struct Looked {
     /// Record of a health change, to be stored before the change is written.
     news: Option<(Record, Option<Arc<DecisionRecord>>)>,
     /// Diagnostics of the interpreters.
-    remarks: Remarks,
+    diagnostics: Diagnostics,
 }
 
 async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, observed: &Arc<Value>) -> Looked {
@@ -205,25 +205,25 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
             subject: binding_subject(work),
             cluster: Some(cluster_of(work)),
             decision: Decision::HealthChanged,
-            because: outcome.because,
+            attribution: outcome.attribution,
             effect: outcome.health.as_str().to_owned(),
             inputs: vec![input(work)],
         };
         (record, decision_record)
     });
-    let mut remarks = outcome.remarks;
+    let mut diagnostics = outcome.diagnostics;
     let (told, more) = {
         let reflect = Operation::ReflectStatus { object: observed };
         Context::told(context.interpretation(NAME, reflect).await)
     };
-    remarks.extend(more);
+    diagnostics.extend(more);
     let status = match told {
         Ok(Some(Interpretation::Status(status))) => status,
         Ok(_) => observed.get("status").cloned(),
         // A script that fails must not make the status look empty.
         Err(()) => before.and_then(|before| before.status.clone()),
     };
-    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, remarks }
+    Looked { status: ManifestStatus { identifier, status, health: Some(outcome.health) }, news, diagnostics }
 }
 
 #[cfg(test)]
@@ -240,8 +240,8 @@ mod tests {
                 let fault = Fault::new(FaultKind::Trap, *message);
                 PolicyFault { policy: PolicyId::builtin("script"), fault }
             };
-            let remarks = Remarks { faults: messages.iter().map(fault).collect(), ..Remarks::default() };
-            let news = memory.news(&Key::new("karmada-es-m1", work), remarks).faults;
+            let diagnostics = Diagnostics { faults: messages.iter().map(fault).collect(), ..Diagnostics::default() };
+            let news = memory.news(&Key::new("karmada-es-m1", work), diagnostics).faults;
             let news: Vec<_> = news.iter().map(|fault| fault.fault.message.as_str()).collect();
             assert_eq!(news, expected, "{work} {messages:?}");
         };

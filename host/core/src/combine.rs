@@ -46,14 +46,14 @@ impl PolicyFault {
 
 /// Diagnostics of the policy calls, independent of the decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
+pub struct Diagnostics {
     /// Faults of the policies.
     pub faults: Vec<PolicyFault>,
     /// Shadow policies that would have decided differently.
     pub divergences: Vec<Divergence>,
 }
 
-impl Remarks {
+impl Diagnostics {
     /// Appends the diagnostics of another call.
     pub fn extend(&mut self, other: Self) {
         self.faults.extend(other.faults);
@@ -63,7 +63,7 @@ impl Remarks {
 
 /// Reason with its source; without a policy, the source is a rule of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Because {
+pub struct Attribution {
     /// Policy that gave the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyId>,
@@ -71,7 +71,7 @@ pub struct Because {
     pub reason: Reason,
 }
 
-impl Because {
+impl Attribution {
     /// Attributes a reason to a rule of the host.
     pub fn rule(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { policy: None, reason: Reason::new(code, message) }
@@ -83,7 +83,7 @@ impl Because {
     }
 }
 
-impl From<&PolicyFault> for Because {
+impl From<&PolicyFault> for Attribution {
     fn from(fault: &PolicyFault) -> Self {
         Self {
             policy: Some(fault.policy.clone()),
@@ -115,9 +115,9 @@ pub struct HealthOutcome {
     /// The combined health.
     pub health: Health,
     /// Policy or rule that determined the health, with the reason.
-    pub because: Because,
+    pub attribution: Attribution,
     /// Fault, if it made the health unknown, and shadow policies with a different verdict.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Combines the health verdicts on an object.
@@ -131,10 +131,11 @@ pub fn health(policies: &PolicySet, call: HealthCall<'_>) -> HealthOutcome {
         }
     };
     let mut outcome = decided.unwrap_or_else(|| {
-        let because = Because::rule("NoInterpreter", "no health interpreter covers this kind, so it counts as healthy");
-        HealthOutcome { health: Health::Healthy, because, remarks: Remarks::default() }
+        let attribution =
+            Attribution::rule("NoInterpreter", "no health interpreter covers this kind, so it counts as healthy");
+        HealthOutcome { health: Health::Healthy, attribution, diagnostics: Diagnostics::default() }
     });
-    outcome.remarks.divergences = shadow::health(policies, &call, outcome.health);
+    outcome.diagnostics.divergences = shadow::health(policies, &call, outcome.health);
     outcome
 }
 
@@ -143,16 +144,16 @@ fn opinion(entry: &PolicyEntry, call: &Call<'_>) -> Option<HealthOutcome> {
     let policy = entry.policy.as_ref();
     let fault = match ask(entry, call) {
         Ok(Some(Reply::Health(verdict))) => {
-            let because = Because::policy(policy.id(), verdict.reason);
-            return Some(HealthOutcome { health: verdict.health, because, remarks: Remarks::default() });
+            let attribution = Attribution::policy(policy.id(), verdict.reason);
+            return Some(HealthOutcome { health: verdict.health, attribution, diagnostics: Diagnostics::default() });
         }
         Ok(Some(reply)) => wrong_kind(policy, &reply),
         Ok(None) => return None,
         Err(fault) => fault,
     };
-    let because = Because::from(&fault);
-    let remarks = Remarks { faults: vec![fault], divergences: Vec::new() };
-    Some(HealthOutcome { health: Health::Unknown, because, remarks })
+    let attribution = Attribution::from(&fault);
+    let diagnostics = Diagnostics { faults: vec![fault], divergences: Vec::new() };
+    Some(HealthOutcome { health: Health::Unknown, attribution, diagnostics })
 }
 
 fn badness(outcome: &HealthOutcome) -> u8 {
@@ -169,7 +170,7 @@ pub struct TaintOutcome {
     /// The changes of all policies.
     pub changes: Vec<(PolicyId, TaintChange)>,
     /// Faults of policies, which change nothing, and shadow policies with different changes.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Combines the taint changes of all policies.
@@ -182,12 +183,12 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
             Ok(Some(Reply::ClusterTaint(verdict))) => {
                 outcome.changes.extend(verdict.changes.into_iter().map(|change| (policy.id().clone(), change)));
             }
-            Ok(Some(reply)) => outcome.remarks.faults.push(wrong_kind(policy, &reply)),
+            Ok(Some(reply)) => outcome.diagnostics.faults.push(wrong_kind(policy, &reply)),
             Ok(None) => {}
-            Err(fault) => outcome.remarks.faults.push(fault),
+            Err(fault) => outcome.diagnostics.faults.push(fault),
         }
     }
-    outcome.remarks.divergences = shadow::cluster_taint(policies, &call, &outcome.changes);
+    outcome.diagnostics.divergences = shadow::cluster_taint(policies, &call, &outcome.changes);
     outcome
 }
 
@@ -196,9 +197,9 @@ pub fn cluster_taint(policies: &PolicySet, call: ClusterTaintCall<'_>) -> TaintO
 pub struct FilterOutcome {
     /// Per candidate, in the order of the call: `None` if it fits, otherwise the first rejection with its policy and
     /// reason.
-    pub rejections: Vec<Option<Box<Because>>>,
+    pub rejections: Vec<Option<Box<Attribution>>>,
     /// Faults, and shadow policies that would have accepted other clusters.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Combines the filter verdicts for all candidates.
@@ -212,7 +213,7 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
             Ok(Some(Reply::Filter(verdicts))) if verdicts.len() == clusters.len() => {
                 for (rejection, verdict) in outcome.rejections.iter_mut().zip(verdicts) {
                     if let FilterVerdict::Unfit(reason) = verdict {
-                        rejection.get_or_insert_with(|| Box::new(Because::policy(policy.id(), reason)));
+                        rejection.get_or_insert_with(|| Box::new(Attribution::policy(policy.id(), reason)));
                     }
                 }
                 continue;
@@ -226,12 +227,12 @@ pub fn filter(policies: &PolicySet, call: FilterCall<'_>) -> FilterOutcome {
         };
         for (rejection, cluster) in outcome.rejections.iter_mut().zip(clusters.iter()) {
             if !binding.spec.targets(&cluster.name) {
-                rejection.get_or_insert_with(|| Box::new(Because::from(&fault)));
+                rejection.get_or_insert_with(|| Box::new(Attribution::from(&fault)));
             }
         }
-        outcome.remarks.faults.push(fault);
+        outcome.diagnostics.faults.push(fault);
     }
-    outcome.remarks.divergences = shadow::filter(policies, &call, &outcome.rejections);
+    outcome.diagnostics.divergences = shadow::filter(policies, &call, &outcome.rejections);
     outcome
 }
 
@@ -255,7 +256,7 @@ pub struct ScoreOutcome {
     pub by_policy: Vec<PolicyScores>,
     /// Faults of policies, which are excluded from the sum, and shadow policies that would have preferred other
     /// clusters.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Combines the scores of all feasible clusters.
@@ -274,23 +275,26 @@ pub fn score(policies: &PolicySet, call: ScoreCall<'_>) -> ScoreOutcome {
                 outcome.by_policy.push(PolicyScores { policy, weight, scores });
             }
             Ok(Some(Reply::Score(scores))) => {
-                outcome.remarks.faults.push(bad_reply(policy, format!("{} scores for {count} clusters", scores.len())));
+                outcome
+                    .diagnostics
+                    .faults
+                    .push(bad_reply(policy, format!("{} scores for {count} clusters", scores.len())));
             }
-            Ok(Some(reply)) => outcome.remarks.faults.push(wrong_kind(policy, &reply)),
+            Ok(Some(reply)) => outcome.diagnostics.faults.push(wrong_kind(policy, &reply)),
             Ok(None) => {}
-            Err(fault) => outcome.remarks.faults.push(fault),
+            Err(fault) => outcome.diagnostics.faults.push(fault),
         }
     }
-    outcome.remarks.divergences = shadow::score(policies, &call, &outcome.totals);
+    outcome.diagnostics.divergences = shadow::score(policies, &call, &outcome.totals);
     outcome
 }
 
 /// Returns the eviction order of a binding as determined by the given plugins. Each plugin scores the cluster that
 /// the binding leaves; a higher sum is evicted first. A plugin that faults contributes 0.
-pub fn eviction_order(policies: &PolicySet, binding: &Binding, source: &Arc<Cluster>, now: Time) -> (i64, Remarks) {
+pub fn eviction_order(policies: &PolicySet, binding: &Binding, source: &Arc<Cluster>, now: Time) -> (i64, Diagnostics) {
     let snapshot = ClusterSnapshot::new([Arc::clone(source)]);
     let outcome = score(policies, ScoreCall { binding, clusters: Candidates::of_rows(&snapshot, &[0]), now });
-    (outcome.totals.first().copied().unwrap_or(0), outcome.remarks)
+    (outcome.totals.first().copied().unwrap_or(0), outcome.diagnostics)
 }
 
 /// Combined result of the eviction checks for one old copy.
@@ -299,11 +303,11 @@ pub struct EvictionOutcome {
     /// True if the old copy is released.
     pub released: bool,
     /// Policy or rule that decided, with the reason.
-    pub because: Because,
+    pub attribution: Attribution,
     /// Delay until the next check, in seconds; the shortest delay of all holds.
     pub recheck_after_s: Option<u32>,
     /// Faults, each of which counts as a hold, and shadow policies that would have decided differently.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Combines the eviction checks. If all policies abstain, the old copy is held.
@@ -314,11 +318,11 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
         let policy = entry.policy.as_ref();
         let fault = match ask(entry, &call) {
             Ok(Some(Reply::EvictionCheck(EvictionVerdict::Release(reason)))) => {
-                releases.push(Because::policy(policy.id(), reason));
+                releases.push(Attribution::policy(policy.id(), reason));
                 continue;
             }
             Ok(Some(Reply::EvictionCheck(EvictionVerdict::Hold { reason, recheck_after_s: after }))) => {
-                holds.push(Because::policy(policy.id(), reason));
+                holds.push(Attribution::policy(policy.id(), reason));
                 recheck_after_s = [recheck_after_s, after].into_iter().flatten().min();
                 continue;
             }
@@ -327,27 +331,27 @@ pub fn eviction_check(policies: &PolicySet, call: EvictionCheckCall<'_>) -> Evic
             Err(fault) => fault,
         };
         if mutation::on(Mutation::FaultReleases) {
-            let (because, remarks) = (Because::from(&fault), Remarks::default());
-            return EvictionOutcome { released: true, because, recheck_after_s, remarks };
+            let (attribution, diagnostics) = (Attribution::from(&fault), Diagnostics::default());
+            return EvictionOutcome { released: true, attribution, recheck_after_s, diagnostics };
         }
-        holds.push(Because::from(&fault));
+        holds.push(Attribution::from(&fault));
         faults.push(fault);
     }
     let rule = policies.composition().eviction_check;
     let released = rule.releases(releases.len(), holds.len());
     let divergences = shadow::eviction_check(policies, &call, released);
     let said = if released { releases.first() } else { holds.first() };
-    let because = said.cloned().unwrap_or_else(|| too_few(rule, releases.len()));
-    EvictionOutcome { released, because, recheck_after_s, remarks: Remarks { faults, divergences } }
+    let attribution = said.cloned().unwrap_or_else(|| too_few(rule, releases.len()));
+    EvictionOutcome { released, attribution, recheck_after_s, diagnostics: Diagnostics { faults, divergences } }
 }
 
 /// Returns the reason for keeping an old copy that no policy holds.
-fn too_few(rule: EvictionRule, releases: usize) -> Because {
+fn too_few(rule: EvictionRule, releases: usize) -> Attribution {
     match rule {
         EvictionRule::Quorum(least) if releases > 0 => {
-            Because::rule("NoQuorum", format!("{releases} of {least} eviction checks release the old copy"))
+            Attribution::rule("NoQuorum", format!("{releases} of {least} eviction checks release the old copy"))
         }
-        _ => Because::rule("NoOpinion", "no eviction check has an opinion, so the old copy is held"),
+        _ => Attribution::rule("NoOpinion", "no eviction check has an opinion, so the old copy is held"),
     }
 }
 
@@ -357,7 +361,7 @@ pub struct InterpretOutcome {
     /// Result; absent if no policy has a rule for the object kind.
     pub interpretation: Option<Interpretation>,
     /// Shadow policies with a different result.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Interprets with the first policy that has a rule.
@@ -375,5 +379,5 @@ pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<Interp
         }
     }
     let divergences = shadow::interpret(policies, &call, interpretation.as_ref());
-    Ok(InterpretOutcome { interpretation, remarks: Remarks { faults: Vec::new(), divergences } })
+    Ok(InterpretOutcome { interpretation, diagnostics: Diagnostics { faults: Vec::new(), divergences } })
 }

@@ -25,7 +25,7 @@ pub use self::canonical::{Difference, canonical, differences};
 pub use self::decision_record::{Decided, DecisionInput, DecisionRecord, Limits};
 pub use self::id::{DecisionId, NoDecisionId};
 pub use self::recorder::{CallRecorder, PolicySlot, RecordedCall};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::decide::schedule::ScheduleExplanation;
 use crate::time::Time;
 
@@ -197,7 +197,8 @@ pub struct Entry {
     /// Kind of the decision.
     pub decision: Decision,
     /// Policy or rule that decided, with the reason.
-    pub because: Because,
+    #[serde(rename = "because")]
+    pub attribution: Attribution,
     /// Human-readable description of the effects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub effect: String,
@@ -389,7 +390,7 @@ mod tests {
                 subject: Subject::new("ResourceBinding", "default", "nginx-deployment"),
                 cluster: None,
                 decision: Decision::Scheduled,
-                because: Because::default(),
+                attribution: Attribution::default(),
                 effect: String::new(),
                 inputs: Vec::new(),
                 explanation: None,

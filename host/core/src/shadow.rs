@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, EvictionVerdict, FilterVerdict, Interpretation, Reply, TaintChange};
-use crate::combine::{self, Because};
+use crate::combine::{self, Attribution};
 use crate::model::Health;
 use crate::policy::{PolicyId, PolicySet};
 
@@ -81,7 +81,7 @@ fn told(change: &TaintChange) -> String {
     }
 }
 
-pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Box<Because>>]) -> Vec<Divergence> {
+pub(crate) fn filter(policies: &PolicySet, call: &Call<'_>, decided: &[Option<Box<Attribution>>]) -> Vec<Divergence> {
     let Call::Filter(asked) = call else { return Vec::new() };
     let enforced = || format!("{} of {} fit", decided.iter().filter(|why| why.is_none()).count(), decided.len());
     compare(policies, call, enforced, |reply| match reply {
@@ -196,7 +196,7 @@ mod tests {
             let outcome = ask(entries, HealthRule::WorstOpinion);
             assert_eq!(outcome.health, Health::Healthy);
             let shadows: Vec<_> =
-                outcome.remarks.divergences.iter().map(|divergence| divergence.shadow.as_str()).collect();
+                outcome.diagnostics.divergences.iter().map(|divergence| divergence.shadow.as_str()).collect();
             assert_eq!(shadows, expected.into_iter().collect::<Vec<_>>());
         };
         check(Ok(Health::Healthy), None);
@@ -210,7 +210,7 @@ mod tests {
         let entries =
             vec![entry("a", Mode::Off, Ok(Health::Unhealthy)), entry("b", Mode::Enforce, Ok(Health::Healthy))];
         let outcome = ask(entries, HealthRule::WorstOpinion);
-        assert_eq!((outcome.health, outcome.remarks.divergences), (Health::Healthy, Vec::new()));
+        assert_eq!((outcome.health, outcome.diagnostics.divergences), (Health::Healthy, Vec::new()));
     }
 
     #[test]

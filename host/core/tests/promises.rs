@@ -205,10 +205,11 @@ proptest! {
             let has_health = matches!(item.health, Some(Health::Healthy | Health::Unhealthy));
             item.cluster_name == target.name && (has_health || item.status.is_some())
         });
-        for (task, because) in &plan.released {
-            match because.reason.code.as_str() {
+        for (task, attribution) in &plan.released {
+            match attribution.reason.code.as_str() {
                 "ReplacementHealthy" => {
-                    prop_assert_eq!(because.policy.as_ref().map(|policy| policy.name.as_str()), Some("ResourceHealth"));
+                    let policy = attribution.policy.as_ref().map(|policy| policy.name.as_str());
+                    prop_assert_eq!(policy, Some("ResourceHealth"));
                     prop_assert!(present && binding.spec.clusters.iter().all(healthy));
                 }
                 "DeletionConfirmed" => prop_assert_eq!(task.suppress_deletion, Some(false)),
@@ -223,7 +224,7 @@ proptest! {
                         PurgeWithoutReplacement::OnlyByPolicy => prop_assert!(present && own),
                     }
                     let named = if own { "gracePeriodSeconds" } else { "graceful-eviction-timeout" };
-                    prop_assert!(because.reason.message.contains(named));
+                    prop_assert!(attribution.reason.message.contains(named));
                 }
                 other => prop_assert!(false, "{other} is no word for letting a copy go"),
             }
@@ -301,8 +302,8 @@ proptest! {
         let plan = decide(&binding, &sources, options, vec![health_rule()]);
         prop_assert_eq!(&plan, &decide(&binding, &sources, options, vec![health_rule()]));
         let reasons = plan.released.iter().chain(&plan.called_off).chain(&plan.held);
-        for (_, because) in reasons {
-            prop_assert!(!because.reason.code.is_empty() && !because.reason.message.is_empty());
+        for (_, attribution) in reasons {
+            prop_assert!(!attribution.reason.code.is_empty() && !attribution.reason.message.is_empty());
         }
         let mut applied = binding;
         if let Some(tasks) = plan.tasks {

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::evict::{EvictOptions, Evictable};
 use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, judge};
 use bulkhead_core::journal::{
@@ -80,7 +80,7 @@ fn record(id: u64) -> Record {
         subject: Subject::new("ResourceBinding", "default", "app-deployment"),
         cluster: Some("member0".to_owned()),
         decision: Decision::Evicted,
-        because: Because::rule("TaintUntolerated", "the taint is not tolerated"),
+        attribution: Attribution::rule("TaintUntolerated", "the taint is not tolerated"),
         effect: "3 replicas to be placed elsewhere, purge mode Gracefully".to_owned(),
         inputs: Vec::new(),
         explanation: None,

@@ -75,8 +75,8 @@ fn told(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, Ref
     let object = &request.object;
     if request.operation == HEALTH {
         let outcome = combine::health(policies, HealthCall { object, now });
-        let reason = &outcome.because.reason;
-        return match (&outcome.because.policy, outcome.health) {
+        let reason = &outcome.attribution.reason;
+        return match (&outcome.attribution.policy, outcome.health) {
             (None, Health::Healthy) => Err(Refusal::nobody(HEALTH, object)),
             (_, Health::Unknown) => Err(Refusal { code: 500, message: reason.to_string() }),
             (_, health) => Ok(json!({"successful": true, "healthy": health == Health::Healthy})),

@@ -93,7 +93,7 @@ fn text(found: &[Listed]) -> String {
             stored.record.decision_id().to_string(),
             entry.at,
             entry.subject,
-            entry.because.reason.code
+            entry.attribution.reason.code
         );
     }
     if found.is_empty() {

@@ -207,7 +207,7 @@ fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Cha
         found.push(change(Class::Fault, None, verdict(decision, before), told));
     }
     if found.is_empty() {
-        let (before, after) = (because(before), because(after));
+        let (before, after) = (attribution(before), attribution(after));
         found.push(change(Class::ReasonOnly, None, before, after));
     }
     found
@@ -227,11 +227,11 @@ fn ends_of(plan: &Value) -> BTreeMap<String, (&'static str, Value)> {
 fn ends(before: &Value, after: &Value, change: &impl Fn(Class, Option<&str>, String, String) -> Change) -> Vec<Change> {
     let (before, after) = (ends_of(before), ends_of(after));
     let mut found = Vec::new();
-    for (cluster, (end, because)) in &after {
+    for (cluster, (end, attribution)) in &after {
         let Some((was, why)) = before.get(cluster).filter(|(was, _)| was != end) else { continue };
         let class = if *end == "held" { Class::ReleasedToHeld } else { Class::HeldToReleased };
-        let told = |end: &str, because: &Value| format!("{end} ({})", reason(because));
-        found.push(change(class, Some(cluster), told(was, why), told(end, because)));
+        let told = |end: &str, attribution: &Value| format!("{end} ({})", reason(attribution));
+        found.push(change(class, Some(cluster), told(was, why), told(end, attribution)));
     }
     found
 }
@@ -306,11 +306,11 @@ fn verdict(decision: &DecisionRecord, plan: &Value) -> String {
     }
 }
 
-fn because(plan: &Value) -> String {
+fn attribution(plan: &Value) -> String {
     let first = |list: &str| plan[list].as_array().and_then(|items| items.first()).map(|item| item["because"].clone());
     let found =
         plan.get("because").cloned().or_else(|| ["held", "released", "added", "removed"].into_iter().find_map(first));
-    found.map_or_else(String::new, |because| reason(&because))
+    found.map_or_else(String::new, |attribution| reason(&attribution))
 }
 
 fn reasoned(verdict: &Value, plan: &Value) -> String {
@@ -318,10 +318,10 @@ fn reasoned(verdict: &Value, plan: &Value) -> String {
 }
 
 /// Formats a reason of a plan, with the policy that gave it.
-pub(super) fn reason(because: &Value) -> String {
-    let (code, message) = (text(&because["reason"]["code"]), text(&because["reason"]["message"]));
+pub(super) fn reason(attribution: &Value) -> String {
+    let (code, message) = (text(&attribution["reason"]["code"]), text(&attribution["reason"]["message"]));
     let said = if message.is_empty() { code } else { format!("{code}: {message}") };
-    match because["policy"]["name"].as_str() {
+    match attribution["policy"]["name"].as_str() {
         Some(policy) => format!("{policy}: {said}"),
         None => said,
     }

@@ -82,9 +82,9 @@ impl Explanation {
         let entry = &self.record.entry;
         let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
         let mut lines = vec![format!("#{} {:?} {}{on}", self.record.decision_id(), entry.decision, entry.subject)];
-        let by = entry.because.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
+        let by = entry.attribution.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
         lines.push(format!("  at       {} by {}{by}", moment(entry.at, start), entry.controller));
-        lines.push(format!("  because  {}", entry.because.reason));
+        lines.push(format!("  because  {}", entry.attribution.reason));
         if !entry.effect.is_empty() {
             lines.push(format!("  effect   {}", entry.effect));
         }

@@ -122,7 +122,7 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
     findings.push(match paused(pauses, scope, decision.now) {
         Some(paused) => Finding {
             would_change: format!("deleting EvictionPause {}", paused.by),
-            ..finding("pause", paused.because().reason.message)
+            ..finding("pause", paused.attribution().reason.message)
         },
         None => Finding {
             observed: format!("none of {} EvictionPauses in force covers it", pauses.len()),

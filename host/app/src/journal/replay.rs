@@ -42,7 +42,7 @@ pub struct Replay {
 pub struct Summary {
     /// Number of decisions replayed to an identical plan.
     pub exact: usize,
-    /// Number of records without a decision record: consequences of a decision, such as dispatching, and remarks.
+    /// Number of records without a decision record: consequences of a decision, such as dispatching, and diagnostics.
     pub without_case: usize,
     /// Decisions with a different plan.
     pub different: Vec<Replay>,

@@ -104,7 +104,7 @@ fn suggestion(directory: &Path, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::combine::Because;
+    use bulkhead_core::combine::Attribution;
     use bulkhead_core::journal::{Entry, Journal, Subject};
     use bulkhead_core::time::Time;
     use bulkhead_journal::{Bounds, Writer};
@@ -122,7 +122,7 @@ mod tests {
                 subject: Subject::new("ResourceBinding", "default", name),
                 cluster: None,
                 decision: Decision::Scheduled,
-                because: Because::rule("Why", "because"),
+                attribution: Attribution::rule("Why", "because"),
                 effect: String::new(),
                 inputs: Vec::new(),
                 explanation: None,

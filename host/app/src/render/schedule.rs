@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::schedule::{
     AttemptExplanation, CandidateExplanation, DivisionExplanation, Mode, Packing, RegionChoice, ScheduleExplanation,
     SelectionRule, Strategy,
@@ -50,7 +50,7 @@ fn targets_line(targets: &[TargetCluster]) -> String {
 /// Writes one line for each policy and reason.
 fn rejected(out: &mut String, attempt: &AttemptExplanation) {
     let mut clusters: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
-    for (cluster, Because { policy, reason }) in &attempt.rejected {
+    for (cluster, Attribution { policy, reason }) in &attempt.rejected {
         let policy = policy.as_ref().map_or_else(|| "scheduler".to_owned(), ToString::to_string);
         clusters.entry((policy, &reason.message)).or_default().push(cluster);
     }

@@ -172,14 +172,14 @@ fn line(record: &Record) -> Option<String> {
     is_told.then(|| {
         let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
         let effect = if entry.effect.is_empty() { String::new() } else { format!(" ({})", entry.effect) };
-        let (subject, reason) = (&entry.subject, &entry.because.reason);
+        let (subject, reason) = (&entry.subject, &entry.attribution.reason);
         format!("decision {} {decision:?} {subject}{on}{effect}: {reason}", record.decision_id())
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use bulkhead_core::combine::Because;
+    use bulkhead_core::combine::Attribution;
     use bulkhead_core::journal::{Entry, Journal, Outcome, Subject};
     use bulkhead_core::time::Time;
 
@@ -194,7 +194,7 @@ mod tests {
                 subject: Subject::new("Cluster", "", "member1"),
                 cluster: cluster.map(str::to_owned),
                 decision,
-                because: Because::rule("ClusterNotReachable", "cluster is not reachable"),
+                attribution: Attribution::rule("ClusterNotReachable", "cluster is not reachable"),
                 effect: effect.to_owned(),
                 inputs: Vec::new(),
                 explanation: None,

@@ -175,9 +175,9 @@ async fn check(federation: &Federation, expectation: &Expectation) -> anyhow::Re
     if let Some(wanted) = &expectation.decision {
         let found = timeline::taken(federation.journal()).into_iter().any(|record| {
             let entry = &record.entry;
-            let plugin = entry.because.policy.as_ref().map(|policy| policy.name.as_str());
+            let plugin = entry.attribution.policy.as_ref().map(|policy| policy.name.as_str());
             entry.decision == wanted.decision
-                && wanted.reason.as_ref().is_none_or(|reason| *reason == entry.because.reason.code)
+                && wanted.reason.as_ref().is_none_or(|reason| *reason == entry.attribution.reason.code)
                 && wanted.plugin.as_deref().is_none_or(|name| plugin == Some(name))
                 && wanted.object.as_ref().is_none_or(|object| *object == entry.subject.key())
                 && wanted.cluster.as_ref().is_none_or(|cluster| entry.cluster.as_ref() == Some(cluster))

@@ -31,8 +31,8 @@ pub(super) fn text(chain: &[&Record], binding: &str, start: Time) -> String {
         let on = entry.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
         let effect = if entry.effect.is_empty() { String::new() } else { format!(": {}", entry.effect) };
         let _ = writeln!(out, "\n  {at:>9}  #{} {:?}{on}{effect}", record.id, entry.decision);
-        let _ = writeln!(out, "             because {}", entry.because.reason);
-        let by = entry.because.policy.as_ref().map_or_else(String::new, |policy| {
+        let _ = writeln!(out, "             because {}", entry.attribution.reason);
+        let by = entry.attribution.policy.as_ref().map_or_else(String::new, |policy| {
             let policy = format!("{policy}, version {}", policy.version);
             format!("policy {policy}; ")
         });

@@ -95,9 +95,9 @@ fn entry(record: &Record, start: Time) -> TimelineEntry {
         object: (entry.subject.kind != "Cluster").then(|| entry.subject.to_string()),
         what: what.to_owned(),
         effect: entry.effect.clone(),
-        reason: entry.because.reason.code.clone(),
-        why: entry.because.reason.message.clone(),
-        plugin: entry.because.policy.as_ref().map(ToString::to_string),
+        reason: entry.attribution.reason.code.clone(),
+        why: entry.attribution.reason.message.clone(),
+        plugin: entry.attribution.policy.as_ref().map(ToString::to_string),
         controller: Some(entry.controller.clone()),
         count: 1,
     }

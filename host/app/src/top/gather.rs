@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::decide::finish::{self, FinishSnapshot, Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{self, Binding, ConditionStatus};
@@ -152,7 +152,7 @@ impl Source {
             for task in tasks {
                 let held = plan.held.iter().find(|(held, _)| held == task);
                 let waits_for = match held {
-                    Some((_, because)) => held_by(because),
+                    Some((_, attribution)) => held_by(attribution),
                     None if plan.released.iter().any(|(released, _)| released == task) => {
                         "may go now, by the plugins known here".to_owned()
                     }
@@ -186,10 +186,10 @@ fn unconfirmed(binding: &Binding, clusters: &[model::Cluster]) -> UnconfirmedTar
 }
 
 /// Formats a reason, with the plugin that gave it.
-fn held_by(because: &Because) -> String {
-    match because.policy.as_ref().filter(|policy| policy.engine != EngineKind::Builtin) {
-        Some(plugin) => format!("{} (plugin {})", because.reason, plugin.name),
-        None => because.reason.to_string(),
+fn held_by(attribution: &Attribution) -> String {
+    match attribution.policy.as_ref().filter(|policy| policy.engine != EngineKind::Builtin) {
+        Some(plugin) => format!("{} (plugin {})", attribution.reason, plugin.name),
+        None => attribution.reason.to_string(),
     }
 }
 

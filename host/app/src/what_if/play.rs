@@ -300,15 +300,15 @@ impl Play<'_> {
             Ok(Judgement::Later { remaining_ms }) => {
                 Finished::Later(Duration::from_millis(u64::try_from(remaining_ms).unwrap_or(0).max(1)))
             }
-            Ok(Judgement::Wait { because, .. }) => {
-                self.stays.insert(eviction.clone(), stay(&because.reason.code, because.reason.message));
+            Ok(Judgement::Wait { attribution, .. }) => {
+                self.stays.insert(eviction.clone(), stay(&attribution.reason.code, attribution.reason.message));
                 Finished::Later(RESCAN)
             }
-            Ok(Judgement::Evict { spec, because, .. }) => {
+            Ok(Judgement::Evict { spec, attribution, .. }) => {
                 self.stays.remove(&eviction);
                 let limit = self.limit(&name);
                 self.queue.charge(&name, &limit, now);
-                self.leave(index, &name, *spec, because.reason.to_string(), now);
+                self.leave(index, &name, *spec, attribution.reason.to_string(), now);
                 Finished::Done
             }
             Err(error) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, ResourceBinding};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::depend::{self, Snapshot, Strategies};
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::names::{self, keys};
@@ -153,7 +153,7 @@ async fn write(
         subject: Subject::new(&ResourceBinding::kind(&()), &key.namespace, &key.name),
         cluster: None,
         decision: Decision::Bound,
-        because: Because::rule("Dependency", format!("{} depends on it", independent.spec.resource)),
+        attribution: Attribution::rule("Dependency", format!("{} depends on it", independent.spec.resource)),
         effect: effect(desired),
         inputs: std::iter::once(independent).chain(existing).map(input).collect(),
     });
@@ -183,7 +183,10 @@ async fn delete(context: &Context, independent: &ResourceBinding, attached: &Res
         subject: subject(attached),
         cluster: None,
         decision: Decision::Unbound,
-        because: Because::rule("NotDependedOn", format!("{} was the last to depend on it", independent.spec.resource)),
+        attribution: Attribution::rule(
+            "NotDependedOn",
+            format!("{} was the last to depend on it", independent.spec.resource),
+        ),
         effect: format!("ResourceBinding {key} is deleted"),
         inputs: vec![input(independent), input(attached)],
     });

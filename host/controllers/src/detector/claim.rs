@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bulkhead_api::policy::{PropagationSpec, ResourceSelector};
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::names::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -33,7 +33,7 @@ pub(super) struct Claim {
     pub(super) policy: Key,
     pub(super) permanent_id: String,
     pub(super) spec: PropagationSpec,
-    pub(super) because: Because,
+    pub(super) attribution: Attribution,
 }
 
 /// Metadata and spec of a policy.
@@ -79,8 +79,9 @@ fn best<'a>(candidates: impl Iterator<Item = Candidate<'a>>, id_label: &str, tem
     let ((_, specificity), meta, id, spec) = best?;
     let policy = Key::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
     let policy_kind = if policy.namespace.is_empty() { "ClusterPropagationPolicy" } else { "PropagationPolicy" };
-    let because = Because::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
-    Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), because })
+    let attribution =
+        Attribution::rule("PolicyMatched", format!("{policy_kind} {policy} selects it {}", specificity.how()));
+    Some(Claim { policy, permanent_id: id.clone(), spec: spec.clone(), attribution })
 }
 
 /// Precision of a selector; later is narrower.

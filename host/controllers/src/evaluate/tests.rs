@@ -45,7 +45,7 @@ fn a_plugin_that_does_not_answer_in_time_holds_an_eviction() {
     assert!(outcome(&policies).released);
     let late = outcome(&without_guests(&policies, Unanswered::Deadline(DECISION_TIME_MAX)));
     assert!(!late.released);
-    let faults: Vec<_> = late.remarks.faults.iter().map(|fault| fault.reason().to_string()).collect();
+    let faults: Vec<_> = late.diagnostics.faults.iter().map(|fault| fault.reason().to_string()).collect();
     assert_eq!(faults, ["HostBusy: guest (lua): plugins did not answer within 30 s"]);
 }
 
@@ -55,7 +55,7 @@ fn a_plugin_in_shadow_that_does_not_answer_in_time_changes_nothing() {
     let host = PolicyEntry::enforced(Releases::by("host", EngineKind::Builtin));
     let policies = PolicySet::composed(vec![shadow, host], Default::default());
     let late = outcome(&without_guests(&policies, Unanswered::QueueFull));
-    assert!(late.released && late.remarks.faults.is_empty());
+    assert!(late.released && late.diagnostics.faults.is_empty());
 }
 
 #[test]

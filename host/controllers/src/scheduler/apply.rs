@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::schedule::{Conclusion, Outcome, Retry, ScheduleEvent, SchedulePlan, Trigger, WriteError};
 use bulkhead_core::journal::{Decision, DecisionRecord};
 use bulkhead_core::model::{BindingSpec, Condition, TargetCluster};
@@ -91,36 +91,36 @@ pub(super) fn record<B: Binding>(
     decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
 ) -> Vec<u64> {
     let conclusion = &plan.conclude(&binding.to_model(), Ok(()));
-    let (decision, because, effect) = match &plan.outcome {
+    let (decision, attribution, effect) = match &plan.outcome {
         Outcome::Nothing => return Vec::new(),
         Outcome::Place(targets) if binding.spec().clusters == *targets => return Vec::new(),
         Outcome::Place(targets) => {
-            (Decision::Scheduled, Because::rule("Success", reasons(binding, plan, trigger)), describe(targets))
+            (Decision::Scheduled, Attribution::rule("Success", reasons(binding, plan, trigger)), describe(targets))
         }
         Outcome::Clear(_) | Outcome::Keep(_) if !is_news(binding, conclusion) => return Vec::new(),
         Outcome::Clear(_) | Outcome::Keep(_) => {
-            let because = Because::rule(conclusion.verdict.reason, &conclusion.verdict.message);
-            (Decision::NotScheduled, because, String::new())
+            let attribution = Attribution::rule(conclusion.verdict.reason, &conclusion.verdict.message);
+            (Decision::NotScheduled, attribution, String::new())
         }
     };
-    let record = |cluster, decision, because, effect| Record {
+    let record = |cluster, decision, attribution, effect| Record {
         controller: NAME,
         subject: subject(binding),
         cluster,
         decision,
-        because,
+        attribution,
         effect,
         inputs: vec![input(binding)],
     };
     let decision_record = decision_record();
     let explanation = plan.explanation.clone().map(Arc::new);
     let scheduled =
-        context.record_decided(record(None, decision, because, effect), decision_record.as_ref(), explanation);
+        context.record_decided(record(None, decision, attribution, effect), decision_record.as_ref(), explanation);
     let displaced = plan.displaced.iter().map(|task| {
-        let because =
-            Because::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
+        let attribution =
+            Attribution::rule(&task.reason, format!("the scheduler chose other clusters: {}", trigger.describe()));
         let effect = format!("{} replicas stay until those elsewhere are healthy", task.replicas.unwrap_or(0));
-        let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, because, effect);
+        let leaves = record(Some(task.from_cluster.clone()), Decision::Evicted, attribution, effect);
         context.record_decided(leaves, decision_record.as_ref(), None)
     });
     std::iter::once(scheduled).chain(displaced).collect()

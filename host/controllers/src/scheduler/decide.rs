@@ -145,7 +145,7 @@ impl Undisclosed {
         // A thread that decided may still hold its reference for a moment.
         let Inputs { matter, peers, accurate } = Arc::unwrap_or_clone(inputs);
         let Matter { binding: model, trigger, clusters, assumed, options, now } = matter;
-        context.record_remarks(NAME, &subject(binding), None, &plan.remarks);
+        context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         let basis = || Basis {
             trigger: trigger.describe(),
             now,

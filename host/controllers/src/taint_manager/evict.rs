@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::evict::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
@@ -38,7 +38,7 @@ pub(super) enum Judged {
     /// Needed, but not allowed or not possible.
     Wait {
         /// Reason.
-        because: Because,
+        attribution: Attribution,
         /// Time until the next check.
         after: Duration,
         /// Inputs of the decision, if the journal keeps them.
@@ -53,7 +53,7 @@ pub(super) enum Judged {
 /// Changes to be written.
 pub(super) struct Planned {
     pub(super) spec: BindingSpec,
-    pub(super) because: Because,
+    pub(super) attribution: Attribution,
     /// Effect as text for people.
     pub(super) effect: String,
     /// Home to which the workload is to return; absent if it never returns.
@@ -99,16 +99,16 @@ impl TaintManager {
         match &judgement {
             Ok(Judgement::Unneeded) => Judged::Unneeded,
             Ok(Judgement::Later { remaining_ms }) => Judged::Later(millis(*remaining_ms)),
-            Ok(Judgement::Wait { because, again_after_ms }) => {
+            Ok(Judgement::Wait { attribution, again_after_ms }) => {
                 let after = again_after_ms.map_or(RESCAN, |after_ms| millis(after_ms).max(Duration::from_millis(1)));
-                Judged::Wait { because: because.clone(), after, decision_record: decision_record() }
+                Judged::Wait { attribution: attribution.clone(), after, decision_record: decision_record() }
             }
             Ok(Judgement::Evict { task, .. })
                 if task.reason == REASON_DRAINED && !self.clusters.has_drain(&eviction.cluster) =>
             {
                 Judged::Later(DRAIN_RECHECK)
             }
-            Ok(Judgement::Evict { spec, task, because }) => {
+            Ok(Judgement::Evict { spec, task, attribution }) => {
                 // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of
                 // others.
                 let Some(turn) = B::store(&context.stores).try_turn(&eviction.binding) else {
@@ -117,10 +117,10 @@ impl TaintManager {
                 let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
                 let effect = format!("{replicas} replicas to be placed elsewhere, purge mode {purge_mode:?}");
                 // Workloads do not return to a drained cluster.
-                let returns = self.failback.is_on() && because.reason.code == REASON_TAINT_UNTOLERATED;
+                let returns = self.failback.is_on() && attribution.reason.code == REASON_TAINT_UNTOLERATED;
                 let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
-                let (spec, because) = (BindingSpec::clone(spec), because.clone());
-                let planned = Planned { spec, because, effect, home, decision_record: decision_record() };
+                let (spec, attribution) = (BindingSpec::clone(spec), attribution.clone());
+                let planned = Planned { spec, attribution, effect, home, decision_record: decision_record() };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
                 Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
             }
@@ -139,13 +139,13 @@ impl TaintManager {
         planned: Planned,
     ) -> Result<(), Error> {
         let context = &self.context;
-        let Planned { spec, because, effect, home, decision_record } = planned;
+        let Planned { spec, attribution, effect, home, decision_record } = planned;
         let record = Record {
             controller: NAME,
             subject: subject(binding),
             cluster: Some(cluster.to_owned()),
             decision: Decision::Evicted,
-            because,
+            attribution,
             effect,
             inputs: vec![input(binding)],
         };

@@ -184,11 +184,11 @@ impl TaintManager {
                 FailbackPlan::Rest => {}
                 FailbackPlan::Forget(_) => self.forget(&*binding).await,
                 // A home that is not healthy, or a move in progress, is recorded already.
-                FailbackPlan::Wait { because, .. } => {
+                FailbackPlan::Wait { attribution, .. } => {
                     let says_more = ["Stabilizing", "EvictionPaused", "SeveralStandIns"];
                     let away = binding.spec().clusters.first();
-                    if let Some(away) = away.filter(|_| says_more.contains(&because.reason.code.as_str())) {
-                        self.note_wait(&eviction(&away.name), because, None);
+                    if let Some(away) = away.filter(|_| says_more.contains(&attribution.reason.code.as_str())) {
+                        self.note_wait(&eviction(&away.name), attribution, None);
                     }
                 }
                 FailbackPlan::Return(back) => {
@@ -255,7 +255,7 @@ impl TaintManager {
         let targets = back.spec.clusters.iter().filter(|target| !binding.spec().targets(&target.name));
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
         let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
-        let failback::Return { spec, home, because, .. } = (**back).clone();
+        let failback::Return { spec, home, attribution, .. } = (**back).clone();
         let decision_record = asking.decision_record(|| Basis {
             trigger: "the failback reached the head of the eviction queue, and the home clusters are ready",
             now: view.now,
@@ -268,7 +268,7 @@ impl TaintManager {
             clusters: view.clusters.into_values().collect(),
             plan: plan::failback(&plan),
         });
-        let planned = Planned { spec, because, effect, home: Some(home), decision_record };
+        let planned = Planned { spec, attribution, effect, home: Some(home), decision_record };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
         Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
     }

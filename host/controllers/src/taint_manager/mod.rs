@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
 use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
@@ -263,7 +263,7 @@ impl TaintManager {
             subject: Subject::new("Cluster", "", name),
             cluster: Some(name.to_owned()),
             decision,
-            because: Because::rule(state.code(), message),
+            attribution: Attribution::rule(state.code(), message),
             effect,
             inputs: Vec::new(),
         });
@@ -321,8 +321,8 @@ impl TaintManager {
         let finished = match judged {
             Judged::Unneeded => Finished::Done,
             Judged::Later(after) => Finished::Later(after),
-            Judged::Wait { because, after, decision_record } => {
-                self.note_wait(&eviction, because, decision_record.as_ref());
+            Judged::Wait { attribution, after, decision_record } => {
+                self.note_wait(&eviction, attribution, decision_record.as_ref());
                 Finished::Later(after)
             }
             Judged::Undecided(error) => {
@@ -338,9 +338,9 @@ impl TaintManager {
         self.queue().finish(&eviction, finished, now);
     }
 
-    fn note_wait(&self, eviction: &Eviction, because: Because, decision_record: Option<&Arc<DecisionRecord>>) {
+    fn note_wait(&self, eviction: &Eviction, attribution: Attribution, decision_record: Option<&Arc<DecisionRecord>>) {
         let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        if waits.insert(eviction.clone(), because.reason.code.clone()).as_ref() == Some(&because.reason.code) {
+        if waits.insert(eviction.clone(), attribution.reason.code.clone()).as_ref() == Some(&attribution.reason.code) {
             return;
         }
         let Key { namespace, name } = &eviction.binding;
@@ -349,7 +349,7 @@ impl TaintManager {
             subject: Subject::new(eviction.binding_kind(), namespace, name),
             cluster: Some(eviction.cluster.clone()),
             decision: Decision::EvictionsWait,
-            because,
+            attribution,
             effect: "it stays where it is".to_owned(),
             inputs: Vec::new(),
         };

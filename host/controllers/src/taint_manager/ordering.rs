@@ -40,8 +40,8 @@ impl Ordering {
         if left.is_zero() {
             return 0;
         }
-        let (score, remarks) = context.ask_within(left, NAME, Arc::clone(&self.policies), scores, decide).await;
-        context.record_remarks(NAME, &subject(binding), Some(cluster), &remarks);
+        let (score, diagnostics) = context.ask_within(left, NAME, Arc::clone(&self.policies), scores, decide).await;
+        context.record_diagnostics(NAME, &subject(binding), Some(cluster), &diagnostics);
         score
     }
 }

@@ -100,7 +100,7 @@ async fn health(hook: Hook) -> (Health, Option<FaultKind>) {
     let id = PolicyId { name: "c/h.example.io".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
     let answered = ask(&https(), (id, hook), &Call::Health(call.clone()), "u").await;
     let outcome = combine::health(&PolicySet::new(vec![answered]), call);
-    (outcome.health, outcome.remarks.faults.first().map(|fault| fault.fault.kind))
+    (outcome.health, outcome.diagnostics.faults.first().map(|fault| fault.fault.kind))
 }
 
 async fn check(script: Script, trusted: bool, expected: (Health, Option<FaultKind>)) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::failover::preserve::{self, PreserveError};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::model::{
     AggregatedStatusItem, Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint,
     TaintEffect, Toleration,
@@ -129,14 +129,14 @@ pub enum Due {
         remaining_ms: i64,
     },
     /// Eviction now.
-    Now(Because),
+    Now(Attribution),
 }
 
 impl Due {
     /// Returns the more urgent of two due times.
     fn or(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Now(because), _) | (_, Self::Now(because)) => Self::Now(because),
+            (Self::Now(attribution), _) | (_, Self::Now(attribution)) => Self::Now(attribution),
             (Self::Never, due) | (due, Self::Never) => due,
             (Self::In { remaining_ms }, Self::In { remaining_ms: other }) => {
                 Self::In { remaining_ms: remaining_ms.min(other) }
@@ -181,8 +181,8 @@ fn due_by(tolerance: Tolerance, reason: &str) -> Due {
     match tolerance {
         Tolerance::Untainted | Tolerance::Forever => Due::Never,
         Tolerance::For { remaining_ms } if remaining_ms > 0 => Due::In { remaining_ms },
-        Tolerance::For { .. } => Due::Now(Because::rule(reason, "the toleration of the taint has expired")),
-        Tolerance::Not(taint) => Due::Now(Because::rule(reason, format!("the taint {taint} is not tolerated"))),
+        Tolerance::For { .. } => Due::Now(Attribution::rule(reason, "the toleration of the taint has expired")),
+        Tolerance::Not(taint) => Due::Now(Attribution::rule(reason, format!("the taint {taint} is not tolerated"))),
     }
 }
 
@@ -200,7 +200,7 @@ fn due_by_preference(spec: &BindingSpec, cluster: &Cluster, now: Time) -> Due {
         Some((at, _)) if at > now => Due::In { remaining_ms: at.millis_since(now) },
         Some((_, taint)) => {
             let message = format!("the taint {taint} outlasted the toleration of {tolerated_s} s in failover.cluster");
-            Due::Now(Because::rule(REASON_TAINT_UNTOLERATED, message))
+            Due::Now(Attribution::rule(REASON_TAINT_UNTOLERATED, message))
         }
     }
 }
@@ -222,7 +222,7 @@ pub enum EvictPlan {
         /// New task.
         task: Box<GracefulEvictionTask>,
         /// Reason for the eviction.
-        because: Because,
+        attribution: Attribution,
     },
 }
 
@@ -288,10 +288,10 @@ pub fn decide(
     now: Time,
 ) -> Result<EvictPlan, EvictError> {
     let Some(cluster) = cluster else { return Ok(EvictPlan::Keep) };
-    let because = match due(binding, cluster, options, now)? {
+    let attribution = match due(binding, cluster, options, now)? {
         Due::Never => return Ok(EvictPlan::Keep),
         Due::In { remaining_ms } => return Ok(EvictPlan::KeepFor { remaining_ms }),
-        Due::Now(because) => because,
+        Due::Now(attribution) => attribution,
     };
     let state = preserved_state(binding, &cluster.name, options).map_err(|source| EvictError::Preserve {
         resource: binding.spec.resource.to_string(),
@@ -304,10 +304,10 @@ pub fn decide(
         // the labels too.
         clusters_before_failover: if state.is_empty() { Vec::new() } else { names(&spec) },
         preserved_label_state: state,
-        ..new_task(binding.spec, &because, options, now)
+        ..new_task(binding.spec, &attribution, options, now)
     };
     let task = graceful_evict(&mut spec, &cluster.name, task);
-    Ok(EvictPlan::Evict { spec: Box::new(spec), task: Box::new(task), because })
+    Ok(EvictPlan::Evict { spec: Box::new(spec), task: Box::new(task), attribution })
 }
 
 fn names(spec: &BindingSpec) -> Vec<String> {
@@ -328,13 +328,13 @@ fn preserved_state(
     }
 }
 
-fn new_task(spec: &BindingSpec, because: &Because, options: EvictOptions, now: Time) -> GracefulEvictionTask {
+fn new_task(spec: &BindingSpec, attribution: &Attribution, options: EvictOptions, now: Time) -> GracefulEvictionTask {
     let failover = spec.failover.as_ref().and_then(|failover| failover.cluster.as_ref());
     let purge_mode = failover.map_or(options.default_purge_mode, |failover| failover.purge_mode);
     let grace_period_seconds = failover.and_then(|failover| failover.grace_period_seconds);
     GracefulEvictionTask {
         purge_mode: Some(purge_mode),
-        reason: because.reason.code.clone(),
+        reason: attribution.reason.code.clone(),
         producer: PRODUCER_TAINT_MANAGER.to_owned(),
         grace_period_seconds: grace_period_seconds.filter(|_| purge_mode == PurgeMode::Gracefully),
         suppress_deletion: (purge_mode == PurgeMode::Never).then_some(true),

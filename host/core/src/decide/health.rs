@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{Call, HealthCall};
-use crate::combine::{self, Because, HealthOutcome};
+use crate::combine::{self, Attribution, HealthOutcome};
 use crate::model::Health;
 use crate::policy::PolicySet;
 use crate::time::Time;
@@ -40,11 +40,11 @@ pub fn decide(snapshot: HealthSnapshot<'_>, policies: &PolicySet) -> HealthOutco
     let covered = policies.answering(&Call::Health(call.clone())).next().is_some();
     let mut outcome = combine::health(policies, call);
     // Only an opinion is attributed to a policy. An abstention is none, so it must not turn Unknown into Healthy.
-    if outcome.because.policy.is_none() && uncovered == Uncovered::Unknown {
+    if outcome.attribution.policy.is_none() && uncovered == Uncovered::Unknown {
         outcome.health = Health::Unknown;
         let none = if covered { "every health interpreter abstains" } else { "no health interpreter covers this kind" };
         let message = format!("{none}, and the flags do not count such objects as healthy");
-        outcome.because = Because::rule("NoInterpreter", message);
+        outcome.attribution = Attribution::rule("NoInterpreter", message);
     }
     outcome
 }
@@ -79,7 +79,11 @@ mod tests {
         let policies = PolicySet::new(interpreters.iter().map(fails).collect());
         let (object, now) = (Arc::new(json!({})), Time::from_millis(0));
         let outcome = decide(HealthSnapshot { object: &object, uncovered, now }, &policies);
-        assert_eq!((outcome.health, outcome.because.reason.code.as_str()), expected, "{interpreters:?} {uncovered:?}");
+        assert_eq!(
+            (outcome.health, outcome.attribution.reason.code.as_str()),
+            expected,
+            "{interpreters:?} {uncovered:?}"
+        );
     }
 
     #[test]

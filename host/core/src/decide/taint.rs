@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::call::{CallKind, ClusterTaintCall, Reason, TaintChange};
-use crate::combine::{self, Because, Remarks};
+use crate::combine::{self, Attribution, Diagnostics};
 use crate::model::{Cluster, ConditionHistory, Taint, TaintEffect};
 use crate::mutation::{self, Mutation};
 use crate::policy::{EngineKind, PolicyId, PolicySet};
@@ -40,11 +40,11 @@ pub struct TaintPlan {
     /// Complete new condition history; absent if it is unchanged.
     pub history: Option<ConditionHistory>,
     /// New taints, each with the policy that requested it.
-    pub added: Vec<(Taint, Because)>,
+    pub added: Vec<(Taint, Attribution)>,
     /// Removed taints, each with the policy that requested the removal.
-    pub removed: Vec<(Taint, Because)>,
+    pub removed: Vec<(Taint, Attribution)>,
     /// Diagnostics of the policies; a policy with a fault changes nothing.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 impl TaintPlan {
@@ -67,7 +67,7 @@ pub fn decide(cluster: &Cluster, policies: &PolicySet, options: TaintOptions, no
         }
     }
     let outcome = combine::cluster_taint(policies, ClusterTaintCall { cluster: &cluster, now });
-    plan.remarks = outcome.remarks;
+    plan.diagnostics = outcome.diagnostics;
     let (taints, owners) = (cluster.spec.taints.clone(), cluster.taint_owners.clone());
     let mut draft = Draft { taints, owners, owners_unknown: cluster.taint_owners_unknown, plan };
     for (policy, change) in outcome.changes {
@@ -113,12 +113,12 @@ impl Draft {
         match self.taints.iter_mut().find(|there| there.same_identity(&taint)) {
             Some(there) if owned && there.value != taint.value => {
                 there.value = taint.value;
-                self.plan.added.push((there.clone(), Because::policy(policy, reason)));
+                self.plan.added.push((there.clone(), Attribution::policy(policy, reason)));
             }
             Some(_) => {}
             None => {
                 taint.time_added = Some(now.truncated());
-                self.plan.added.push((taint.clone(), Because::policy(policy, reason)));
+                self.plan.added.push((taint.clone(), Attribution::policy(policy, reason)));
                 self.taints.push(taint);
                 self.owners.insert(identity, policy.name.clone());
             }
@@ -145,7 +145,7 @@ impl Draft {
         }
         let taint = self.taints.remove(position);
         self.owners.remove(&taint.identity());
-        self.plan.removed.push((taint, Because::policy(policy, reason)));
+        self.plan.removed.push((taint, Attribution::policy(policy, reason)));
     }
 
     /// Removes taints of deleted `ClusterTaintPolicy` objects. Taints of a missing plugin stay, because an
@@ -160,7 +160,7 @@ impl Draft {
             let owner = self.owners.remove(&identity).unwrap_or_default();
             if let Some(position) = self.taints.iter().position(|taint| taint.identity() == identity) {
                 let message = format!("{owner}, which added the taint, was deleted");
-                self.plan.removed.push((self.taints.remove(position), Because::rule("PolicyDeleted", message)));
+                self.plan.removed.push((self.taints.remove(position), Attribution::rule("PolicyDeleted", message)));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::canonical::canonical;
-use crate::combine::{Because, HealthOutcome, PolicyFault, Remarks};
+use crate::combine::{Attribution, Diagnostics, HealthOutcome, PolicyFault};
 use crate::decide::evict::NoAppliedPlacement;
 use crate::decide::eviction::Judgement;
 use crate::decide::failback::{FailbackPlan, Return};
@@ -32,8 +32,8 @@ fn change<T: serde::Serialize>(value: Option<&T>) -> Value {
     value.map_or(Value::Null, |value| json!({ "becomes": value }))
 }
 
-fn remarks(remarks: &Remarks) -> Value {
-    let Remarks { faults, divergences } = remarks;
+fn diagnostics(diagnostics: &Diagnostics) -> Value {
+    let Diagnostics { faults, divergences } = diagnostics;
     let fault = |fault: &PolicyFault| {
         let PolicyFault { policy, fault } = fault;
         json!({"policy": policy, "kind": fault.kind, "message": fault.message})
@@ -41,28 +41,28 @@ fn remarks(remarks: &Remarks) -> Value {
     object([("faults", faults.iter().map(fault).collect()), ("divergences", canonical(divergences))])
 }
 
-fn about_taints(list: &[(Taint, Because)]) -> Value {
-    list.iter().map(|(taint, because)| json!({"taint": taint, "because": because})).collect()
+fn about_taints(list: &[(Taint, Attribution)]) -> Value {
+    list.iter().map(|(taint, attribution)| json!({"taint": taint, "because": attribution})).collect()
 }
 
-fn about_tasks(list: &[(GracefulEvictionTask, Because)]) -> Value {
-    list.iter().map(|(task, because)| json!({"task": task, "because": because})).collect()
+fn about_tasks(list: &[(GracefulEvictionTask, Attribution)]) -> Value {
+    list.iter().map(|(task, attribution)| json!({"task": task, "because": attribution})).collect()
 }
 
-fn about_clusters(list: &[(String, Because)]) -> Value {
-    list.iter().map(|(cluster, because)| json!({"cluster": cluster, "because": because})).collect()
+fn about_clusters(list: &[(String, Attribution)]) -> Value {
+    list.iter().map(|(cluster, attribution)| json!({"cluster": cluster, "because": attribution})).collect()
 }
 
 /// Encodes a plan for the taints of a cluster.
 pub fn taint(plan: &TaintPlan) -> Value {
-    let TaintPlan { taints, owners, history, added, removed, remarks: told } = plan;
+    let TaintPlan { taints, owners, history, added, removed, diagnostics: told } = plan;
     object([
         ("taints", change(taints.as_ref())),
         ("owners", change(owners.as_ref())),
         ("history", change(history.as_ref())),
         ("added", about_taints(added)),
         ("removed", about_taints(removed)),
-        ("remarks", remarks(told)),
+        ("remarks", diagnostics(told)),
     ])
 }
 
@@ -71,13 +71,13 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
     match judged {
         Ok(Judgement::Unneeded) => json!({"keep": "forever"}),
         Ok(Judgement::Later { remaining_ms }) => json!({"keep": {"forMs": remaining_ms}}),
-        Ok(Judgement::Wait { because, again_after_ms }) => {
-            json!({"wait": {"because": because, "againAfterMs": again_after_ms}})
+        Ok(Judgement::Wait { attribution, again_after_ms }) => {
+            json!({"wait": {"because": attribution, "againAfterMs": again_after_ms}})
         }
-        Ok(Judgement::Evict { spec, task, because }) => {
+        Ok(Judgement::Evict { spec, task, attribution }) => {
             json!({"evict": {
                 "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
-                "task": task, "because": because,
+                "task": task, "because": attribution,
             }})
         }
         Err(error) => json!({"error": error.to_string()}),
@@ -87,8 +87,16 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
 /// Encodes a plan for eviction tasks.
 pub fn finish(plan: &FinishPlan) -> Value {
     // `rests_on_targets` is left out: a plan that is not confirmed takes no effect and is not recorded.
-    let FinishPlan { tasks, clusters, released, called_off, held, again_after_ms, remarks: told, rests_on_targets: _ } =
-        plan;
+    let FinishPlan {
+        tasks,
+        clusters,
+        released,
+        called_off,
+        held,
+        again_after_ms,
+        diagnostics: told,
+        rests_on_targets: _,
+    } = plan;
     object([
         ("tasks", change(tasks.as_ref())),
         ("clusters", change(clusters.as_ref())),
@@ -96,7 +104,7 @@ pub fn finish(plan: &FinishPlan) -> Value {
         ("calledOff", about_tasks(called_off)),
         ("held", about_tasks(held)),
         ("againAfterMs", canonical(again_after_ms)),
-        ("remarks", remarks(told)),
+        ("remarks", diagnostics(told)),
     ])
 }
 
@@ -124,13 +132,14 @@ pub fn failover(plan: &FailoverPlan) -> Value {
 pub fn failback(plan: &FailbackPlan) -> Value {
     match plan {
         FailbackPlan::Rest => json!("rest"),
-        FailbackPlan::Forget(because) => json!({"forget": because}),
-        FailbackPlan::Wait { because, left_ms } => json!({"wait": {"because": because, "leftMs": left_ms}}),
+        FailbackPlan::Forget(attribution) => json!({"forget": attribution}),
+        FailbackPlan::Wait { attribution, left_ms } => json!({"wait": {"because": attribution, "leftMs": left_ms}}),
         FailbackPlan::Return(back) => {
-            let Return { spec, task, home, because } = &**back;
+            let Return { spec, task, home, attribution } = &**back;
             json!({"return": {
                 "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks,
-                "rescheduleTriggeredAt": spec.reschedule_triggered_at, "task": task, "home": home, "because": because,
+                "rescheduleTriggeredAt": spec.reschedule_triggered_at, "task": task, "home": home,
+                "because": attribution,
             }})
         }
     }
@@ -139,7 +148,7 @@ pub fn failback(plan: &FailbackPlan) -> Value {
 /// Encodes a plan of the scheduler.
 pub fn schedule(plan: &SchedulePlan) -> Value {
     // The explanation is left out: it is recomputed on request.
-    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, remarks: told } =
+    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, diagnostics: told } =
         plan;
     let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
     let outcome = match outcome {
@@ -148,19 +157,21 @@ pub fn schedule(plan: &SchedulePlan) -> Value {
         Outcome::Keep(why) => json!({"keep": error(why)}),
         Outcome::Nothing => json!("nothing"),
     };
-    let mut rejected: BTreeMap<String, (&Because, Vec<&str>)> = BTreeMap::new();
-    for (cluster, because) in rejections.iter() {
-        rejected.entry(canonical(because).to_string()).or_insert((because, Vec::new())).1.push(cluster);
+    let mut rejected: BTreeMap<String, (&Attribution, Vec<&str>)> = BTreeMap::new();
+    for (cluster, attribution) in rejections.iter() {
+        rejected.entry(canonical(attribution).to_string()).or_insert((attribution, Vec::new())).1.push(cluster);
     }
-    let rejected: Value =
-        rejected.values().map(|(because, clusters)| json!({"because": because, "clusters": clusters})).collect();
+    let rejected: Value = rejected
+        .values()
+        .map(|(attribution, clusters)| json!({"because": attribution, "clusters": clusters}))
+        .collect();
     object([
         ("outcome", outcome),
         ("displaced", canonical(displaced)),
         ("affinityName", canonical(affinity_name)),
         ("failedTerms", failed_terms.iter().map(failed).collect()),
         ("rejected", rejected),
-        ("remarks", remarks(told)),
+        ("remarks", diagnostics(told)),
     ])
 }
 
@@ -178,6 +189,6 @@ fn error(error: &ScheduleError) -> Value {
 
 /// Encodes the health of an object.
 pub fn health(outcome: &HealthOutcome) -> Value {
-    let HealthOutcome { health, because, remarks: told } = outcome;
-    object([("health", canonical(health)), ("because", canonical(because)), ("remarks", remarks(told))])
+    let HealthOutcome { health, attribution, diagnostics: told } = outcome;
+    object([("health", canonical(health)), ("because", canonical(attribution)), ("remarks", diagnostics(told))])
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bulkhead_core::combine::Because;
+use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::taint::TaintOptions;
 use bulkhead_core::journal::{
     CallRecorder, Decided, Decision, DecisionInput, DecisionRecord, Entry, Outcome, Record, Subject,
@@ -19,7 +19,7 @@ pub(crate) fn record(id: u64, at_ms: i64) -> Record {
         subject: Subject::new("Cluster", "", "member1"),
         cluster: Some("member1".to_owned()),
         decision: Decision::Tainted,
-        because: Because::rule("Why", "because"),
+        attribution: Attribution::rule("Why", "because"),
         effect: "cluster.karmada.io/not-ready:NoSchedule".to_owned(),
         inputs: Vec::new(),
         explanation: None,

@@ -115,7 +115,7 @@ fn decided(object: Value, fault: Option<FaultKind>, message: &'static str) -> (R
     let decision =
         DecisionRecord::from(Decided { trigger: "a test", now, input, clusters: Vec::new().into(), recorder, plan });
     let mut record = record(1, 5);
-    record.entry.because = outcome.because;
+    record.entry.attribution = outcome.attribution;
     (record, Arc::new(decision))
 }
 
@@ -138,7 +138,7 @@ fn a_message_of_a_guest_that_repeats_a_secret_is_cleaned_and_the_decision_replay
             assert!(!text.contains("hunter"), "{message} leaves {text}");
             let contents = read(directory.path()).unwrap();
             let stored = &contents.records[0];
-            assert_eq!(stored.record.entry.because.reason.message, expected);
+            assert_eq!(stored.record.entry.attribution.reason.message, expected);
             let kept = &stored.decision.as_ref().unwrap().decision;
             assert_eq!(kept.decide(&kept.policies(|_| None)), kept.plan, "{message}");
         }
@@ -149,10 +149,10 @@ fn a_message_of_a_guest_that_repeats_a_secret_is_cleaned_and_the_decision_replay
 fn messages_of_records_are_cleaned_too() {
     let directory = tempfile::tempdir().unwrap();
     let mut record = record(1, 5);
-    record.entry.because.reason.message = "calling https://u:hunter01@hook/x?key=hunter02: EOF".to_owned();
+    record.entry.attribution.reason.message = "calling https://u:hunter01@hook/x?key=hunter02: EOF".to_owned();
     open(directory.path()).keep(&record, None);
     let contents = read(directory.path()).unwrap();
-    let message = &contents.records[0].record.entry.because.reason.message;
+    let message = &contents.records[0].record.entry.attribution.reason.message;
     assert!(message.starts_with("calling https://hook/x?(redacted)"), "{message}");
     assert!(!message.contains("hunter"), "{message}");
 }

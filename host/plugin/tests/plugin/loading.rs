@@ -129,7 +129,7 @@ impl Host {
         let (binding, task, now) = (Binding::default(), GracefulEvictionTask::default(), Time::from_millis(0));
         let call = EvictionCheckCall { binding: &binding, task: &task, observed: &[], now };
         let outcome = combine::eviction_check(&self.plugins.registry().policies(), call);
-        (outcome.released, outcome.because.reason.to_string())
+        (outcome.released, outcome.attribution.reason.to_string())
     }
 
     fn health(&self) -> Health {

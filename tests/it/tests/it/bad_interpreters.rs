@@ -44,7 +44,7 @@ fn registry(scripts: &[(EntryPoint, &str)]) -> Registry {
 fn health(registry: &Registry, object: &Arc<Value>) -> (Health, Option<FaultKind>) {
     let call = HealthCall { object, now: Time::from_millis(0) };
     let outcome = combine::health(&registry.policies(), call);
-    (outcome.health, outcome.remarks.faults.first().map(|fault| fault.fault.kind))
+    (outcome.health, outcome.diagnostics.faults.first().map(|fault| fault.fault.kind))
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn check(golden: &str, example: &str, decision: Decision, code: &str) {
     let contents = recorded(example, 1);
     let wanted = |stored: &&bulkhead_journal::Stored| {
         let entry = &stored.record.entry;
-        entry.decision == decision && (code.is_empty() || entry.because.reason.code == code)
+        entry.decision == decision && (code.is_empty() || entry.attribution.reason.code == code)
     };
     // The last match, because earlier decisions belong to the set-up.
     let Some(found) = contents.records.iter().rev().find(wanted) else {
@@ -48,7 +48,7 @@ fn check(golden: &str, example: &str, decision: Decision, code: &str) {
             .records
             .iter()
             .filter(|stored| stored.record.entry.decision == decision)
-            .map(|stored| stored.record.entry.because.reason.code.as_str())
+            .map(|stored| stored.record.entry.attribution.reason.code.as_str())
             .collect();
         panic!("{golden}: {example} has no {decision:?} because of {code}; there are {codes:?}");
     };

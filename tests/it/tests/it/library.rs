@@ -42,7 +42,10 @@ fn registry() -> Registry {
 fn a_customization_comes_before_the_library_and_the_library_before_the_native_rules() {
     let (registry, object) = (registry(), clone_set());
     let health = || combine::health(&registry.policies(), HealthCall { object: &object, now: now() });
-    assert_eq!((health().health, health().because.reason.code.as_str()), (Health::Unhealthy, "ReplicasUnavailable"));
+    assert_eq!(
+        (health().health, health().attribution.reason.code.as_str()),
+        (Health::Unhealthy, "ReplicasUnavailable")
+    );
     let status = || {
         let call = InterpretCall { operation: Operation::ReflectStatus { object: &object }, now: now() };
         combine::interpret(&registry.policies(), call).unwrap().interpretation
@@ -65,7 +68,7 @@ fn a_customization_comes_before_the_library_and_the_library_before_the_native_ru
 fn kinds_of_kubernetes_are_left_to_the_native_rules() {
     let deployment = Arc::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 0}}));
     let health = combine::health(&registry().policies(), HealthCall { object: &deployment, now: now() });
-    assert_eq!(health.because.policy.unwrap().name, "NativeHealth");
+    assert_eq!(health.attribution.policy.unwrap().name, "NativeHealth");
 }
 
 /// All interpreters of a registry as a single policy, with the answers that a controller receives.
@@ -96,9 +99,11 @@ impl Policy for Together {
         match call {
             Call::Health(call) => {
                 let outcome = combine::health(&self.policies, call.clone());
-                match outcome.remarks.faults.into_iter().next() {
+                match outcome.diagnostics.faults.into_iter().next() {
                     Some(fault) => Err(fault.fault),
-                    None => Ok(Reply::Health(HealthVerdict { health: outcome.health, reason: outcome.because.reason })),
+                    None => {
+                        Ok(Reply::Health(HealthVerdict { health: outcome.health, reason: outcome.attribution.reason }))
+                    }
                 }
             }
             Call::Interpret(call) => match combine::interpret(&self.policies, call.clone()) {
@@ -160,7 +165,7 @@ fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answ
     registry.replace(Layer::Customizations, vec![registry.load(&mine).unwrap().policy]);
     let health = || {
         let outcome = combine::health(&registry.policies(), HealthCall { object: &game, now: now() });
-        (outcome.health, outcome.because.policy.map(|policy| policy.engine))
+        (outcome.health, outcome.attribution.policy.map(|policy| policy.engine))
     };
     assert_eq!(health(), (Health::Unhealthy, Some(EngineKind::Lua)));
     install_component(&registry);
@@ -168,5 +173,5 @@ fn a_component_comes_before_customizations_and_leaves_them_what_it_does_not_answ
     // The component does not handle CloneSets, so the library still answers for them.
     let clone_set = clone_set();
     let outcome = combine::health(&registry.policies(), HealthCall { object: &clone_set, now: now() });
-    assert_eq!(outcome.because.policy.map(|policy| policy.engine), Some(EngineKind::Lua));
+    assert_eq!(outcome.attribution.policy.map(|policy| policy.engine), Some(EngineKind::Lua));
 }

@@ -77,7 +77,7 @@ fn a_plugin_is_replaced_under_load_without_a_failed_decision() {
                 while !stop.load(Ordering::Relaxed) {
                     let outcome = ask(&registry.policies(), &object);
                     asked.fetch_add(1, Ordering::Relaxed);
-                    failed.fetch_add(outcome.remarks.faults.len() as u64, Ordering::Relaxed);
+                    failed.fetch_add(outcome.diagnostics.faults.len() as u64, Ordering::Relaxed);
                 }
             });
         }

@@ -112,10 +112,10 @@ fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
         return Outcome::no_handler();
     }
     let outcome = combine::health(policies, call);
-    match (outcome.remarks.faults.first(), outcome.health) {
+    match (outcome.diagnostics.faults.first(), outcome.health) {
         (Some(fault), _) => failed(fault),
         (None, Health::Healthy) => Outcome::Told(json!({"healthy": true})),
         (None, Health::Unhealthy) => Outcome::Told(json!({"healthy": false})),
-        (None, Health::Unknown) => Outcome::Failed(&["input"], outcome.because.reason.to_string()),
+        (None, Health::Unknown) => Outcome::Failed(&["input"], outcome.attribution.reason.to_string()),
     }
 }

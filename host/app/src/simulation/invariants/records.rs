@@ -97,7 +97,7 @@ fn replay(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
 fn sabotage(record: &Record) -> Option<Broken> {
     use Decision as D;
     let entry = &record.entry;
-    let by_saboteur = entry.because.policy.as_ref().is_some_and(|policy| policy.name == SABOTEUR);
+    let by_saboteur = entry.attribution.policy.as_ref().is_some_and(|policy| policy.name == SABOTEUR);
     let acts =
         matches!(entry.decision, D::Evicted | D::Released | D::Tainted | D::Untainted | D::Scheduled | D::Removed);
     let says_sick = entry.decision == D::HealthChanged && entry.effect != Health::Unknown.as_str();
@@ -127,7 +127,7 @@ fn released(
     let targets = &binding.spec.clusters;
     let replaced = !targets.is_empty() && targets.iter().all(|target| is_healthy(&target.name));
     let waited = is_over(task, decision, options) && !targets.is_empty();
-    let reason = &record.entry.because.reason;
+    let reason = &record.entry.attribution.reason;
     let grace = Duration::from_secs(u64::try_from(limit_s(task, options)).unwrap_or(0));
     if let Some(age) = truth.too_young(&binding.key(), cluster, grace).filter(|_| waited && !replaced) {
         let seen = format!("record {}: {cluster} is left after {age:?}, and its grace period is {grace:?}", record.id);
@@ -186,6 +186,6 @@ fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
 fn all_dead(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
     let clusters = &decision.clusters;
     let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
-    let drained = record.entry.because.reason.code == bulkhead_core::decide::evict::REASON_DRAINED;
+    let drained = record.entry.attribution.reason.code == bulkhead_core::decide::evict::REASON_DRAINED;
     (dead && !drained).then(|| ("S3", format!("record {}: evicted while every cluster looks dead", record.id)))
 }

@@ -91,7 +91,7 @@ fn in_short(plan: &EvictPlan) -> String {
     match plan {
         EvictPlan::Keep => "keep".to_owned(),
         EvictPlan::KeepFor { remaining_ms } => format!("in {remaining_ms}"),
-        EvictPlan::Evict { because, .. } => because.reason.code.clone(),
+        EvictPlan::Evict { attribution, .. } => attribution.reason.code.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use super::pause::{EvictionPause, PauseScope, paused};
 use super::target::{PreCheck, has_target};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::decide::evict::{self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED};
 use crate::model::{BindingSpec, Cluster, GracefulEvictionTask};
 use crate::time::Time;
@@ -45,7 +45,7 @@ pub enum Judgement {
     /// The binding should be evicted but has to wait.
     Wait {
         /// Reason for waiting.
-        because: Because,
+        attribution: Attribution,
         /// Delay until the next check, in milliseconds; if absent, the caller decides.
         again_after_ms: Option<i64>,
     },
@@ -56,7 +56,7 @@ pub enum Judgement {
         /// New task.
         task: Box<GracefulEvictionTask>,
         /// Reason for the eviction.
-        because: Because,
+        attribution: Attribution,
     },
 }
 
@@ -68,14 +68,14 @@ pub enum Judgement {
 /// Returns an error if the placement of the last scheduling cannot be read.
 pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judgement, NoAppliedPlacement> {
     let JudgeSnapshot { binding, cluster, clusters, options, pre_check, pauses, now } = snapshot;
-    let (spec, task, because) = match evict::decide(binding, cluster, options, now) {
+    let (spec, task, attribution) = match evict::decide(binding, cluster, options, now) {
         Ok(EvictPlan::Keep) => return Ok(Judgement::Unneeded),
         Ok(EvictPlan::KeepFor { remaining_ms }) => return Ok(Judgement::Later { remaining_ms }),
-        Ok(EvictPlan::Evict { spec, task, because }) => (spec, task, because),
+        Ok(EvictPlan::Evict { spec, task, attribution }) => (spec, task, attribution),
         Err(EvictError::NoAppliedPlacement(error)) => return Err(error),
         Err(EvictError::Preserve { source, .. }) => {
-            let because = Because::rule("StateNotPreserved", source.to_string());
-            return Ok(Judgement::Wait { because, again_after_ms: None });
+            let attribution = Attribution::rule("StateNotPreserved", source.to_string());
+            return Ok(Judgement::Wait { attribution, again_after_ms: None });
         }
     };
     if let Some(remaining_ms) = cluster.and_then(|cluster| settles_for(cluster, now))
@@ -87,15 +87,18 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
     let scope = PauseScope { cluster: source, workload: &binding.spec.resource };
     if let Some(paused) = paused(pauses, scope, now) {
         let again_after_ms = paused.until.map(|until| until.millis_since(now));
-        return Ok(Judgement::Wait { because: paused.because(), again_after_ms });
+        return Ok(Judgement::Wait { attribution: paused.attribution(), again_after_ms });
     }
     let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
     let placement = evict::placement_in(binding.annotations).ok_or_else(resource)?;
     if !has_target(pre_check, binding.spec, &placement, source, clusters) {
         let message = "no other cluster can run the workload, so an eviction would only remove it";
-        return Ok(Judgement::Wait { because: Because::rule("NoTargetCluster", message), again_after_ms: None });
+        return Ok(Judgement::Wait {
+            attribution: Attribution::rule("NoTargetCluster", message),
+            again_after_ms: None,
+        });
     }
-    Ok(Judgement::Evict { spec, task, because })
+    Ok(Judgement::Evict { spec, task, attribution })
 }
 
 /// Milliseconds until the taints of a cluster that became ready a moment ago count.

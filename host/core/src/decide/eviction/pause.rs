@@ -1,7 +1,7 @@
 //! Eviction pauses set by an operator: global or per cluster, namespace or workload; until a given time or their
 //! deletion.
 
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::model::{EvictionPauseSpec, ObjectReference};
 use crate::time::Time;
 
@@ -37,10 +37,10 @@ pub struct Paused {
 
 impl Paused {
     /// Returns the reason with the name and the end of the pause.
-    pub fn because(&self) -> Because {
+    pub fn attribution(&self) -> Attribution {
         let until = self.until.map_or_else(|| "until it is deleted".to_owned(), |until| format!("until {until}"));
         let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
-        Because::rule("EvictionPaused", format!("EvictionPause {} applies {until}{why}", self.by))
+        Attribution::rule("EvictionPaused", format!("EvictionPause {} applies {until}{why}", self.by))
     }
 }
 

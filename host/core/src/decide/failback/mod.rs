@@ -23,7 +23,7 @@ use super::evict::{PRODUCER_TAINT_MANAGER, graceful_evict};
 use super::eviction::{EvictionPause, PauseScope, paused};
 use super::finish::restore::{is_selected, may_host};
 use super::finish::{ScheduleResult, result};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::model::{
     Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, ReplicaSchedulingType, TargetCluster,
 };
@@ -58,11 +58,11 @@ pub enum FailbackPlan {
     /// No home is recorded.
     Rest,
     /// The home record is obsolete and can be removed, because a return is impossible or unnecessary.
-    Forget(Because),
+    Forget(Attribution),
     /// The workload cannot return now.
     Wait {
         /// Reason for waiting.
-        because: Because,
+        attribution: Attribution,
         /// Milliseconds until the result can change without an event; `None` if only an event can change it.
         left_ms: Option<i64>,
     },
@@ -80,7 +80,7 @@ pub struct Return {
     /// New home record.
     pub home: Home,
     /// Reason for the return.
-    pub because: Because,
+    pub attribution: Attribution,
 }
 
 /// Decides on failback for one binding.
@@ -89,15 +89,15 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     let Some(home) = Home::read(&binding.annotations).filter(|_| binding.deletion_timestamp.is_none()) else {
         return FailbackPlan::Rest;
     };
-    if let Some(because) = is_moot(&snapshot, &home) {
-        return FailbackPlan::Forget(because);
+    if let Some(attribution) = is_moot(&snapshot, &home) {
+        return FailbackPlan::Forget(attribution);
     }
     if let Some((code, message)) = obstacle(binding) {
-        return FailbackPlan::Wait { because: Because::rule(code, message), left_ms: None };
+        return FailbackPlan::Wait { attribution: Attribution::rule(code, message), left_ms: None };
     }
     let Some(stand_in) = binding.spec.clusters.iter().find(|target| !home.clusters.contains_key(&target.name)) else {
         let message = "the evicted replicas went to clusters that already ran the workload";
-        return FailbackPlan::Forget(Because::rule("NoStandIn", message));
+        return FailbackPlan::Forget(Attribution::rule("NoStandIn", message));
     };
     let shares = match shares(&snapshot, &home, stand_in) {
         Ok(shares) => shares,
@@ -105,33 +105,33 @@ pub fn decide(snapshot: FailbackSnapshot<'_>) -> FailbackPlan {
     };
     let restarts = match restarts(binding, snapshot.clusters, &shares) {
         Ok(restarts) => restarts,
-        Err(because) => return FailbackPlan::Wait { because, left_ms: None },
+        Err(attribution) => return FailbackPlan::Wait { attribution, left_ms: None },
     };
     let scope = |cluster| PauseScope { cluster, workload: &binding.spec.resource };
     let mut places = shares.iter().map(|share| share.name.as_str()).chain([stand_in.name.as_str()]);
     if let Some(paused) = places.find_map(|cluster| paused(snapshot.pauses, scope(cluster), now)) {
         let left_ms = paused.until.map(|until| until.millis_since(now).max(0));
-        return FailbackPlan::Wait { because: paused.because(), left_ms };
+        return FailbackPlan::Wait { attribution: paused.attribution(), left_ms };
     }
     FailbackPlan::Return(Box::new(set_out(&snapshot, home, &stand_in.name, &shares, restarts)))
 }
 
 /// Returns the reason why a return is permanently impossible or unnecessary.
-fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Because> {
+fn is_moot(snapshot: &FailbackSnapshot<'_>, home: &Home) -> Option<Attribution> {
     let FailbackSnapshot { binding, clusters, .. } = *snapshot;
     let spec = &binding.spec;
     let at_home = home.clusters.keys().all(|name| spec.targets(name));
     let away = spec.clusters.iter().any(|target| !home.clusters.contains_key(&target.name));
     if at_home && !away && spec.graceful_eviction_tasks.is_empty() {
-        return Some(Because::rule("Returned", "the workload is back in its home clusters"));
+        return Some(Attribution::rule("Returned", "the workload is back in its home clusters"));
     }
     if spec.reschedule_triggered_at.is_some_and(|at| at > home.touched_at()) {
-        return Some(Because::rule("Rescheduled", "a rescheduling was requested in the meantime"));
+        return Some(Attribution::rule("Rescheduled", "a rescheduling was requested in the meantime"));
     }
     let placement = spec.placement.as_ref()?;
     let lacks = |name: &&String| clusters.get(*name).is_none_or(|cluster| !is_selected(placement, cluster));
     let lost = home.clusters.keys().filter(|name| !spec.targets(name)).find(lacks)?;
-    Some(Because::rule("NoHome", format!("{lost} does not exist, or the placement no longer selects it")))
+    Some(Attribution::rule("NoHome", format!("{lost} does not exist, or the placement no longer selects it")))
 }
 
 /// Returns code and message of a process that must finish first.
@@ -174,8 +174,8 @@ fn shares(
         return Err(Box::new(wait));
     }
     let Some((first, _)) = ready.first().cloned() else {
-        let because = Because::rule("NoStandIn", "every home cluster has its replicas again");
-        return Err(Box::new(FailbackPlan::Forget(because)));
+        let attribution = Attribution::rule("NoStandIn", "every home cluster has its replicas again");
+        return Err(Box::new(FailbackPlan::Forget(attribution)));
     };
     if !divided {
         return Ok(vec![TargetCluster { name: first, ..stand_in.clone() }]);
@@ -202,8 +202,8 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     let FailbackSnapshot { binding, clusters, stable, window_s, now, .. } = *snapshot;
     let well = clusters.get(name).filter(|cluster| may_host(binding, cluster, now));
     let Some(stable) = stable.get(name).filter(|_| well.is_some()) else {
-        let because = Because::rule("HomeNotWell", format!("{name} is not ready or cannot run the workload"));
-        return Some(FailbackPlan::Wait { because, left_ms: None });
+        let attribution = Attribution::rule("HomeNotWell", format!("{name} is not ready or cannot run the workload"));
+        return Some(FailbackPlan::Wait { attribution, left_ms: None });
     };
     let window_s = window_s.max(0).saturating_mul(1 << home.tries.min(DOUBLINGS_MAX));
     let since = stable.since.max(home.touched_at());
@@ -211,7 +211,7 @@ fn wait_for(snapshot: &FailbackSnapshot<'_>, home: &Home, name: &str) -> Option<
     let left_ms = since.plus_seconds(window_s).millis_since(now).saturating_add(1);
     (left_ms > 0).then(|| {
         let message = format!("{name} must stay ready for {window_s} s first");
-        FailbackPlan::Wait { because: Because::rule("Stabilizing", message), left_ms: Some(left_ms) }
+        FailbackPlan::Wait { attribution: Attribution::rule("Stabilizing", message), left_ms: Some(left_ms) }
     })
 }
 
@@ -221,7 +221,7 @@ fn restarts(
     binding: &Binding,
     clusters: &BTreeMap<String, Arc<Cluster>>,
     shares: &[TargetCluster],
-) -> Result<bool, Because> {
+) -> Result<bool, Attribution> {
     let Some(groups) = binding.spec.placement.as_ref().and_then(|placement| placement.cluster_affinities.as_deref())
     else {
         return Ok(false);
@@ -239,7 +239,7 @@ fn restarts(
     }
     let message = "the home is in another affinity group, and there are several stand-ins; a manual rescheduling moves \
                    all replicas back";
-    Err(Because::rule("SeveralStandIns", message))
+    Err(Attribution::rule("SeveralStandIns", message))
 }
 
 fn set_out(
@@ -272,7 +272,7 @@ fn set_out(
     let names: Vec<_> = shares.iter().map(|share| share.name.as_str()).collect();
     let message = format!("{} has been ready for long enough, and {stand_in} is only a stand-in", names.join(", "));
     let home = Home { tries: home.tries.saturating_add(1), tried_at: Some(now.truncated()), ..home };
-    Return { spec, task, home, because: Because::rule(REASON_FAILBACK, message) }
+    Return { spec, task, home, attribution: Attribution::rule(REASON_FAILBACK, message) }
 }
 
 #[cfg(test)]

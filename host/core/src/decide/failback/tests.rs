@@ -81,9 +81,11 @@ fn decided(binding: &Binding, change: &Value, now_s: i64) -> FailbackPlan {
 fn told(plan: &FailbackPlan) -> String {
     match plan {
         FailbackPlan::Rest => "rest".to_owned(),
-        FailbackPlan::Forget(because) => format!("forget {}", because.reason.code),
-        FailbackPlan::Wait { because, left_ms: None } => format!("wait {}", because.reason.code),
-        FailbackPlan::Wait { because, left_ms: Some(left_ms) } => format!("wait {} {left_ms}", because.reason.code),
+        FailbackPlan::Forget(attribution) => format!("forget {}", attribution.reason.code),
+        FailbackPlan::Wait { attribution, left_ms: None } => format!("wait {}", attribution.reason.code),
+        FailbackPlan::Wait { attribution, left_ms: Some(left_ms) } => {
+            format!("wait {} {left_ms}", attribution.reason.code)
+        }
         FailbackPlan::Return(back) => {
             let place = |target: &TargetCluster| format!("{}:{}", target.name, target.replicas);
             let placed: Vec<_> = back.spec.clusters.iter().map(place).collect();

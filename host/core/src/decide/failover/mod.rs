@@ -20,7 +20,7 @@ pub use self::preserve::PreserveError;
 use super::evict::graceful_evict;
 use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_other_place};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::model::{
     ApplicationFailover, Binding, BindingSpec, Cluster, GracefulEvictionTask, Health, Placement, PreConditions,
     PurgeMode, Reports,
@@ -86,13 +86,13 @@ pub struct FailoverPlan {
     /// Complete new spec, to be written together with the history; absent if no cluster is evicted.
     pub spec: Option<Box<BindingSpec>>,
     /// New tasks, each with its reason.
-    pub evicted: Vec<(GracefulEvictionTask, Because)>,
+    pub evicted: Vec<(GracefulEvictionTask, Attribution)>,
     /// Clusters whose timer starts with this decision, each with its reason.
-    pub counting: Vec<(String, Because)>,
+    pub counting: Vec<(String, Attribution)>,
     /// Clusters that should be evicted but are subject to an eviction pause, each with its reason.
-    pub paused: Vec<(String, Because)>,
+    pub paused: Vec<(String, Attribution)>,
     /// Clusters on which the application stays unhealthy because no other cluster could run it.
-    pub without_target: Vec<(String, Because)>,
+    pub without_target: Vec<(String, Attribution)>,
     /// Reason why no cluster is evicted although at least one has failed.
     pub blocked: Option<Blocked>,
     /// Delay until the next decision if nothing changes, in milliseconds.
@@ -129,19 +129,19 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
         };
         match step {
             Step::Rest => {}
-            Step::Wait { left_ms, because } => {
+            Step::Wait { left_ms, attribution } => {
                 plan.again_after_ms = plan.again_after_ms.into_iter().chain([left_ms]).min();
                 if before.is_none_or(|before| before.unhealthy_since.is_none()) {
-                    plan.counting.extend(because.map(|because| (cluster.clone(), because)));
+                    plan.counting.extend(attribution.map(|attribution| (cluster.clone(), attribution)));
                 }
             }
-            Step::Leave(because) => {
+            Step::Leave(attribution) => {
                 match eviction::paused(pauses, PauseScope { cluster, workload: &binding.spec.resource }, now) {
-                    None => failed.push((cluster.clone(), because)),
+                    None => failed.push((cluster.clone(), attribution)),
                     Some(paused) => {
                         let left_ms = paused.until.map(|until| until.millis_since(now).max(0) + 1);
                         plan.again_after_ms = plan.again_after_ms.into_iter().chain(left_ms).min();
-                        plan.paused.push((cluster.clone(), paused.because()));
+                        plan.paused.push((cluster.clone(), paused.attribution()));
                     }
                 }
             }
@@ -177,8 +177,8 @@ fn in_force(binding: &Binding) -> Option<&ApplicationFailover> {
 /// Consequence of an unhealthy report for one cluster.
 enum Step {
     Rest,
-    Wait { left_ms: i64, because: Option<Because> },
-    Leave(Because),
+    Wait { left_ms: i64, attribution: Option<Attribution> },
+    Leave(Attribution),
 }
 
 fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (Sighting, Step) {
@@ -189,7 +189,7 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
     let delay_s = i64::from(delay_seconds.unwrap_or(0).max(0));
     let delay_ms = seen.first_seen.plus_seconds(delay_s).millis_since(now).min(delay_s * 1000);
     if delay_ms > 0 {
-        return (seen.paused(now), Step::Wait { left_ms: delay_ms, because: None });
+        return (seen.paused(now), Step::Wait { left_ms: delay_ms, attribution: None });
     }
     let toleration_s = application.decision_conditions.toleration_seconds.filter(|seconds| *seconds >= 0);
     let toleration_s = toleration_s.map_or(TOLERATION_S, i64::from);
@@ -198,20 +198,20 @@ fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (S
     let left_ms = toleration_s * 1000 - unhealthy_ms;
     if left_ms >= 0 {
         let message = format!("unhealthy; the eviction follows after {toleration_s} s");
-        let because = Some(Because::rule("ApplicationUnhealthy", message));
+        let attribution = Some(Attribution::rule("ApplicationUnhealthy", message));
         // The toleration expires strictly after its last moment.
-        return (seen, Step::Wait { left_ms: left_ms + 1, because });
+        return (seen, Step::Wait { left_ms: left_ms + 1, attribution });
     }
     let message = format!("unhealthy for {} s, {toleration_s} s are tolerated", unhealthy_ms / 1000);
-    (seen, Step::Leave(Because::rule(REASON_APPLICATION_FAILURE, message)))
+    (seen, Step::Leave(Attribution::rule(REASON_APPLICATION_FAILURE, message)))
 }
 
 /// Result of moving the failed clusters of a binding.
 #[derive(Default)]
 struct Left {
     spec: BindingSpec,
-    evicted: Vec<(GracefulEvictionTask, Because)>,
-    without_target: Vec<(String, Because)>,
+    evicted: Vec<(GracefulEvictionTask, Attribution)>,
+    without_target: Vec<(String, Attribution)>,
 }
 
 /// Returns the clusters that the scheduler may use: all but those that the policy blocks after an eviction.
@@ -239,7 +239,7 @@ pub fn pre_check(options: FailoverOptions, purge_mode: PurgeMode) -> PreCheck {
 fn leave(
     binding: &Binding,
     application: &ApplicationFailover,
-    failed: Vec<(String, Because)>,
+    failed: Vec<(String, Attribution)>,
     producer: &str,
     options: FailoverOptions,
     clusters: &[&Cluster],
@@ -257,18 +257,18 @@ fn leave(
     let pre_check = pre_check(options, application.purge_mode);
     let anywhere = Placement::default();
     let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
-    for (cluster, because) in failed {
+    for (cluster, attribution) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
         if !has_other_place(pre_check, &left.spec, placement, &cluster, clusters) {
             let message = "no other cluster can run the workload, so an eviction would only remove it";
-            left.without_target.push((cluster, Because::rule("NoTargetCluster", message)));
+            left.without_target.push((cluster, Attribution::rule("NoTargetCluster", message)));
             continue;
         }
         // The scheduler may know a reason against the other clusters, so one of several targets stays until it has placed
         // the rest.
         if pre_check != PreCheck::None && before.len() > 1 && left.spec.clusters.len() == 1 {
             let message = "it is the last target, and is left once the workload is placed elsewhere";
-            left.without_target.push((cluster, Because::rule("LastTarget", message)));
+            left.without_target.push((cluster, Attribution::rule("LastTarget", message)));
             continue;
         }
         let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
@@ -287,7 +287,7 @@ fn leave(
             preserved_label_state,
             ..GracefulEvictionTask::default()
         };
-        left.evicted.push((graceful_evict(&mut left.spec, &cluster, task), because));
+        left.evicted.push((graceful_evict(&mut left.spec, &cluster, task), attribution));
     }
     if application.block_predecessor_seconds.is_some() && !left.evicted.is_empty() {
         let sources = left.evicted.iter().map(|(task, _)| task.from_cluster.as_str());

@@ -201,8 +201,8 @@ fn all_fail(clusters: &[&str], placement: Value, targets: &[&str], options: Fail
     apply(&mut binding, &plan);
     let plan = decide_among(clusters, &binding, PRODUCER, options, at(61));
     assert_eq!(plan.again_after_ms.is_some(), !plan.without_target.is_empty(), "clusters may change");
-    for (_, because) in &plan.without_target {
-        assert!(["NoTargetCluster", "LastTarget"].contains(&because.reason.code.as_str()), "{because:?}");
+    for (_, attribution) in &plan.without_target {
+        assert!(["NoTargetCluster", "LastTarget"].contains(&attribution.reason.code.as_str()), "{attribution:?}");
     }
     let evicted = plan.evicted.iter().map(|(task, _)| task.from_cluster.clone()).collect();
     [evicted, plan.without_target.into_iter().map(|(cluster, _)| cluster).collect()]

@@ -22,7 +22,7 @@ pub use self::coverage::ReplacementHealth;
 pub use self::restore::RestoreSource;
 pub use self::result::ScheduleResult;
 use crate::call::EvictionCheckCall;
-use crate::combine::{self, Because, Remarks};
+use crate::combine::{self, Attribution, Diagnostics};
 use crate::decide::failback::REASON_FAILBACK;
 use crate::model::{Binding, Cluster, GracefulEvictionTask, TargetCluster};
 use crate::mutation::{self, Mutation};
@@ -102,15 +102,15 @@ pub struct FinishPlan {
     /// Complete new scheduling result, to be written together with the tasks; absent if it is unchanged.
     pub clusters: Option<Vec<TargetCluster>>,
     /// Tasks that end with the deletion of the old copy, each with its reason.
-    pub released: Vec<(GracefulEvictionTask, Because)>,
+    pub released: Vec<(GracefulEvictionTask, Attribution)>,
     /// Canceled tasks, whose cluster is a target again, each with its reason.
-    pub called_off: Vec<(GracefulEvictionTask, Because)>,
+    pub called_off: Vec<(GracefulEvictionTask, Attribution)>,
     /// Tasks that remain, each with its reason.
-    pub held: Vec<(GracefulEvictionTask, Because)>,
+    pub held: Vec<(GracefulEvictionTask, Attribution)>,
     /// Delay until the next decision if nothing changes, in milliseconds.
     pub again_after_ms: Option<i64>,
     /// Diagnostics of the eviction checks; each fault counts as a hold.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
     /// True if a release depends on live target clusters. Such a plan takes effect only after they are confirmed.
     pub rests_on_targets: bool,
 }
@@ -128,12 +128,12 @@ pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan 
     for task in &spec.graceful_eviction_tasks {
         match round.assess(task) {
             End::Stamped(stamped) => kept.push(*stamped),
-            End::Held(because) => {
-                round.plan.held.push((task.clone(), because));
+            End::Held(attribution) => {
+                round.plan.held.push((task.clone(), attribution));
                 kept.push(task.clone());
             }
-            End::Released(because) => round.plan.released.push((task.clone(), because)),
-            End::CalledOff(because) => round.plan.called_off.push((task.clone(), because)),
+            End::Released(attribution) => round.plan.released.push((task.clone(), attribution)),
+            End::CalledOff(attribution) => round.plan.called_off.push((task.clone(), attribution)),
         }
     }
     let Round { clusters, mut plan, .. } = round;
@@ -148,9 +148,9 @@ pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan 
 /// Result for one task.
 enum End {
     Stamped(Box<GracefulEvictionTask>),
-    Held(Because),
-    Released(Because),
-    CalledOff(Because),
+    Held(Attribution),
+    Released(Attribution),
+    CalledOff(Attribution),
 }
 
 /// Assessment of the tasks of a binding, in order: a cluster restored by one task is a target for the next.
@@ -169,7 +169,7 @@ impl Round<'_> {
         let FinishSnapshot { binding, now, options, .. } = self.snapshot;
         // A cluster that is a target again keeps its copy.
         if self.clusters.iter().any(|target| target.name == task.from_cluster) {
-            return End::CalledOff(Because::rule("TargetAgain", "the cluster is in the scheduling result again"));
+            return End::CalledOff(Attribution::rule("TargetAgain", "the cluster is in the scheduling result again"));
         }
         let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0);
         let leaked_s = || binding.spec.graceful_eviction_tasks.iter().find_map(|task| task.grace_period_seconds);
@@ -185,11 +185,11 @@ impl Round<'_> {
             return end;
         }
         if mutation::on(Mutation::HeldForEver) {
-            return End::Held(Because::rule("NoReplacement", "the old copy is never released"));
+            return End::Held(Attribution::rule("NoReplacement", "the old copy is never released"));
         }
-        if let Some((target, because)) = restore::target(&self.snapshot, &self.clusters, task) {
+        if let Some((target, attribution)) = restore::target(&self.snapshot, &self.clusters, task) {
             self.clusters.to_mut().push(target);
-            return End::CalledOff(because);
+            return End::CalledOff(attribution);
         }
         // The temporary copy is healthy, and the end of the grace period does not justify replacing it by an
         // unhealthy one.
@@ -207,25 +207,25 @@ impl Round<'_> {
         let who = if own_s.is_some() { "gracePeriodSeconds of the task" } else { "graceful-eviction-timeout" };
         let over = format!("the grace period of {timeout_s} s ({who}) is over");
         match (options.purge_without_replacement, doubt) {
-            _ if mutation::on(Mutation::Karmada7455) => End::Released(Because::rule("GracePeriodExceeded", over)),
+            _ if mutation::on(Mutation::Karmada7455) => End::Released(Attribution::rule("GracePeriodExceeded", over)),
             (PurgeWithoutReplacement::AfterGracePeriod, _) => {
                 let message = format!("{over}; the old copy is removed with or without a healthy replacement");
-                End::Released(Because::rule("GracePeriodExceeded", message))
+                End::Released(Attribution::rule("GracePeriodExceeded", message))
             }
             (PurgeWithoutReplacement::OnlyByPolicy, _) if own_s.is_none() => self.ask(task, i64::MAX),
             (_, Some(doubt)) => match self.ask(task, i64::MAX) {
-                End::Held(_) => End::Held(Because::rule("ReplacementUnconfirmed", format!("{over}, but {doubt}"))),
+                End::Held(_) => End::Held(Attribution::rule("ReplacementUnconfirmed", format!("{over}, but {doubt}"))),
                 end => end,
             },
             _ if placed => {
                 self.plan.rests_on_targets |= own_s.is_none();
                 let message = format!("{over}; the old copy is removed although its replacement is not healthy");
-                End::Released(Because::rule("GracePeriodExceeded", message))
+                End::Released(Attribution::rule("GracePeriodExceeded", message))
             }
             _ => match self.ask(task, i64::MAX) {
                 // An eviction check may release the copy; otherwise the reason is the missing replacement.
                 End::Held(_) => {
-                    End::Held(Because::rule("NoReplacement", format!("{over}, but there is no replacement")))
+                    End::Held(Attribution::rule("NoReplacement", format!("{over}, but there is no replacement")))
                 }
                 end => end,
             },
@@ -235,7 +235,7 @@ impl Round<'_> {
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
         let FinishSnapshot { now, options, unconfirmed, .. } = self.snapshot;
         if mutation::on(Mutation::Karmada3736) {
-            return End::Released(Because::rule("ReplacementHealthy", "released without a check"));
+            return End::Released(Attribution::rule("ReplacementHealthy", "released without a check"));
         }
         let binding = self.reported;
         let observed = &binding.status.aggregated_status;
@@ -249,19 +249,19 @@ impl Round<'_> {
             outcome = combine::eviction_check(self.policies, call(&coverage::masked(observed, &short)));
             if !outcome.released {
                 let short: Vec<_> = short.iter().map(ToString::to_string).collect();
-                let message = &mut outcome.because.reason.message;
+                let message = &mut outcome.attribution.reason.message;
                 *message = format!("{message} ({})", short.join(", "));
             }
         }
-        let failed = !outcome.remarks.faults.is_empty();
-        self.plan.remarks.extend(outcome.remarks);
+        let failed = !outcome.diagnostics.faults.is_empty();
+        self.plan.diagnostics.extend(outcome.diagnostics);
         if outcome.released {
             self.plan.rests_on_targets = true;
-            return End::Released(outcome.because);
+            return End::Released(outcome.attribution);
         }
         let doubts = confirm::describe(binding, unconfirmed);
         if !doubts.is_empty() {
-            let message = &mut outcome.because.reason.message;
+            let message = &mut outcome.attribution.reason.message;
             *message = format!("{message} ({doubts})");
             let targets = binding.spec.clusters.iter().filter_map(|target| unconfirmed.get(&target.name));
             targets.filter_map(|reason| reason.recheck_ms()).for_each(|after_ms| self.again(after_ms));
@@ -274,7 +274,7 @@ impl Round<'_> {
             self.again(left_ms);
         }
         self.again(outcome.recheck_after_s.map_or(HELD_RECHECK_MS, |after_s| i64::from(after_s) * 1000));
-        End::Held(outcome.because)
+        End::Held(outcome.attribution)
     }
 
     /// Schedules the next decision. Adds one millisecond, because the grace period ends strictly after its last
@@ -294,15 +294,15 @@ fn by_hand(task: &GracefulEvictionTask) -> Option<End> {
     match task.suppress_deletion {
         Some(true) => {
             let message = "suppressDeletion is true: kept until a person confirms";
-            Some(End::Held(Because::rule("DeletionSuppressed", message)))
+            Some(End::Held(Attribution::rule("DeletionSuppressed", message)))
         }
         Some(false) => {
             let message = "suppressDeletion is false: a person confirmed the removal of the old copy";
-            Some(End::Released(Because::rule("DeletionConfirmed", message)))
+            Some(End::Released(Attribution::rule("DeletionConfirmed", message)))
         }
         None => task.foreign_purge_mode().map(|mode| {
             let message = format!("purge mode {mode} is not supported: kept until suppressDeletion is set to false");
-            End::Held(Because::rule("UnknownPurgeMode", message))
+            End::Held(Attribution::rule("UnknownPurgeMode", message))
         }),
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FinishSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::decide::affinity;
 use crate::decide::evict::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
 use crate::decide::failback::REASON_FAILBACK;
@@ -41,7 +41,7 @@ pub(super) fn target(
     snapshot: &FinishSnapshot<'_>,
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
-) -> Option<(TargetCluster, Because)> {
+) -> Option<(TargetCluster, Attribution)> {
     let FinishSnapshot { binding, sources, options, now, .. } = *snapshot;
     if options.restore_source == RestoreSource::Never || mutation::on(Mutation::Karmada3747) {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn target(
     }
     let replicas = replicas(binding, targets, task)?;
     let message = "the cluster has recovered and the workload has no other target, so it stays";
-    Some((TargetCluster::new(&task.from_cluster, replicas), Because::rule("SourceRecovered", message)))
+    Some((TargetCluster::new(&task.from_cluster, replicas), Attribution::rule("SourceRecovered", message)))
 }
 
 /// Returns true if the scheduler could choose the cluster for the workload, ignoring eviction tasks.

@@ -110,8 +110,8 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
 /// timestamp.
 fn told(plan: &FinishPlan) -> String {
     for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
-        if let [(_, because)] = list.as_slice() {
-            return format!("{word}: {}", because.reason.code);
+        if let [(_, attribution)] = list.as_slice() {
+            return format!("{word}: {}", attribution.reason.code);
         }
     }
     "stamped".to_owned()
@@ -302,8 +302,9 @@ fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
         FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100) },
         &policies(hold),
     );
-    let from =
-        |list: &[(GracefulEvictionTask, Because)]| list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>();
+    let from = |list: &[(GracefulEvictionTask, Attribution)]| {
+        list.iter().map(|(t, _)| t.from_cluster.clone()).collect::<Vec<_>>()
+    };
     assert_eq!((from(&plan.released), from(&plan.held)), (vec!["m1".to_owned()], vec!["m3".to_owned()]));
 }
 
@@ -354,8 +355,8 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
             FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1) },
             &asking(trusting),
         );
-        let (_, because) = plan.held.iter().chain(&plan.released).next().unwrap();
-        assert_eq!(because.reason.to_string(), expected, "{available} {rule:?}");
+        let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
+        assert_eq!(attribution.reason.to_string(), expected, "{available} {rule:?}");
     };
     let stale = "Ill: m2 is Unknown (m2 reports Healthy with 2 of 3 replicas)";
     check(2, ReplacementHealth::Covering, stale);
@@ -385,8 +386,8 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
             trusting(&Call::EvictionCheck(call.clone()))
         };
         let plan = decide(snapshot, &asking(asks_the_binding));
-        let (_, because) = plan.held.iter().chain(&plan.released).next().unwrap();
-        assert_eq!(because.reason.to_string(), expected);
+        let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
+        assert_eq!(attribution.reason.to_string(), expected);
         assert_eq!((plan.again_after_ms, plan.rests_on_targets), (again_after_ms, reason.is_none()), "{reason:?}");
     };
     check(None, "Well: m2 is Healthy", None);

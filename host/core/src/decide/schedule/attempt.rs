@@ -11,7 +11,7 @@ use super::rejections::Rejections;
 use super::select::{self, Selection};
 use super::{ScheduleError, SchedulingSnapshot, candidate};
 use crate::call::{FilterCall, ScoreCall};
-use crate::combine::{self, Remarks};
+use crate::combine::{self, Diagnostics};
 use crate::model::{Placement, ReplicaSchedulingType, TargetCluster};
 use crate::policy::PolicySet;
 use crate::snapshot::Candidates;
@@ -21,7 +21,7 @@ use crate::snapshot::Candidates;
 pub(super) struct Told {
     /// Rejections of the current attempt.
     pub(super) rejections: Rejections,
-    pub(super) remarks: Remarks,
+    pub(super) diagnostics: Diagnostics,
     /// Absent unless requested.
     pub(super) explanation: Option<ScheduleExplanation>,
 }
@@ -70,7 +70,7 @@ fn place(
     }
     let feasible = Candidates::of_rows(clusters, &feasible);
     let scored = combine::score(policies, ScoreCall { binding, clusters: feasible, now });
-    told.remarks.extend(scored.remarks);
+    told.diagnostics.extend(scored.diagnostics);
     let (assumed, accurate) = (snapshot.assumed, snapshot.accurate);
     let estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
     let candidates = candidate::rank(binding, placement, feasible, &scored.totals, &estimates.available);
@@ -103,7 +103,7 @@ fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, told: &mut Tol
     let filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());
     let feasible = passed.map(|(row, _)| *row).collect();
-    told.remarks.extend(filtered.remarks);
+    told.diagnostics.extend(filtered.diagnostics);
     let (clusters, asked) = (Arc::clone(clusters), present.rows().to_vec());
     told.rejections = Rejections { clusters, asked, rejections: filtered.rejections };
     feasible

@@ -12,7 +12,7 @@ use super::capacity::Estimates;
 use super::divide::Mode;
 use super::region::RegionChoice;
 use super::rejections::Rejections;
-use crate::combine::{Because, PolicyScores};
+use crate::combine::{Attribution, PolicyScores};
 use crate::model::TargetCluster;
 use crate::snapshot::Candidates;
 
@@ -36,7 +36,7 @@ pub struct AttemptExplanation {
     pub terminating: Vec<String>,
     /// Rejected clusters, each with the first rejection.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub rejected: BTreeMap<String, Because>,
+    pub rejected: BTreeMap<String, Attribution>,
     /// Feasible clusters in selection order: overflow order, score, capacity, name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<CandidateExplanation>,
@@ -172,7 +172,7 @@ impl AttemptExplanation {
 
     pub(super) fn conclude(&mut self, rejections: &Rejections, result: &Result<Vec<TargetCluster>, ScheduleError>) {
         self.terminating = rejections.terminating();
-        self.rejected = rejections.iter().map(|(name, because)| (name.to_owned(), because.clone())).collect();
+        self.rejected = rejections.iter().map(|(name, attribution)| (name.to_owned(), attribution.clone())).collect();
         match result {
             Ok(targets) => self.targets = Some(targets.clone()),
             Err(error) => self.error = Some(error.to_string()),

@@ -92,9 +92,9 @@ fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut told: Told) 
         None => (Outcome::Keep(ScheduleError::NoPlacement), None, Vec::new()),
         Some(placement) => by_placement(snapshot, placement, policies, &mut told),
     };
-    let Told { rejections, remarks, explanation } = told;
+    let Told { rejections, diagnostics, explanation } = told;
     let (outcome, displaced) = standing::keep(snapshot, outcome);
-    SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, remarks }
+    SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, diagnostics }
 }
 
 /// Outcome, affinity group that it comes from, and groups that failed before.

@@ -3,7 +3,7 @@
 use super::error::{self, ScheduleError, Verdict, WriteError};
 use super::explanation::ScheduleExplanation;
 use super::rejections::Rejections;
-use crate::combine::Remarks;
+use crate::combine::Diagnostics;
 use crate::model::{Binding, BindingStatus, Condition, GracefulEvictionTask, TargetCluster, set_condition};
 use crate::time::Time;
 
@@ -45,7 +45,7 @@ pub struct SchedulePlan {
     /// Explanation, if requested.
     pub explanation: Option<ScheduleExplanation>,
     /// Diagnostics of the plugins.
-    pub remarks: Remarks,
+    pub diagnostics: Diagnostics,
 }
 
 /// Conclusion of a plan after its result was written or the write failed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::combine::Because;
+use crate::combine::Attribution;
 use crate::snapshot::ClusterSnapshot;
 
 /// Rejected clusters, each with the first rejection and its reason.
@@ -12,7 +12,7 @@ pub struct Rejections {
     pub(super) clusters: Arc<ClusterSnapshot>,
     /// Rows of the filtered clusters; `rejections` has the first rejection of each.
     pub(super) asked: Vec<u32>,
-    pub(super) rejections: Vec<Option<Box<Because>>>,
+    pub(super) rejections: Vec<Option<Box<Attribution>>>,
 }
 
 /// Maximum number of clusters named per reason; above it, only their number is given.
@@ -20,16 +20,16 @@ const NAMED_MAX: usize = 3;
 
 impl Rejections {
     /// Returns the rejected clusters, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Because)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Attribution)> {
         let asked = self.asked.iter().zip(&self.rejections);
-        asked.filter_map(|(row, because)| Some((self.clusters.name(*row), because.as_deref()?)))
+        asked.filter_map(|(row, attribution)| Some((self.clusters.name(*row), attribution.as_deref()?)))
     }
 
     /// Returns a one-line summary: `member1, member4: <reason>; 40 clusters: <another>`.
     pub fn summary(&self) -> String {
         let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (cluster, because) in self.iter() {
-            by_reason.entry(&because.reason.message).or_default().push(cluster);
+        for (cluster, attribution) in self.iter() {
+            by_reason.entry(&attribution.reason.message).or_default().push(cluster);
         }
         let line = |(reason, clusters): (&str, Vec<&str>)| {
             let who =
@@ -50,8 +50,8 @@ impl Rejections {
     pub(super) fn no_cluster_fits(&self) -> String {
         let all = self.clusters.len();
         let mut histogram: BTreeMap<&str, usize> = BTreeMap::new();
-        for (_, because) in self.iter() {
-            *histogram.entry(&because.reason.message).or_default() += 1;
+        for (_, attribution) in self.iter() {
+            *histogram.entry(&attribution.reason.message).or_default() += 1;
         }
         if histogram.is_empty() {
             return format!("0/{all} clusters are available: no cluster exists.");
