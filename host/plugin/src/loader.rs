@@ -163,10 +163,10 @@ impl Loader {
     fn load_in_time(self: &Arc<Self>, attempt: &Attempt, to: &Weak<dyn Report>) -> Outcome {
         let (sender, outcome) = mpsc::channel();
         let (loader, found, next) = (Arc::clone(self), attempt.found.clone(), Weak::clone(to));
-        let fate = Arc::new(Mutex::new(Fate::Running));
-        let of_worker = Arc::clone(&fate);
+        let load_state = Arc::new(Mutex::new(LoadState::Running));
+        let of_worker = Arc::clone(&load_state);
         let work = move || {
-            let _ended = Ended { loader: Arc::clone(&loader), fate: of_worker, to: next };
+            let _ended = Ended { loader: Arc::clone(&loader), load_state: of_worker, to: next };
             let _ = sender.send(loader.load_marked(&found));
         };
         let source = &attempt.found.source;
@@ -184,11 +184,11 @@ impl Loader {
             Ok(outcome) => outcome,
             Err(mpsc::RecvTimeoutError::Disconnected) => refused(false, "the loader panicked".to_owned()),
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                let mut fate = fate.lock().unwrap_or_else(PoisonError::into_inner);
-                if let (Fate::Ended, Ok(outcome)) = (&*fate, outcome.try_recv()) {
+                let mut load_state = load_state.lock().unwrap_or_else(PoisonError::into_inner);
+                if let (LoadState::Ended, Ok(outcome)) = (&*load_state, outcome.try_recv()) {
                     return outcome;
                 }
-                *fate = Fate::Overdue;
+                *load_state = LoadState::Overdue;
                 self.lock().overdue += 1;
                 refused(true, format!("loading it took longer than {} s", self.options.limits.load_time.as_secs_f64()))
             }
@@ -254,23 +254,26 @@ fn smoke_error(source: &PluginSource, message: String) -> LoadError {
 /// Stack size of a loading thread in bytes. It is virtual memory; only used pages count.
 const STACK_BYTES: usize = 16 << 20;
 
-enum Fate {
+/// State of the thread of a load.
+enum LoadState {
     Running,
     Ended,
+    /// The load was given up; its thread still runs.
     Overdue,
 }
 
 /// Records the end of a load, including a panic.
 struct Ended {
     loader: Arc<Loader>,
-    fate: Arc<Mutex<Fate>>,
+    load_state: Arc<Mutex<LoadState>>,
     to: Weak<dyn Report>,
 }
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let fate = std::mem::replace(&mut *self.fate.lock().unwrap_or_else(PoisonError::into_inner), Fate::Ended);
-        if matches!(fate, Fate::Overdue) {
+        let load_state =
+            std::mem::replace(&mut *self.load_state.lock().unwrap_or_else(PoisonError::into_inner), LoadState::Ended);
+        if matches!(load_state, LoadState::Overdue) {
             self.loader.lock().overdue -= 1;
             self.loader.start(&self.to);
         }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use crate::{
-    Breaker, Budget, Dialect, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource, Scores, Terms,
+    BreakerThresholds, Budget, Dialect, Entry, EntryPoint, Fallback, Instances, LoadStage, Module, PluginSource,
+    Scores, Terms,
 };
 
 /// `apiVersion` of a list of plugins.
@@ -90,7 +91,7 @@ pub struct PluginManifest {
     pub scores: Scores,
     /// Thresholds of its circuit breaker.
     #[serde(default)]
-    pub breaker: Breaker,
+    pub breaker: BreakerThresholds,
     /// Replacement while the plugin is in quarantine.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Value"))]
@@ -164,7 +165,7 @@ impl PluginManifest {
             mode: Mode::default(),
             weight: one(),
             scores: Scores::default(),
-            breaker: Breaker::default(),
+            breaker: BreakerThresholds::default(),
             fallback: Fallback::default(),
         }
     }
@@ -285,6 +286,9 @@ plugins:
         let [a, b] = list.plugins.as_slice() else { panic!("two plugins") };
         assert_eq!((a.value.mode, a.value.weight, &a.value.fallback), (Mode::Shadow, 3, &Fallback::Abstain));
         assert_eq!(b.value.fallback, Fallback::Builtin("ResourceHealth".to_owned()));
-        assert_eq!((b.value.breaker.faults, b.value.breaker.window_seconds), (2, Breaker::default().window_seconds));
+        assert_eq!(
+            (b.value.breaker.faults, b.value.breaker.window_seconds),
+            (2, BreakerThresholds::default().window_seconds)
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bulkhead_core::call::{Call, CallKind, Reply};
 use bulkhead_core::policy::{Capability, EngineKind, Fault, FaultKind, Policy, PolicyId};
 
-use crate::guard::noted;
+use crate::circuit_breaker::noted;
 use crate::{EntryPoint, PluginManifest, PluginSource, Scores};
 
 /// Version in the id of a placeholder.

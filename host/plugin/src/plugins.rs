@@ -109,9 +109,9 @@ impl Plugins {
         let is_busy = |state: &mut State| state.entries.iter().any(Entry::is_loading) && shared.loader.is_busy();
         let waited = shared.settled.wait_timeout_while(shared.lock(), shared.limits.start_wait, is_busy);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let late = state.entries.iter_mut().filter(|entry| entry.is_loading() && entry.stand_in.is_none());
+        let late = state.entries.iter_mut().filter(|entry| entry.is_loading() && entry.placeholder.is_none());
         let late: Vec<_> =
-            late.map(|entry| entry.stand_in(&shared.registry, "it is still being loaded", None)).collect();
+            late.map(|entry| entry.install_placeholder(&shared.registry, "it is still being loaded", None)).collect();
         if late.contains(&true) {
             shared.install(&state);
         }

@@ -7,11 +7,11 @@ use bulkhead_core::policy::{Capability, EngineKind, Policy, PolicyEntry, PolicyI
 
 use serde::Deserialize;
 
-use crate::guard::{Guarded, StandIn};
+use crate::circuit_breaker::{CircuitBreaker, ResolvedFallback};
 use crate::not_loaded::NotLoaded;
 use crate::{
-    Bounded, Breaker, BreakerState, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded, PluginManifest,
-    PluginSource,
+    Bounded, BreakerState, BreakerThresholds, CallCounts, Engine, Fallback, LoadError, LoadStage, Loaded,
+    PluginManifest, PluginSource,
 };
 
 /// Origin of policies. Earlier layers are called first.
@@ -51,7 +51,7 @@ pub struct PluginReport {
 /// Loaded plugin with the terms of its participation.
 #[derive(Clone)]
 pub struct Installed {
-    plugin: Arc<Guarded>,
+    plugin: Arc<CircuitBreaker>,
     mode: Mode,
     weight: u32,
     scores: Scores,
@@ -80,7 +80,7 @@ pub struct Terms {
     /// Objects that its scores rank.
     pub scores: Scores,
     /// Thresholds of its circuit breaker.
-    pub breaker: Breaker,
+    pub breaker: BreakerThresholds,
     /// Replacement while it is in quarantine.
     pub fallback: Fallback,
 }
@@ -131,19 +131,19 @@ type Observer = dyn Fn() + Send + Sync;
 pub struct RegistrySubscription(#[expect(dead_code, reason = "held for its reference count")] Arc<Observer>);
 
 /// Policy in a layer.
-struct Seat {
+struct LayerSlot {
     entry: PolicyEntry,
     bounded: Arc<Bounded>,
-    guarded: Option<Arc<Guarded>>,
+    circuit_breaker: Option<Arc<CircuitBreaker>>,
 }
 
 #[derive(Default)]
 struct State {
-    layers: BTreeMap<Layer, Vec<Seat>>,
+    layers: BTreeMap<Layer, Vec<LayerSlot>>,
     composition: Composition,
     current: Arc<PolicySet>,
     /// Plugins that only rank evictions.
-    evictions: Vec<Seat>,
+    evictions: Vec<LayerSlot>,
     eviction_order: Arc<PolicySet>,
 }
 
@@ -162,27 +162,27 @@ impl Registry {
     /// Wraps a loaded plugin with its bounds, its breaker and its fallback. `previous` is the previously active
     /// version.
     pub fn prepare(&self, loaded: &Loaded, terms: &Terms, previous: Option<&Installed>) -> Result<Installed, String> {
-        let stand_in = match &terms.fallback {
-            Fallback::FailStatic => StandIn::Fault,
-            Fallback::Abstain => StandIn::Abstain,
+        let fallback = match &terms.fallback {
+            Fallback::FailStatic => ResolvedFallback::Fault,
+            Fallback::Abstain => ResolvedFallback::Abstain,
             Fallback::Previous => {
                 let plugin = previous.map(|previous| Arc::clone(previous.plugin.plugin()) as Arc<dyn Policy>);
-                plugin.map_or(StandIn::Fault, StandIn::Policy)
+                plugin.map_or(ResolvedFallback::Fault, ResolvedFallback::Policy)
             }
-            Fallback::Builtin(name) => StandIn::Policy(self.builtin(name)?),
+            Fallback::Builtin(name) => ResolvedFallback::Policy(self.builtin(name)?),
         };
         let only_scores = loaded.policy.capabilities().iter().all(|capability| capability.kind == CallKind::Score);
         if terms.scores == Scores::Evictions && !only_scores {
             return Err("scores: evictions is for plugins that only score".to_owned());
         }
         let bounded = Bounded::with_taint_keys(Arc::clone(&loaded.policy), loaded.description.taint_keys.clone());
-        let plugin = Arc::new(Guarded::new(Arc::new(bounded), terms.breaker, stand_in));
+        let plugin = Arc::new(CircuitBreaker::new(Arc::new(bounded), terms.breaker, fallback));
         Ok(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
     }
 
     /// Creates the placeholder for a plugin of which no version could be loaded. Returns `None` if the plugin is not
     /// enforced, answers no calls, or its fallback is to abstain.
-    pub(crate) fn stand_in(
+    pub(crate) fn placeholder(
         &self,
         name: &str,
         manifest: Option<&PluginManifest>,
@@ -199,56 +199,61 @@ impl Registry {
         };
         let policy = NotLoaded::new(name, manifest, capabilities, why, fallback);
         // A quarantine would only hide the cause.
-        let breaker = Breaker { faults: 0, ..Breaker::default() };
-        let plugin = Arc::new(Guarded::new(Arc::new(Bounded::new(Arc::new(policy))), breaker, StandIn::Fault));
+        let thresholds = BreakerThresholds { faults: 0, ..BreakerThresholds::default() };
+        let plugin = Arc::new(CircuitBreaker::new(
+            Arc::new(Bounded::new(Arc::new(policy))),
+            thresholds,
+            ResolvedFallback::Fault,
+        ));
         Some(Installed { plugin, mode: terms.mode, weight: terms.weight, scores: terms.scores })
     }
 
     fn builtin(&self, name: &str) -> Result<Arc<dyn Policy>, String> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let seats = || state.layers.get(&Layer::Builtins).into_iter().flatten();
-        let found = seats().find(|seat| seat.bounded.id().name == name);
-        found.map(|seat| Arc::clone(&seat.entry.policy)).ok_or_else(|| {
-            let known: Vec<_> = seats().map(|seat| seat.bounded.id().name.as_str()).collect();
+        let slots = || state.layers.get(&Layer::Builtins).into_iter().flatten();
+        let found = slots().find(|slot| slot.bounded.id().name == name);
+        found.map(|slot| Arc::clone(&slot.entry.policy)).ok_or_else(|| {
+            let known: Vec<_> = slots().map(|slot| slot.bounded.id().name.as_str()).collect();
             format!("fallback: unknown built-in policy {name:?}; expected one of {}", known.join(", "))
         })
     }
 
     /// Replaces the policies of a layer. All of them are enforced, in this order.
     pub fn replace(&self, layer: Layer, policies: Vec<Arc<dyn Policy>>) {
-        let seat = |policy| {
+        let slot = |policy| {
             let bounded = Arc::new(Bounded::new(policy));
             let entry = PolicyEntry::enforced(Arc::clone(&bounded) as Arc<dyn Policy>);
-            Seat { entry, bounded, guarded: None }
+            LayerSlot { entry, bounded, circuit_breaker: None }
         };
-        self.put(layer, policies.into_iter().map(seat).collect(), None);
+        self.put(layer, policies.into_iter().map(slot).collect(), None);
     }
 
     /// Replaces the active plugins, in this order, and the rules for combining answers.
     pub fn install(&self, plugins: &[Installed], composition: Composition) {
-        let seat = |installed: &Installed| {
-            let guarded = Arc::clone(&installed.plugin);
-            let bounded = Arc::clone(guarded.plugin());
-            let (policy, mode, weight) = (Arc::clone(&guarded) as Arc<dyn Policy>, installed.mode, installed.weight);
-            Seat { entry: PolicyEntry { policy, mode, weight }, bounded, guarded: Some(guarded) }
+        let slot = |installed: &Installed| {
+            let circuit_breaker = Arc::clone(&installed.plugin);
+            let bounded = Arc::clone(circuit_breaker.plugin());
+            let (policy, mode, weight) =
+                (Arc::clone(&circuit_breaker) as Arc<dyn Policy>, installed.mode, installed.weight);
+            LayerSlot { entry: PolicyEntry { policy, mode, weight }, bounded, circuit_breaker: Some(circuit_breaker) }
         };
         let (evictions, others): (Vec<_>, Vec<_>) =
             plugins.iter().partition(|installed| installed.scores == Scores::Evictions);
-        let evictions: Vec<_> = evictions.into_iter().map(seat).collect();
+        let evictions: Vec<_> = evictions.into_iter().map(slot).collect();
         {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            let entries = evictions.iter().map(|seat| seat.entry.clone()).collect();
+            let entries = evictions.iter().map(|slot| slot.entry.clone()).collect();
             state.eviction_order = Arc::new(PolicySet::composed(entries, composition));
             state.evictions = evictions;
         }
-        self.put(Layer::Plugins, others.into_iter().map(seat).collect(), Some(composition));
+        self.put(Layer::Plugins, others.into_iter().map(slot).collect(), Some(composition));
     }
 
-    fn put(&self, layer: Layer, seats: Vec<Seat>, composition: Option<Composition>) {
+    fn put(&self, layer: Layer, slots: Vec<LayerSlot>, composition: Option<Composition>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.layers.insert(layer, seats);
+        state.layers.insert(layer, slots);
         state.composition = composition.unwrap_or(state.composition);
-        let entries = state.layers.values().flatten().map(|seat| seat.entry.clone()).collect();
+        let entries = state.layers.values().flatten().map(|slot| slot.entry.clone()).collect();
         state.current = Arc::new(PolicySet::composed(entries, state.composition));
         drop(state);
         let observers: Vec<_> = {
@@ -271,9 +276,9 @@ impl Registry {
     /// Counts a decision that a policy in shadow mode would have made differently.
     pub fn count_divergence(&self, of: &PolicyId) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seat) = state.layers.values().flatten().chain(&state.evictions).find(|seat| seat.bounded.id() == of)
+        if let Some(slot) = state.layers.values().flatten().chain(&state.evictions).find(|slot| slot.bounded.id() == of)
         {
-            seat.bounded.count_divergence();
+            slot.bounded.count_divergence();
         }
     }
 
@@ -290,35 +295,38 @@ impl Registry {
     /// Returns the active policies of the layers before the given one.
     pub fn policies_before(&self, layer: Layer) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let entries = state.layers.range(..layer).flat_map(|(_, seats)| seats).map(|seat| seat.entry.clone());
+        let entries = state.layers.range(..layer).flat_map(|(_, slots)| slots).map(|slot| slot.entry.clone());
         PolicySet::composed(entries.collect(), state.composition)
     }
 
     /// Returns the active policies and one more, which is called last in its layer. It is bounded like all others.
     pub fn policies_with(&self, layer: Layer, policy: Arc<dyn Policy>) -> PolicySet {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = |seats: &[Seat]| seats.iter().map(|seat| seat.entry.clone()).collect::<Vec<_>>();
-        let mut entries: Vec<_> = state.layers.range(..=layer).flat_map(|(_, seats)| entry(seats)).collect();
+        let entry = |slots: &[LayerSlot]| slots.iter().map(|slot| slot.entry.clone()).collect::<Vec<_>>();
+        let mut entries: Vec<_> = state.layers.range(..=layer).flat_map(|(_, slots)| entry(slots)).collect();
         entries.push(PolicyEntry::enforced(Arc::new(Bounded::new(policy))));
         let after = state.layers.iter().filter(|(other, _)| **other > layer);
-        entries.extend(after.flat_map(|(_, seats)| entry(seats)));
+        entries.extend(after.flat_map(|(_, slots)| entry(slots)));
         PolicySet::composed(entries, state.composition)
     }
 
     /// Returns the status of every active policy, in order.
     pub fn report(&self) -> Vec<PluginReport> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let seats = state.layers.iter().flat_map(|(layer, seats)| seats.iter().map(move |seat| (*layer, seat)));
-        let seats = state.evictions.iter().map(|seat| (Layer::Plugins, seat)).chain(seats);
-        let report = |(layer, seat): (Layer, &Seat)| PluginReport {
-            id: seat.bounded.id().clone(),
+        let slots = state.layers.iter().flat_map(|(layer, slots)| slots.iter().map(move |slot| (*layer, slot)));
+        let slots = state.evictions.iter().map(|slot| (Layer::Plugins, slot)).chain(slots);
+        let report = |(layer, slot): (Layer, &LayerSlot)| PluginReport {
+            id: slot.bounded.id().clone(),
             layer,
-            mode: seat.entry.mode,
-            breaker: seat.guarded.as_ref().map_or(BreakerState::Closed, |guarded| guarded.state()),
-            counts: seat.bounded.counts(),
-            usage: seat.bounded.usage(),
+            mode: slot.entry.mode,
+            breaker: slot
+                .circuit_breaker
+                .as_ref()
+                .map_or(BreakerState::Closed, |circuit_breaker| circuit_breaker.state()),
+            counts: slot.bounded.counts(),
+            usage: slot.bounded.usage(),
         };
-        seats.map(report).collect()
+        slots.map(report).collect()
     }
 }
 

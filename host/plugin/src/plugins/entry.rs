@@ -21,7 +21,7 @@ pub(super) struct Entry {
     /// Reason why the newest version is not active.
     pub(super) refused: Option<Refused>,
     /// Policy that answers while no version is active.
-    pub(super) stand_in: Option<Installed>,
+    pub(super) placeholder: Option<Installed>,
     pub(super) load: Load,
     /// Number of loads of the newest version that ran out of time.
     pub(super) failures: u32,
@@ -54,7 +54,7 @@ impl Entry {
             found: None,
             active: None,
             refused: None,
-            stand_in: None,
+            placeholder: None,
             load: Load::Ended,
             failures: 0,
         }
@@ -75,7 +75,7 @@ impl Entry {
 
     /// Returns the active version or its placeholder.
     pub(super) fn installed(&self) -> Option<&Installed> {
-        self.active.as_ref().map(|active| &active.installed).or(self.stand_in.as_ref())
+        self.active.as_ref().map(|active| &active.installed).or(self.placeholder.as_ref())
     }
 
     /// Starts an attempt to load the newest version.
@@ -88,24 +88,29 @@ impl Entry {
     /// Marks the newest version as active.
     pub(super) fn settle(&mut self) {
         self.found = self.active.as_ref().map(|active| active.found.clone());
-        (self.refused, self.stand_in, self.load, self.failures) = (None, None, Load::Ended, 0);
+        (self.refused, self.placeholder, self.load, self.failures) = (None, None, Load::Ended, 0);
     }
 
     /// Records the rejection of the newest version.
     pub(super) fn refuse(&mut self, registry: &Registry, refused: Refused, capabilities: Option<Vec<Capability>>) {
-        self.stand_in(registry, &refused.to_string(), capabilities);
+        self.install_placeholder(registry, &refused.to_string(), capabilities);
         self.refused = Some(refused);
     }
 
     /// Installs a placeholder if no version is active. Returns true if there is one afterwards.
-    pub(super) fn stand_in(&mut self, registry: &Registry, why: &str, capabilities: Option<Vec<Capability>>) -> bool {
-        self.stand_in = None;
+    pub(super) fn install_placeholder(
+        &mut self,
+        registry: &Registry,
+        why: &str,
+        capabilities: Option<Vec<Capability>>,
+    ) -> bool {
+        self.placeholder = None;
         if self.active.is_none() {
             let (manifest, source) = (self.manifest.as_deref(), self.found.as_ref().map(|found| &found.source));
             let capabilities = capabilities.unwrap_or_else(|| crate::not_loaded::assumed(manifest, source));
-            self.stand_in = registry.stand_in(&self.name, manifest, capabilities, why);
+            self.placeholder = registry.placeholder(&self.name, manifest, capabilities, why);
         }
-        self.stand_in.is_some()
+        self.placeholder.is_some()
     }
 
     /// Returns the pause before the next attempt.
@@ -118,8 +123,8 @@ impl Entry {
 
     pub(super) fn status(&self) -> PluginStatus {
         let Self { name, generation, refused, .. } = self;
-        let (active, stand_in) = (self.active.as_ref(), self.stand_in.as_ref());
-        let mut held: Vec<_> = stand_in.map(Installed::kinds).unwrap_or_default();
+        let (active, placeholder) = (self.active.as_ref(), self.placeholder.as_ref());
+        let mut held: Vec<_> = placeholder.map(Installed::kinds).unwrap_or_default();
         held.sort_unstable();
         held.dedup();
         PluginStatus {

@@ -24,9 +24,9 @@ use crate::Bounded;
 
 /// Thresholds of the circuit breaker that quarantines a faulty plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Breaker"))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Breaker {
+pub struct BreakerThresholds {
     /// Number of faults of the plugin within the window that start a quarantine; 0 disables the breaker.
     pub faults: u32,
     /// Length of the window, in seconds.
@@ -37,7 +37,7 @@ pub struct Breaker {
     pub probes: u32,
 }
 
-impl Default for Breaker {
+impl Default for BreakerThresholds {
     /// Returns five faults within a minute, half a minute of quarantine, three probes.
     fn default() -> Self {
         Self { faults: 5, window_seconds: 60, quarantine_seconds: 30, probes: 3 }
@@ -75,7 +75,7 @@ pub enum BreakerState {
 
 /// Resolved fallback.
 #[derive(Clone)]
-pub(crate) enum StandIn {
+pub(crate) enum ResolvedFallback {
     /// Returns a fault for every call.
     Fault,
     /// Returns no opinion.
@@ -85,10 +85,10 @@ pub(crate) enum StandIn {
 }
 
 /// Plugin with its circuit breaker and its fallback.
-pub struct Guarded {
+pub struct CircuitBreaker {
     plugin: Arc<Bounded>,
-    breaker: Breaker,
-    stand_in: StandIn,
+    thresholds: BreakerThresholds,
+    fallback: ResolvedFallback,
     /// True unless the breaker is closed. Calls check it first, without a lock.
     tripped: AtomicBool,
     state: Mutex<State>,
@@ -105,9 +105,9 @@ struct State {
     probes: u32,
 }
 
-impl Guarded {
-    pub(crate) fn new(plugin: Arc<Bounded>, breaker: Breaker, stand_in: StandIn) -> Self {
-        Self { plugin, breaker, stand_in, tripped: AtomicBool::new(false), state: Mutex::default() }
+impl CircuitBreaker {
+    pub(crate) fn new(plugin: Arc<Bounded>, thresholds: BreakerThresholds, fallback: ResolvedFallback) -> Self {
+        Self { plugin, thresholds, fallback, tripped: AtomicBool::new(false), state: Mutex::default() }
     }
 
     /// Returns the state of the breaker.
@@ -130,7 +130,7 @@ impl Guarded {
     }
 
     fn note_fault(&self, now: Time) {
-        let limit = usize::try_from(self.breaker.faults).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.thresholds.faults).unwrap_or(usize::MAX);
         if limit == 0 {
             return;
         }
@@ -139,7 +139,7 @@ impl Guarded {
             state.faults.pop_front();
         }
         state.faults.push_back(now);
-        let window_ms = i64::from(self.breaker.window_seconds) * 1000;
+        let window_ms = i64::from(self.thresholds.window_seconds) * 1000;
         let oldest = state.faults.front().copied().unwrap_or(now);
         if state.faults.len() >= limit && millis_between(oldest, now) <= window_ms {
             self.open(&mut state, now);
@@ -154,7 +154,7 @@ impl Guarded {
     /// Returns true if this call is to probe the plugin.
     fn probes(&self, now: Time) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let quarantine_ms = i64::from(self.breaker.quarantine_seconds) * 1000;
+        let quarantine_ms = i64::from(self.thresholds.quarantine_seconds) * 1000;
         match (state.breaker, state.since) {
             (BreakerState::Closed, _) => false,
             (BreakerState::Open, Some(since)) if millis_between(since, now) < quarantine_ms => false,
@@ -178,23 +178,23 @@ impl Guarded {
             return;
         }
         state.probes += 1;
-        if state.probes >= self.breaker.probes {
+        if state.probes >= self.thresholds.probes {
             *state = State::default();
             self.tripped.store(false, Ordering::Release);
         }
     }
 
-    fn stand_in(&self, call: &Call<'_>) -> Result<Reply, Fault> {
+    fn call_fallback(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let name = &self.plugin.id().name;
-        match &self.stand_in {
-            StandIn::Fault => {
-                let message = format!("{name} is in quarantine after {} faults", self.breaker.faults);
+        match &self.fallback {
+            ResolvedFallback::Fault => {
+                let message = format!("{name} is in quarantine after {} faults", self.thresholds.faults);
                 Err(Fault::new(FaultKind::Quarantined, message))
             }
-            StandIn::Abstain => Err(Fault::new(FaultKind::Unsupported, format!("{name} is in quarantine"))),
-            StandIn::Policy(policy) => {
-                let told = format!("from {} {}, while {name} is in quarantine", policy.id(), policy.id().version);
-                policy.call(call).map(|reply| noted(reply, &told))
+            ResolvedFallback::Abstain => Err(Fault::new(FaultKind::Unsupported, format!("{name} is in quarantine"))),
+            ResolvedFallback::Policy(policy) => {
+                let note = format!("from {} {}, while {name} is in quarantine", policy.id(), policy.id().version);
+                policy.call(call).map(|reply| noted(reply, &note))
             }
         }
     }
@@ -237,7 +237,7 @@ pub(crate) fn noted(mut reply: Reply, note: &str) -> Reply {
     reply
 }
 
-impl Policy for Guarded {
+impl Policy for CircuitBreaker {
     fn id(&self) -> &PolicyId {
         self.plugin.id()
     }
@@ -253,7 +253,7 @@ impl Policy for Guarded {
         if self.probes(call.now()) {
             self.probe(call);
         }
-        self.stand_in(call)
+        self.call_fallback(call)
     }
 
     fn usage(&self) -> Usage {
@@ -298,13 +298,13 @@ mod tests {
         Scripted(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says, AtomicUsize::new(0))
     }
 
-    fn guarded(says: Vec<Result<Health, FaultKind>>, stand_in: StandIn) -> Guarded {
-        let breaker = Breaker { faults: 2, window_seconds: 10, quarantine_seconds: 30, probes: 2 };
-        Guarded::new(Arc::new(Bounded::new(Arc::new(scripted("p", says)))), breaker, stand_in)
+    fn circuit_breaker(says: Vec<Result<Health, FaultKind>>, fallback: ResolvedFallback) -> CircuitBreaker {
+        let thresholds = BreakerThresholds { faults: 2, window_seconds: 10, quarantine_seconds: 30, probes: 2 };
+        CircuitBreaker::new(Arc::new(Bounded::new(Arc::new(scripted("p", says)))), thresholds, fallback)
     }
 
     /// Calls the policy at a time in seconds, and checks the answer and the state.
-    fn check(policy: &Guarded, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
+    fn check(policy: &CircuitBreaker, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
         let object = Arc::new(json!({}));
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(at_s * 1000) });
         let told = policy.call(&call).map(|reply| match reply {
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn too_many_faults_open_and_good_probes_close() {
-        let policy = guarded(vec![TRAP, TRAP, TRAP, GOOD, GOOD, GOOD], StandIn::Fault);
+        let policy = circuit_breaker(vec![TRAP, TRAP, TRAP, GOOD, GOOD, GOOD], ResolvedFallback::Fault);
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 5, Err(FaultKind::Trap), Open);
         check(&policy, 20, Err(FaultKind::Quarantined), Open);
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn faults_far_apart_do_not_open() {
-        let policy = guarded(vec![TRAP], StandIn::Fault);
+        let policy = circuit_breaker(vec![TRAP], ResolvedFallback::Fault);
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 11, Err(FaultKind::Trap), Closed);
         check(&policy, 21, Err(FaultKind::Trap), Open);
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn what_is_not_the_plugins_fault_does_not_count() {
         for kind in [FaultKind::Unsupported, FaultKind::HostBusy, FaultKind::HostBug] {
-            let policy = guarded(vec![Err(kind)], StandIn::Fault);
+            let policy = circuit_breaker(vec![Err(kind)], ResolvedFallback::Fault);
             for at_s in 0..5 {
                 check(&policy, at_s, Err(kind), Closed);
             }
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_probe_without_a_verdict_neither_closes_nor_opens() {
         for kind in [FaultKind::HostBusy, FaultKind::HostBug, FaultKind::Unsupported] {
-            let policy = guarded(vec![TRAP, TRAP, GOOD, Err(kind), Err(kind), GOOD], StandIn::Fault);
+            let policy = circuit_breaker(vec![TRAP, TRAP, GOOD, Err(kind), Err(kind), GOOD], ResolvedFallback::Fault);
             check(&policy, 0, Err(FaultKind::Trap), Closed);
             check(&policy, 0, Err(FaultKind::Trap), Open);
             for at_s in 30..33 {
@@ -366,15 +366,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stand_in_answers_and_says_so() {
-        let other = StandIn::Policy(Arc::new(scripted("other", vec![Ok(Health::Unhealthy)])));
-        let policy = guarded(vec![TRAP], other);
+    fn a_fallback_answers_and_says_so() {
+        let other = ResolvedFallback::Policy(Arc::new(scripted("other", vec![Ok(Health::Unhealthy)])));
+        let policy = circuit_breaker(vec![TRAP], other);
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 0, Err(FaultKind::Trap), Open);
         let version = env!("CARGO_PKG_VERSION");
         let told = format!("Unhealthy Said: from other {version}, while p is in quarantine");
         check(&policy, 1, Ok(&told), Open);
-        let policy = guarded(vec![TRAP], StandIn::Abstain);
+        let policy = circuit_breaker(vec![TRAP], ResolvedFallback::Abstain);
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 0, Err(FaultKind::Trap), Open);
         check(&policy, 1, Err(FaultKind::Unsupported), Open);
