@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY};
+use bulkhead_core::decide::application_failover::{
+    self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY,
+};
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::model::{BindingSpec, Cluster, Health};
@@ -104,7 +106,14 @@ impl Reconcile for ApplicationFailover {
         context.refresh_unhealthy(&mut model);
         let asking = context.asking_nobody();
         let decide = |clusters: &[Arc<Cluster>], options| {
-            failover::decide(FailoverSnapshot { binding: &model, producer, options, pauses: &pauses, clusters, now })
+            application_failover::decide(FailoverSnapshot {
+                binding: &model,
+                producer,
+                options,
+                pauses: &pauses,
+                clusters,
+                now,
+            })
         };
         // Clusters matter only to a binding that is due to leave one.
         let mut clusters = Vec::new();

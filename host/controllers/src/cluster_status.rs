@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Cluster;
-use bulkhead_core::decide::ready::{Probe, ReadyDebounce, Thresholds};
+use bulkhead_core::decide::cluster_ready::{Probe, ReadyDebounce, Thresholds};
 use bulkhead_core::model::{
     ApiEnablement, ApiResource, Condition, ConditionStatus, NodeSummary, ResourceSummary, SyncMode, set_condition,
 };

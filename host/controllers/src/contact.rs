@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_api::Cluster;
-use bulkhead_core::decide::finish::{Unconfirmed, UnconfirmedTargets};
+use bulkhead_core::decide::graceful_eviction::{Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Health, Reports, SyncMode};
 use bulkhead_core::mutation::{self, Mutation};
 use bulkhead_core::names;

@@ -6,10 +6,12 @@ use std::fmt;
 use std::time::Duration;
 
 use bulkhead_api::admission::AdmissionOptions;
-use bulkhead_core::decide::evict::EvictOptions;
+use bulkhead_core::decide::application_failover::FailoverOptions;
+use bulkhead_core::decide::eviction::taint_based::EvictOptions;
 use bulkhead_core::decide::eviction::{BrakeBy, BrakeSettings, PreCheck, Rate};
-use bulkhead_core::decide::failover::FailoverOptions;
-use bulkhead_core::decide::finish::{FinishOptions, PurgeWithoutReplacement, ReplacementHealth, RestoreSource};
+use bulkhead_core::decide::graceful_eviction::{
+    GracefulEvictionOptions, PurgeWithoutReplacement, ReplacementHealth, RestoreSource,
+};
 use bulkhead_core::model::PurgeMode;
 use bulkhead_core::pod::Detail;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -373,8 +375,8 @@ impl Flags {
     }
 
     /// Returns the options for the end of evictions.
-    pub fn finish_options(&self) -> FinishOptions {
-        FinishOptions {
+    pub fn graceful_eviction_options(&self) -> GracefulEvictionOptions {
+        GracefulEvictionOptions {
             timeout_s: self.graceful_eviction_timeout.as_secs(),
             purge_without_replacement: self.purge_without_replacement,
             restore_source: self.restore_recovered_source,

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bulkhead_core::call::CallKind;
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::finish::{self, FinishPlan, FinishSnapshot, UnconfirmedTargets};
+use bulkhead_core::decide::graceful_eviction::{
+    self, GracefulEvictionPlan, GracefulEvictionSnapshot, UnconfirmedTargets,
+};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
 use bulkhead_core::policy::PolicySet;
 use k8s_openapi::api::core::v1::ObjectReference as EventSubject;
@@ -93,14 +95,17 @@ impl Reconcile for GracefulEviction {
             .map(|cluster| cluster.to_model())
             .collect();
         let sources = Arc::new(sources);
-        let options = context.flags.finish_options();
+        let options = context.flags.graceful_eviction_options();
         let now = context.clock.now();
         let mut unconfirmed = Arc::new(context.unconfirmed(&model));
         let decide = |unconfirmed: &Arc<UnconfirmedTargets>| {
             let (binding, sources, unconfirmed) = (Arc::clone(&model), Arc::clone(&sources), Arc::clone(unconfirmed));
             let decide = move |policies: &PolicySet| {
                 let (binding, sources, unconfirmed) = (&binding, &sources, &unconfirmed);
-                finish::decide(FinishSnapshot { binding, sources, unconfirmed, options, now }, policies)
+                graceful_eviction::decide(
+                    GracefulEvictionSnapshot { binding, sources, unconfirmed, options, now },
+                    policies,
+                )
             };
             context.decide(NAME, context.policies(), &[CallKind::EvictionCheck], decide)
         };
@@ -117,9 +122,13 @@ impl Reconcile for GracefulEviction {
         let basis = || Basis {
             trigger: "the binding, one of its clusters or an eviction check changed, or a deadline passed",
             now,
-            input: DecisionInput::Finish { binding: model, options, unconfirmed: Arc::unwrap_or_clone(unconfirmed) },
+            input: DecisionInput::GracefulEviction {
+                binding: model,
+                options,
+                unconfirmed: Arc::unwrap_or_clone(unconfirmed),
+            },
             clusters: sources.iter().cloned().map(Arc::new).collect(),
-            plan: plan::finish(&plan),
+            plan: plan::graceful_eviction(&plan),
         };
         let records = self.record(&key, &*binding, &plan, &dead, || asking.decision_record(basis));
         if let Some(tasks) = &plan.tasks {
@@ -151,7 +160,7 @@ impl GracefulEviction {
     }
 
     /// Emits events for released and cancelled tasks. Karmada has no event for a cancelled one.
-    fn emit<B: Binding>(&self, binding: &B, plan: &FinishPlan, records: &[u64]) {
+    fn emit<B: Binding>(&self, binding: &B, plan: &GracefulEvictionPlan, records: &[u64]) {
         let events = self.context.events_of(records);
         let released = plan.released.iter().map(|(task, _)| {
             ("EvictWorkloadFromClusterSucceed", format!("Evict from cluster {} succeed.", task.from_cluster))
@@ -172,7 +181,7 @@ impl GracefulEviction {
         &self,
         key: &Key,
         binding: &B,
-        plan: &FinishPlan,
+        plan: &GracefulEvictionPlan,
         dead: &BTreeSet<String>,
         decision_record: impl FnOnce() -> Option<Arc<DecisionRecord>>,
     ) -> Vec<u64> {

@@ -3,7 +3,7 @@
 //! A profile consists of flags only. Flags that are given in addition override it one by one.
 
 use bulkhead_core::decide::eviction::PreCheck;
-use bulkhead_core::decide::finish::{PurgeWithoutReplacement, RestoreSource};
+use bulkhead_core::decide::graceful_eviction::{PurgeWithoutReplacement, RestoreSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -379,7 +379,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::finish::{FinishOptions, UnconfirmedTargets};
+    use crate::decide::graceful_eviction::{GracefulEvictionOptions, UnconfirmedTargets};
 
     fn filled(records_max: usize) -> Journal {
         let journal = Journal::new(records_max);
@@ -401,9 +401,9 @@ mod tests {
 
     #[test]
     fn a_finish_decision_of_an_older_journal_reads_and_confirms_every_target() {
-        let input = DecisionInput::Finish {
+        let input = DecisionInput::GracefulEviction {
             binding: Arc::default(),
-            options: FinishOptions::default(),
+            options: GracefulEvictionOptions::default(),
             unconfirmed: UnconfirmedTargets::new(),
         };
         let written = serde_json::to_value(&input).unwrap();

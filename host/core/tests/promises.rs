@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
+use bulkhead_core::decide::application_failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
 use bulkhead_core::decide::eviction::PreCheck;
-use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
-use bulkhead_core::decide::finish::{
-    self, CONFIRMED, FinishOptions, FinishPlan, FinishSnapshot, PurgeWithoutReplacement, ReplacementHealth,
-    RestoreSource, ScheduleResult, result,
+use bulkhead_core::decide::graceful_eviction::{
+    self, CONFIRMED, GracefulEvictionOptions, GracefulEvictionPlan, GracefulEvictionSnapshot, PurgeWithoutReplacement,
+    ReplacementHealth, RestoreSource, ScheduleResult, result,
 };
 use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, Health, TargetCluster};
 use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId, PolicySet};
@@ -154,13 +154,13 @@ fn some_sources() -> impl Strategy<Value = Vec<Cluster>> {
     NAMES.map(cluster).prop_map(|clusters| clusters.into_iter().flatten().collect())
 }
 
-fn some_options() -> impl Strategy<Value = FinishOptions> {
+fn some_options() -> impl Strategy<Value = GracefulEvictionOptions> {
     use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
     let purge = prop::sample::select(vec![IfPlaced, AfterGracePeriod, OnlyByPolicy]);
     let restore = prop::sample::select(vec![RestoreSource::WhenUnplaced, RestoreSource::Never]);
     let health = prop::sample::select(vec![ReplacementHealth::Covering, ReplacementHealth::Reported]);
     (purge, restore, health, 0_i64..2000).prop_map(
-        |(purge_without_replacement, restore_source, replacement_health, timeout_s)| FinishOptions {
+        |(purge_without_replacement, restore_source, replacement_health, timeout_s)| GracefulEvictionOptions {
             timeout_s,
             purge_without_replacement,
             restore_source,
@@ -172,14 +172,14 @@ fn some_options() -> impl Strategy<Value = FinishOptions> {
 fn decide(
     binding: &Binding,
     sources: &[Cluster],
-    options: FinishOptions,
+    options: GracefulEvictionOptions,
     policies: Vec<Arc<dyn Policy>>,
-) -> FinishPlan {
-    let snapshot = FinishSnapshot { binding, sources, unconfirmed: &CONFIRMED, options, now: at(NOW_S) };
-    finish::decide(snapshot, &PolicySet::new(policies))
+) -> GracefulEvictionPlan {
+    let snapshot = GracefulEvictionSnapshot { binding, sources, unconfirmed: &CONFIRMED, options, now: at(NOW_S) };
+    graceful_eviction::decide(snapshot, &PolicySet::new(policies))
 }
 
-fn released(plan: &FinishPlan) -> Vec<&str> {
+fn released(plan: &GracefulEvictionPlan) -> Vec<&str> {
     plan.released.iter().map(|(task, _)| task.from_cluster.as_str()).collect()
 }
 
@@ -315,7 +315,9 @@ proptest! {
         }
         // A task that only got its timestamp is assessed in the next round; all others are final.
         let again = decide(&applied, &sources, options, vec![Says::policy("Other", hold), health_rule()]);
-        let unstamped = |plan: &FinishPlan| plan.tasks.iter().flatten().any(|task| task.creation_timestamp.is_none());
+        let unstamped = |plan: &GracefulEvictionPlan| {
+            plan.tasks.iter().flatten().any(|task| task.creation_timestamp.is_none())
+        };
         prop_assert!(!unstamped(&again));
     }
 
@@ -344,7 +346,7 @@ proptest! {
             binding.status.aggregated_status = serde_json::from_value(items).unwrap();
             for _ in 0..lasts {
                 // Decides every second, with no state other than the binding.
-                let plan = failover::decide(FailoverSnapshot {
+                let plan = application_failover::decide(FailoverSnapshot {
                     binding: &binding,
                     producer: "p",
                     options,

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::evict::{EvictOptions, Evictable};
+use bulkhead_core::decide::eviction::taint_based::{EvictOptions, Evictable};
 use bulkhead_core::decide::eviction::{JudgeSnapshot, PreCheck, judge};
 use bulkhead_core::journal::{
     CallRecorder, Decided, Decision, DecisionInput, DecisionRecord, Entry, Limits, Outcome, Record, Sink, Subject, plan,

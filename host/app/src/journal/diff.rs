@@ -187,7 +187,7 @@ fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Cha
         return vec![change(Class::CannotTell, None, verdict(decision, before), verdict(decision, after))];
     }
     let mut found = match &decision.input {
-        DecisionInput::Finish { .. } => ends(before, after, &change),
+        DecisionInput::GracefulEviction { .. } => ends(before, after, &change),
         DecisionInput::Taint { .. } => taints(before, after, &change),
         DecisionInput::Schedule { .. } => {
             placement(before, after).map(|class| change(class, None, place(before), place(after))).into_iter().collect()
@@ -293,7 +293,7 @@ fn verdict(decision: &DecisionRecord, plan: &Value) -> String {
     match &decision.input {
         DecisionInput::Schedule { .. } => place(plan),
         DecisionInput::Health { .. } => text(&plan["health"]),
-        DecisionInput::Finish { .. } => {
+        DecisionInput::GracefulEviction { .. } => {
             ends_of(plan).iter().map(|(cluster, (end, _))| format!("{cluster} {end}")).collect::<Vec<_>>().join(", ")
         }
         DecisionInput::Taint { .. } => {

@@ -1,11 +1,11 @@
 //! Findings of each kind of decision, as a tree.
 
-use bulkhead_core::decide::evict::{self, Tolerance};
+use bulkhead_core::decide::application_failover::HealthMemory;
+use bulkhead_core::decide::application_failover::memory;
+use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
 use bulkhead_core::decide::failback::Home;
-use bulkhead_core::decide::failover::HealthMemory;
-use bulkhead_core::decide::failover::memory;
-use bulkhead_core::decide::finish::result::{ScheduleResult, schedule_result};
+use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
 use bulkhead_core::journal::{Answer, DecisionInput, DecisionRecord, RecordedCall};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
 
@@ -18,7 +18,7 @@ pub(super) fn of(decision: &DecisionRecord, cluster: Option<&str>) -> Vec<Findin
         DecisionInput::Taint { .. } => taint(decision),
         DecisionInput::Evict { .. } => evict(decision),
         DecisionInput::Schedule { binding, .. } => schedule(decision, binding),
-        DecisionInput::Finish { binding, .. } => finish(decision, binding, cluster),
+        DecisionInput::GracefulEviction { binding, .. } => graceful_eviction(decision, binding, cluster),
         DecisionInput::Failover { binding, .. } => failover(decision, binding, cluster),
         DecisionInput::Failback { binding, .. } => failback(decision, binding),
         DecisionInput::Health { .. } => health(decision),
@@ -129,7 +129,7 @@ fn evict(decision: &DecisionRecord) -> Vec<Finding> {
             ..finding("pause", "none")
         },
     });
-    let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
+    let placement = taint_based::placement_in(&binding.annotations).unwrap_or_default();
     let open = has_target(*pre_check, &binding.spec, &placement, cluster, &decision.clusters);
     let possible: Vec<_> = decision
         .clusters
@@ -168,7 +168,7 @@ fn tolerations(
     decision: &DecisionRecord,
     binding: &Binding,
     source: &Cluster,
-    options: evict::EvictOptions,
+    options: taint_based::EvictOptions,
 ) -> Finding {
     let evicting = source.spec.taints.iter().filter(|taint| options.evicts(taint));
     let aged = |taint: &bulkhead_core::model::Taint| {
@@ -176,9 +176,9 @@ fn tolerations(
         age.map_or_else(|| taint.to_string(), |age_s| format!("{taint} for {age_s} s"))
     };
     let taints: Vec<_> = evicting.map(aged).collect();
-    let placement = evict::placement_in(&binding.annotations).unwrap_or_default();
+    let placement = taint_based::placement_in(&binding.annotations).unwrap_or_default();
     let (verdict, would_change) =
-        match evict::tolerance(&source.spec.taints, &placement.cluster_tolerations, decision.now) {
+        match taint_based::tolerance(&source.spec.taints, &placement.cluster_tolerations, decision.now) {
             Tolerance::Not(taint) => (
                 "not tolerated".to_owned(),
                 format!("a toleration of {} in the placement, or the removal of the taint", taint.key),
@@ -223,8 +223,8 @@ fn schedule(decision: &DecisionRecord, binding: &Binding) -> Vec<Finding> {
     }]
 }
 
-fn finish(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
-    let DecisionInput::Finish { options, unconfirmed, .. } = &decision.input else { return Vec::new() };
+fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
+    let DecisionInput::GracefulEviction { options, unconfirmed, .. } = &decision.input else { return Vec::new() };
     let tasks = binding.spec.graceful_eviction_tasks.iter();
     let mut findings = Vec::new();
     for task in tasks.filter(|task| cluster.is_none_or(|cluster| task.from_cluster == cluster)) {

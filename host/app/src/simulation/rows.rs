@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_controllers::Failure;
 use bulkhead_controlplane::Answer;
-use bulkhead_core::decide::evict::applied_placement;
+use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::model::ConditionStatus;
 use bulkhead_core::names;
 use bulkhead_core::time::Time;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail};
 use bulkhead_api::{AnyBinding, Cluster, ClusterResourceBinding, EvictionPause, Plugin, ResourceBinding};
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::evict::applied_placement;
-use bulkhead_core::decide::finish::{self, FinishSnapshot, Unconfirmed, UnconfirmedTargets};
+use bulkhead_core::decide::eviction::taint_based::applied_placement;
+use bulkhead_core::decide::graceful_eviction::{self, GracefulEvictionSnapshot, Unconfirmed, UnconfirmedTargets};
 use bulkhead_core::model::{self, Binding, ConditionStatus};
 use bulkhead_core::policy::EngineKind;
 use bulkhead_core::time::Time;
@@ -147,8 +147,9 @@ impl Source {
             let is_source = |cluster: &&model::Cluster| tasks.iter().any(|task| task.from_cluster == cluster.name);
             let sources: Vec<_> = clusters.iter().filter(is_source).cloned().collect();
             let unconfirmed = unconfirmed(binding, clusters);
-            let snapshot = FinishSnapshot { binding, sources: &sources, unconfirmed: &unconfirmed, options, now };
-            let plan = finish::decide(snapshot, &policies);
+            let snapshot =
+                GracefulEvictionSnapshot { binding, sources: &sources, unconfirmed: &unconfirmed, options, now };
+            let plan = graceful_eviction::decide(snapshot, &policies);
             for task in tasks {
                 let held = plan.held.iter().find(|(held, _)| held == task);
                 let waits_for = match held {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bulkhead_api::Plugin;
 use bulkhead_controllers::flags::Flags;
-use bulkhead_core::decide::finish::FinishOptions;
+use bulkhead_core::decide::graceful_eviction::GracefulEvictionOptions;
 use bulkhead_core::policy::PolicySet;
 use bulkhead_plugin::{Engine, Objects, Plugins, Registry};
 
@@ -16,7 +16,7 @@ pub(super) struct Policies {
     registry: Arc<Registry>,
     objects: Arc<Objects>,
     plugins: Plugins,
-    options: FinishOptions,
+    options: GracefulEvictionOptions,
 }
 
 impl Policies {
@@ -33,7 +33,7 @@ impl Policies {
         let registry = Arc::new(bulkhead::standard::registry(flags, engines));
         let objects = Arc::<Objects>::default();
         let plugins = federation::load(&registry, directory.map(PathBuf::as_path), &objects)?;
-        Ok(Self { registry, objects, plugins, options: flags.finish_options() })
+        Ok(Self { registry, objects, plugins, options: flags.graceful_eviction_options() })
     }
 
     /// Reloads changed plugins of the directory and of the objects on the control plane.
@@ -48,7 +48,7 @@ impl Policies {
     }
 
     /// Returns the options from the settings.
-    pub(super) fn options(&self) -> FinishOptions {
+    pub(super) fn options(&self) -> GracefulEvictionOptions {
         self.options
     }
 

@@ -8,11 +8,11 @@ use anyhow::bail;
 use bulkhead_api::time::from_meta;
 use bulkhead_controllers::flags::FeatureGate;
 use bulkhead_core::call::CallKind;
-use bulkhead_core::decide::evict::{Due, Evictable, due};
+use bulkhead_core::decide::cluster_ready::Probe;
+use bulkhead_core::decide::eviction::taint_based::{Due, Evictable, due};
 use bulkhead_core::decide::eviction::{
     Brake, BrakeState, EvictionQueue, Finished, JudgeSnapshot, Judgement, Limit, Next, Rate, Waiting, judge,
 };
-use bulkhead_core::decide::ready::Probe;
 use bulkhead_core::decide::schedule::capacity::{AssumedWorkload, Assumptions};
 use bulkhead_core::decide::schedule::{
     self, IN_TREE_WORKLOAD_AFFINITY, SchedulerOptions, SchedulingSnapshot, enabled_plugins,

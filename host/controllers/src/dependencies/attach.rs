@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, ResourceBinding};
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::depend::{self, Snapshot, Strategies};
+use bulkhead_core::decide::dependencies::{self, Snapshot, Strategies};
 use bulkhead_core::journal::{Decision, Subject};
 use bulkhead_core::names::{self, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -39,8 +39,8 @@ pub(super) async fn ensure(
     let mut desired = existing.as_deref().cloned().unwrap_or_else(|| fresh(key, kind, object));
     let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
     desired.labels_mut().insert(names::depended_by_label(&namespace, &name), id.to_owned());
-    let clusters = depend::clusters(&independent.spec);
-    depend::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
+    let clusters = dependencies::clusters(&independent.spec);
+    dependencies::attach(&mut desired.spec, &Snapshot { namespace, name, clusters });
     desired.spec.resource = dynamic::reference(kind, object);
     let disagreements = settle_strategies(context, &mut desired, Some(independent));
     if existing.as_deref() == Some(&desired) {
@@ -67,7 +67,7 @@ pub(super) async fn remove(
     let mut desired = attached.clone();
     let (namespace, name) = (independent.namespace().unwrap_or_default(), independent.name_any());
     desired.labels_mut().remove(&names::depended_by_label(&namespace, &name));
-    depend::detach(&mut desired.spec, &namespace, &name);
+    dependencies::detach(&mut desired.spec, &namespace, &name);
     if desired.spec.required_by.is_empty() && is_ours(&desired) {
         return delete(context, independent, attached).await;
     }
@@ -132,7 +132,7 @@ fn settle_strategies(context: &Context, attached: &mut ResourceBinding, newer: O
     if attached.spec.placement.is_some() {
         return String::new();
     }
-    let keys = depend::dependants(&attached.spec).into_iter().map(|(namespace, name)| Key::new(namespace, name));
+    let keys = dependencies::dependants(&attached.spec).into_iter().map(|(namespace, name)| Key::new(namespace, name));
     let known: Vec<_> = keys.filter_map(|key| context.stores.bindings.get(&key)).collect();
     let newest =
         known.iter().map(|binding| newer.filter(|newer| Key::of(*newer) == Key::of(&**binding)).unwrap_or(binding));

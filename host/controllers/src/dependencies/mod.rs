@@ -5,8 +5,8 @@
 //! independent one in `spec.requiredBy`, and a label that leads back. Several workloads may need one object, and it
 //! may be claimed by a policy of its own.
 //!
-//! Start reading at [`reconcile`]; `attach` writes attached bindings, [`decide::depend`](bulkhead_core::decide::depend)
-//! holds the rules.
+//! Start reading at [`reconcile`]; `attach` writes attached bindings, and
+//! [`decide::dependencies`](bulkhead_core::decide::dependencies) holds the rules.
 //!
 //! Deliberate differences from Karmada: a dependency stays beside an old copy that is still kept; an attached binding
 //! that is no longer needed is deleted if no policy claims it, instead of staying empty; and if the feature gate is
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bulkhead_api::ResourceBinding;
 use bulkhead_core::call::{Interpretation, Operation};
-use bulkhead_core::decide::depend;
+use bulkhead_core::decide::dependencies;
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::names::{self, keys};
 use kube::ResourceExt;
@@ -74,7 +74,7 @@ pub(crate) async fn run(context: Context) {
 pub(crate) fn index(binding: &ResourceBinding) -> impl Iterator<Item = String> {
     let needs = references(binding).into_iter();
     let needs = needs.map(|it| need(&ObjectKind::new(it.api_version, it.kind), &it.namespace));
-    let dependants = depend::dependants(&binding.spec).into_iter();
+    let dependants = dependencies::dependants(&binding.spec).into_iter();
     needs.chain(dependants.map(|(namespace, name)| names::depended_by_label(&namespace, &name)))
 }
 
@@ -90,7 +90,7 @@ fn references(binding: &ResourceBinding) -> Vec<DependentObjectReference> {
 
 fn refers_to(reference: &DependentObjectReference, kind: &ObjectKind, object: &KeptObject) -> bool {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    depend::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), &object.labels())
+    dependencies::refers_to(reference, (&kind.api_version, &kind.kind), (&namespace, &name), &object.labels())
 }
 
 fn is_marked(binding: &ResourceBinding) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::evict::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
+use bulkhead_core::decide::eviction::taint_based::{REASON_DRAINED, REASON_TAINT_UNTOLERATED};
 use bulkhead_core::decide::eviction::{self, JudgeSnapshot, Judgement};
 use bulkhead_core::decide::failback::{HOME, Home};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bulkhead_core::combine::Attribution;
-use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, due};
+use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, due};
 use bulkhead_core::decide::eviction::{BrakeState, EvictionQueue, Finished, Next, Priority, Slot, Waiting};
 use bulkhead_core::journal::{Decision, DecisionRecord, Subject};
 use bulkhead_core::model::Cluster;

@@ -1,16 +1,15 @@
 //! Decisions, one module each: a snapshot as input, a plan as output.
 
 pub mod affinity;
-pub mod depend;
+pub mod application_failover;
+pub mod cluster_ready;
+pub mod dependencies;
 pub mod dispatch;
-pub mod evict;
 pub mod eviction;
 pub mod failback;
-pub mod failover;
-pub mod finish;
+pub mod graceful_eviction;
 pub mod health;
 pub mod ownership;
-pub mod ready;
 pub mod report;
 pub mod schedule;
 pub mod summary;

@@ -10,11 +10,11 @@ use super::plan;
 use super::recorder::{CallRecorder, PolicySlot, RecordedCall, ReplayingPolicy};
 use crate::call::{CallKind, Peer};
 use crate::composition::Composition;
-use crate::decide::evict::{EvictOptions, Evictable};
+use crate::decide::application_failover::{self, FailoverOptions, FailoverSnapshot};
+use crate::decide::eviction::taint_based::{EvictOptions, Evictable};
 use crate::decide::eviction::{self, EvictionPause, JudgeSnapshot, PreCheck};
 use crate::decide::failback::{self, FailbackSnapshot, Stability};
-use crate::decide::failover::{self, FailoverOptions, FailoverSnapshot};
-use crate::decide::finish::{self, FinishOptions, FinishSnapshot, UnconfirmedTargets};
+use crate::decide::graceful_eviction::{self, GracefulEvictionOptions, GracefulEvictionSnapshot, UnconfirmedTargets};
 use crate::decide::health::{self, HealthSnapshot, Uncovered};
 use crate::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload};
 use crate::decide::schedule::{self, SchedulePlan, SchedulerOptions, SchedulingSnapshot};
@@ -88,12 +88,13 @@ pub enum DecisionInput {
         /// Scheduler options.
         options: SchedulerOptions,
     },
-    /// Completion of eviction tasks. The clusters are those that the tasks name.
-    Finish {
+    /// Completion of graceful eviction tasks. The clusters are those that the tasks name.
+    #[serde(rename = "finish")]
+    GracefulEviction {
         /// Binding with the tasks.
         binding: Arc<Binding>,
         /// Options set by the operator.
-        options: FinishOptions,
+        options: GracefulEvictionOptions,
         /// Target clusters whose reports did not count.
         #[serde(default, skip_serializing_if = "UnconfirmedTargets::is_empty")]
         unconfirmed: UnconfirmedTargets,
@@ -175,7 +176,7 @@ impl DecisionRecord {
         match self.input {
             DecisionInput::Taint { .. } => &[CallKind::ClusterTaint],
             DecisionInput::Schedule { .. } => &[CallKind::Filter, CallKind::Score],
-            DecisionInput::Finish { .. } => &[CallKind::EvictionCheck],
+            DecisionInput::GracefulEviction { .. } => &[CallKind::EvictionCheck],
             DecisionInput::Health { .. } => &[CallKind::Health],
             DecisionInput::Evict { .. } | DecisionInput::Failover { .. } | DecisionInput::Failback { .. } => &[],
         }
@@ -213,15 +214,16 @@ impl DecisionRecord {
             DecisionInput::Schedule { .. } => {
                 self.reschedule(policies, false).as_ref().map_or(Value::Null, plan::schedule)
             }
-            DecisionInput::Finish { binding, options, unconfirmed } => {
+            DecisionInput::GracefulEviction { binding, options, unconfirmed } => {
                 let sources: Vec<_> = self.clusters.iter().map(|cluster| Cluster::clone(cluster)).collect();
-                let snapshot = FinishSnapshot { binding, sources: &sources, unconfirmed, options: *options, now };
-                plan::finish(&finish::decide(snapshot, policies))
+                let snapshot =
+                    GracefulEvictionSnapshot { binding, sources: &sources, unconfirmed, options: *options, now };
+                plan::graceful_eviction(&graceful_eviction::decide(snapshot, policies))
             }
             DecisionInput::Failover { binding, producer, options, pauses } => {
                 let clusters = &self.clusters;
                 let snapshot = FailoverSnapshot { binding, producer, options: *options, pauses, clusters, now };
-                plan::failover(&failover::decide(snapshot))
+                plan::failover(&application_failover::decide(snapshot))
             }
             DecisionInput::Failback { binding, stable, pauses, window_s } => {
                 let clusters = self.clusters.iter().map(|cluster| (cluster.name.clone(), Arc::clone(cluster)));
@@ -254,7 +256,7 @@ impl DecisionRecord {
         match &self.input {
             DecisionInput::Evict { binding, .. }
             | DecisionInput::Schedule { binding, .. }
-            | DecisionInput::Finish { binding, .. }
+            | DecisionInput::GracefulEviction { binding, .. }
             | DecisionInput::Failover { binding, .. }
             | DecisionInput::Failback { binding, .. } => Some(binding),
             DecisionInput::Taint { .. } | DecisionInput::Health { .. } => None,

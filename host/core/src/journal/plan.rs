@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::canonical::canonical;
 use crate::combine::{Attribution, Diagnostics, HealthOutcome, PolicyFault};
-use crate::decide::evict::NoAppliedPlacement;
+use crate::decide::application_failover::FailoverPlan;
 use crate::decide::eviction::Judgement;
+use crate::decide::eviction::taint_based::NoAppliedPlacement;
 use crate::decide::failback::{FailbackPlan, Return};
-use crate::decide::failover::FailoverPlan;
-use crate::decide::finish::FinishPlan;
+use crate::decide::graceful_eviction::GracefulEvictionPlan;
 use crate::decide::schedule::{FailedTerm, Outcome, ScheduleError, SchedulePlan};
 use crate::decide::taint::TaintPlan;
 use crate::model::{GracefulEvictionTask, Taint};
@@ -85,9 +85,9 @@ pub fn evict(judged: &Result<Judgement, NoAppliedPlacement>) -> Value {
 }
 
 /// Encodes a plan for eviction tasks.
-pub fn finish(plan: &FinishPlan) -> Value {
+pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
     // `rests_on_targets` is left out: a plan that is not confirmed takes no effect and is not recorded.
-    let FinishPlan {
+    let GracefulEvictionPlan {
         tasks,
         clusters,
         released,

@@ -61,7 +61,7 @@ fn kind(stored: &Stored) -> Option<&'static str> {
         DecisionInput::Taint { .. } => "taint",
         DecisionInput::Evict { .. } => "evict",
         DecisionInput::Schedule { .. } => "schedule",
-        DecisionInput::Finish { .. } => "finish",
+        DecisionInput::GracefulEviction { .. } => "finish",
         DecisionInput::Failover { .. } => "failover",
         DecisionInput::Failback { .. } => "failback",
         DecisionInput::Health { .. } => "health",

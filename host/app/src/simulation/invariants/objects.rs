@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bulkhead_controllers::flags::GoDuration;
 use bulkhead_core::decide::affinity;
-use bulkhead_core::decide::evict::{PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement};
-use bulkhead_core::decide::failover::REASON_APPLICATION_FAILURE;
+use bulkhead_core::decide::application_failover::REASON_APPLICATION_FAILURE;
+use bulkhead_core::decide::eviction::taint_based::{
+    PRODUCER_TAINT_MANAGER, REASON_TAINT_UNTOLERATED, applied_placement,
+};
 use bulkhead_core::decide::schedule::PRODUCER_SCHEDULER;
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
 use bulkhead_core::names::keys;

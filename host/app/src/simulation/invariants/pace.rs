@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_controllers::flags::{Flags, GoDuration};
-use bulkhead_core::decide::evict::{Due, EvictOptions, Evictable, applied_placement, due};
+use bulkhead_core::decide::application_failover::{self, FailoverOptions};
+use bulkhead_core::decide::eviction::taint_based::{Due, EvictOptions, Evictable, applied_placement, due};
 use bulkhead_core::decide::eviction::{Brake, BrakeSettings, BrakeState, PreCheck, has_other_place, has_target};
-use bulkhead_core::decide::failover::{self, FailoverOptions};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, PurgeMode, TargetCluster};
 use bulkhead_core::time::Time;
 
@@ -150,9 +150,9 @@ impl Pace {
     fn may_leave(&self, binding: &Binding, cluster: &str, hub: &Hub, now: Time) -> bool {
         let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
         let purge_mode = application.map(|application| application.purge_mode).unwrap_or_default();
-        let pre_check = failover::pre_check(self.failover, purge_mode);
+        let pre_check = application_failover::pre_check(self.failover, purge_mode);
         let clusters: Vec<_> = hub.clusters.values().cloned().collect();
-        let clusters = failover::usable_clusters(binding, &clusters, now);
+        let clusters = application_failover::usable_clusters(binding, &clusters, now);
         let placement = binding.spec.placement.clone().unwrap_or_default();
         has_other_place(pre_check, &binding.spec, &placement, cluster, &clusters)
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bulkhead_core::decide::affinity;
-use bulkhead_core::decide::evict::applied_placement;
 use bulkhead_core::decide::eviction::PreCheck;
-use bulkhead_core::decide::finish::{FinishOptions, ReplacementHealth};
+use bulkhead_core::decide::eviction::taint_based::applied_placement;
+use bulkhead_core::decide::graceful_eviction::{GracefulEvictionOptions, ReplacementHealth};
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Record, differences};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement};
 
@@ -67,7 +67,7 @@ impl Recorded {
             broken.extend(replay(record, decision));
         }
         match (&decision.input, entry.decision) {
-            (DecisionInput::Finish { binding, options, .. }, Decision::Released) => {
+            (DecisionInput::GracefulEviction { binding, options, .. }, Decision::Released) => {
                 broken.extend(released(record, decision, binding, *options, truth));
             }
             (DecisionInput::Evict { binding, cluster, pre_check: PreCheck::Feasible, .. }, Decision::Evicted) => {
@@ -111,7 +111,7 @@ fn released(
     record: &Record,
     decision: &DecisionRecord,
     binding: &Binding,
-    options: FinishOptions,
+    options: GracefulEvictionOptions,
     truth: &Truth,
 ) -> Option<Broken> {
     let cluster = record.entry.cluster.as_deref().unwrap_or_default();
@@ -173,12 +173,12 @@ fn nowhere_for(
     (!found).then(|| ("S1", format!("record {}: evicted from {from} with nowhere to go", record.id)))
 }
 
-fn is_over(task: &GracefulEvictionTask, decision: &DecisionRecord, options: FinishOptions) -> bool {
+fn is_over(task: &GracefulEvictionTask, decision: &DecisionRecord, options: GracefulEvictionOptions) -> bool {
     let limit_s = limit_s(task, options);
     task.creation_timestamp.is_some_and(|created| decision.now > created.plus_seconds(limit_s))
 }
 
-fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
+fn limit_s(task: &GracefulEvictionTask, options: GracefulEvictionOptions) -> i64 {
     let own_s = task.grace_period_seconds.filter(|seconds| *seconds > 0).map(i64::from);
     own_s.unwrap_or(options.timeout_s)
 }
@@ -186,6 +186,6 @@ fn limit_s(task: &GracefulEvictionTask, options: FinishOptions) -> i64 {
 fn all_dead(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
     let clusters = &decision.clusters;
     let dead = clusters.len() > 1 && clusters.iter().all(|cluster| !cluster.is_ready());
-    let drained = record.entry.attribution.reason.code == bulkhead_core::decide::evict::REASON_DRAINED;
+    let drained = record.entry.attribution.reason.code == bulkhead_core::decide::eviction::taint_based::REASON_DRAINED;
     (dead && !drained).then(|| ("S3", format!("record {}: evicted while every cluster looks dead", record.id)))
 }

@@ -5,7 +5,9 @@ use std::borrow::Borrow;
 use super::pause::{EvictionPause, PauseScope, paused};
 use super::target::{PreCheck, has_target};
 use crate::combine::Attribution;
-use crate::decide::evict::{self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED};
+use crate::decide::eviction::taint_based::{
+    self, EvictError, EvictOptions, EvictPlan, Evictable, NoAppliedPlacement, REASON_DRAINED,
+};
 use crate::model::{BindingSpec, Cluster, GracefulEvictionTask};
 use crate::time::Time;
 
@@ -68,7 +70,7 @@ pub enum Judgement {
 /// Returns an error if the placement of the last scheduling cannot be read.
 pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judgement, NoAppliedPlacement> {
     let JudgeSnapshot { binding, cluster, clusters, options, pre_check, pauses, now } = snapshot;
-    let (spec, task, attribution) = match evict::decide(binding, cluster, options, now) {
+    let (spec, task, attribution) = match taint_based::decide(binding, cluster, options, now) {
         Ok(EvictPlan::Keep) => return Ok(Judgement::Unneeded),
         Ok(EvictPlan::KeepFor { remaining_ms }) => return Ok(Judgement::Later { remaining_ms }),
         Ok(EvictPlan::Evict { spec, task, attribution }) => (spec, task, attribution),
@@ -90,7 +92,7 @@ pub fn judge<C: Borrow<Cluster>>(snapshot: JudgeSnapshot<'_, C>) -> Result<Judge
         return Ok(Judgement::Wait { attribution: paused.attribution(), again_after_ms });
     }
     let resource = || NoAppliedPlacement { resource: binding.spec.resource.to_string() };
-    let placement = evict::placement_in(binding.annotations).ok_or_else(resource)?;
+    let placement = taint_based::placement_in(binding.annotations).ok_or_else(resource)?;
     if !has_target(pre_check, binding.spec, &placement, source, clusters) {
         let message = "no other cluster can run the workload, so an eviction would only remove it";
         return Ok(Judgement::Wait {

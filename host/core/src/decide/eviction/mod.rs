@@ -1,6 +1,7 @@
-//! Order and rate of evictions: the queue between the detection that a binding must leave a cluster and the edit that
+//! Evictions: the detection that a binding must leave a cluster, the queue that limits their rate, and the edit that
 //! evicts it.
 //!
+//! * [`taint_based`]: decision that a binding must leave a tainted cluster, and the edit that evicts it.
 //! * [`bucket`]: rate limit that holds in any time window.
 //! * [`brake`]: reduction of the rate when many clusters fail at once.
 //! * [`target`]: check for a feasible target cluster.
@@ -16,6 +17,7 @@ pub mod bucket;
 pub mod judge;
 pub mod pause;
 pub mod queue;
+pub mod taint_based;
 pub mod target;
 
 pub use brake::{Brake, BrakeBy, BrakeSettings, BrakeState};

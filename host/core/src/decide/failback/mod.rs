@@ -19,10 +19,10 @@ use std::sync::Arc;
 pub use self::home::{HOME, Home};
 pub use self::stability::{STABLE, Stability, stability};
 use super::affinity;
-use super::evict::{PRODUCER_TAINT_MANAGER, graceful_evict};
+use super::eviction::taint_based::{PRODUCER_TAINT_MANAGER, graceful_evict};
 use super::eviction::{EvictionPause, PauseScope, paused};
-use super::finish::restore::{is_selected, may_host};
-use super::finish::{ScheduleResult, result};
+use super::graceful_eviction::restore::{is_selected, may_host};
+use super::graceful_eviction::{ScheduleResult, result};
 use crate::combine::Attribution;
 use crate::model::{
     Binding, BindingSpec, Cluster, GracefulEvictionTask, Placement, PurgeMode, ReplicaSchedulingType, TargetCluster,

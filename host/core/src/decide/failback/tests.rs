@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decide::finish::{self, CONFIRMED, FinishOptions, FinishSnapshot};
+use crate::decide::graceful_eviction::{self, CONFIRMED, GracefulEvictionOptions, GracefulEvictionSnapshot};
 use crate::policy::PolicySet;
 
 fn at(second: i64) -> Time {
@@ -206,14 +206,20 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
     assert_eq!(back.home.tries, 1);
     let policies = PolicySet::new(Vec::new());
     for purge_without_replacement in [
-        finish::PurgeWithoutReplacement::IfPlaced,
-        finish::PurgeWithoutReplacement::AfterGracePeriod,
-        finish::PurgeWithoutReplacement::OnlyByPolicy,
+        graceful_eviction::PurgeWithoutReplacement::IfPlaced,
+        graceful_eviction::PurgeWithoutReplacement::AfterGracePeriod,
+        graceful_eviction::PurgeWithoutReplacement::OnlyByPolicy,
     ] {
-        let options = FinishOptions { timeout_s: 0, purge_without_replacement, ..FinishOptions::default() };
-        let snapshot =
-            FinishSnapshot { binding: &moved, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1_000_000) };
-        let plan = finish::decide(snapshot, &policies);
+        let options =
+            GracefulEvictionOptions { timeout_s: 0, purge_without_replacement, ..GracefulEvictionOptions::default() };
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &moved,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(1_000_000),
+        };
+        let plan = graceful_eviction::decide(snapshot, &policies);
         assert_eq!((plan.released.len(), plan.held.len()), (0, 1), "{options:?}");
     }
     // No home cluster fits: the stand-in cluster becomes a target again.
@@ -222,9 +228,15 @@ fn the_copy_that_stands_in_outlives_every_grace_period() {
         serde_json::from_value(json!([{"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}])).unwrap();
     let (clusters, _) = clusters(&json!({}));
     let sources = [Cluster::clone(&clusters["m2"])];
-    let options = FinishOptions::default();
-    let plan = finish::decide(
-        FinishSnapshot { binding: &moved, sources: &sources, unconfirmed: &CONFIRMED, options, now: at(5001) },
+    let options = GracefulEvictionOptions::default();
+    let plan = graceful_eviction::decide(
+        GracefulEvictionSnapshot {
+            binding: &moved,
+            sources: &sources,
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(5001),
+        },
         &policies,
     );
     assert_eq!(plan.clusters, Some(vec![TargetCluster::new("m2", 6)]));

@@ -10,7 +10,7 @@
 
 use super::trigger::{Trigger, trigger};
 use super::{Outcome, SchedulingSnapshot};
-use crate::decide::evict::graceful_evict;
+use crate::decide::eviction::taint_based::graceful_evict;
 use crate::model::{BindingSpec, GracefulEvictionTask, PurgeMode, ReplicaSchedulingType, TargetCluster};
 use crate::mutation::{self, Mutation};
 

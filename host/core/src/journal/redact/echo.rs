@@ -90,7 +90,7 @@ fn secrets(input: &DecisionInput) -> Vec<String> {
         DecisionInput::Health { object, .. } => collect(object, "", false, &mut found),
         DecisionInput::Evict { binding, .. }
         | DecisionInput::Schedule { binding, .. }
-        | DecisionInput::Finish { binding, .. }
+        | DecisionInput::GracefulEviction { binding, .. }
         | DecisionInput::Failover { binding, .. }
         | DecisionInput::Failback { binding, .. } => {
             let statuses = binding.status.aggregated_status.iter().filter_map(|item| item.status.as_ref());

@@ -1,6 +1,6 @@
 //! Cost of assessing a graceful eviction task and of checking an application, by number of target clusters.
 //!
-//! `cargo bench -p bulkhead-core --bench finish`
+//! `cargo bench -p bulkhead-core --bench graceful_eviction`
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -10,9 +10,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use bulkhead_core::decide::application_failover::{self, FailoverOptions, FailoverSnapshot};
 use bulkhead_core::decide::eviction::PreCheck;
-use bulkhead_core::decide::failover::{self, FailoverOptions, FailoverSnapshot};
-use bulkhead_core::decide::finish::{self, CONFIRMED, FinishOptions, FinishSnapshot};
+use bulkhead_core::decide::graceful_eviction::{self, CONFIRMED, GracefulEvictionOptions, GracefulEvictionSnapshot};
 use bulkhead_core::model::{Binding, Cluster};
 use bulkhead_core::policy::{Policy, PolicySet};
 use bulkhead_core::time::Time;
@@ -52,8 +52,8 @@ fn assess(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("assess");
     for size in SIZES {
         let binding = binding(size);
-        let options = FinishOptions::default();
-        let snapshot = FinishSnapshot {
+        let options = GracefulEvictionOptions::default();
+        let snapshot = GracefulEvictionSnapshot {
             binding: &binding,
             sources: &[],
             unconfirmed: &CONFIRMED,
@@ -62,7 +62,7 @@ fn assess(criterion: &mut Criterion) {
         };
         group.throughput(Throughput::Elements(size as u64));
         group.bench_with_input(BenchmarkId::from_parameter(size), &snapshot, |bencher, snapshot| {
-            bencher.iter(|| black_box(finish::decide(black_box(*snapshot), &policies)));
+            bencher.iter(|| black_box(graceful_eviction::decide(black_box(*snapshot), &policies)));
         });
     }
     group.finish();
@@ -80,7 +80,7 @@ fn look_at_application(criterion: &mut Criterion) {
             let now = Time::from_millis(60_000);
             let snapshot =
                 || FailoverSnapshot { binding, producer: "p", options, pauses: &[], clusters: &clusters, now };
-            bencher.iter(|| black_box(failover::decide(black_box(snapshot()))));
+            bencher.iter(|| black_box(application_failover::decide(black_box(snapshot()))));
         });
     }
     group.finish();

@@ -57,7 +57,7 @@ pub enum PurgeWithoutReplacement {
 /// Options set by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FinishOptions {
+pub struct GracefulEvictionOptions {
     /// Grace period of tasks without one of their own, in seconds; 0 ends immediately.
     pub timeout_s: i64,
     /// Rule for the end of a grace period without a healthy replacement.
@@ -68,7 +68,7 @@ pub struct FinishOptions {
     pub replacement_health: ReplacementHealth,
 }
 
-impl Default for FinishOptions {
+impl Default for GracefulEvictionOptions {
     fn default() -> Self {
         Self {
             timeout_s: 600,
@@ -81,7 +81,7 @@ impl Default for FinishOptions {
 
 /// Inputs of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct FinishSnapshot<'a> {
+pub struct GracefulEvictionSnapshot<'a> {
     /// Binding with the tasks.
     pub binding: &'a Binding,
     /// Known clusters among those that the tasks name. A missing cluster counts as unusable.
@@ -89,14 +89,14 @@ pub struct FinishSnapshot<'a> {
     /// Target clusters whose reports do not count.
     pub unconfirmed: &'a UnconfirmedTargets,
     /// Options set by the operator.
-    pub options: FinishOptions,
+    pub options: GracefulEvictionOptions,
     /// Evaluation time.
     pub now: Time,
 }
 
 /// Planned changes to the tasks of one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FinishPlan {
+pub struct GracefulEvictionPlan {
     /// Complete new task list; absent if it is unchanged.
     pub tasks: Option<Vec<GracefulEvictionTask>>,
     /// Complete new scheduling result, to be written together with the tasks; absent if it is unchanged.
@@ -116,13 +116,13 @@ pub struct FinishPlan {
 }
 
 /// Decides on the tasks of one binding.
-pub fn decide(snapshot: FinishSnapshot<'_>, policies: &PolicySet) -> FinishPlan {
+pub fn decide(snapshot: GracefulEvictionSnapshot<'_>, policies: &PolicySet) -> GracefulEvictionPlan {
     let spec = &snapshot.binding.spec;
     if mutation::on(Mutation::Karmada4951) && snapshot.binding.namespace.is_none() {
-        return FinishPlan::default();
+        return GracefulEvictionPlan::default();
     }
     let reported = confirm::masked(snapshot.binding, snapshot.unconfirmed);
-    let (clusters, plan) = (Cow::Borrowed(spec.clusters.as_slice()), FinishPlan::default());
+    let (clusters, plan) = (Cow::Borrowed(spec.clusters.as_slice()), GracefulEvictionPlan::default());
     let mut round = Round { snapshot, reported: &reported, policies, clusters, plan };
     let mut kept = Vec::with_capacity(spec.graceful_eviction_tasks.len());
     for task in &spec.graceful_eviction_tasks {
@@ -155,18 +155,18 @@ enum End {
 
 /// Assessment of the tasks of a binding, in order: a cluster restored by one task is a target for the next.
 struct Round<'a> {
-    snapshot: FinishSnapshot<'a>,
+    snapshot: GracefulEvictionSnapshot<'a>,
     /// Binding with unconfirmed reports masked.
     reported: &'a Binding,
     policies: &'a PolicySet,
     /// Current scheduling result; owned once a cluster was added.
     clusters: Cow<'a, [TargetCluster]>,
-    plan: FinishPlan,
+    plan: GracefulEvictionPlan,
 }
 
 impl Round<'_> {
     fn assess(&mut self, task: &GracefulEvictionTask) -> End {
-        let FinishSnapshot { binding, now, options, .. } = self.snapshot;
+        let GracefulEvictionSnapshot { binding, now, options, .. } = self.snapshot;
         // A cluster that is a target again keeps its copy.
         if self.clusters.iter().any(|target| target.name == task.from_cluster) {
             return End::CalledOff(Attribution::rule("TargetAgain", "the cluster is in the scheduling result again"));
@@ -233,7 +233,7 @@ impl Round<'_> {
     }
 
     fn ask(&mut self, task: &GracefulEvictionTask, left_ms: i64) -> End {
-        let FinishSnapshot { now, options, unconfirmed, .. } = self.snapshot;
+        let GracefulEvictionSnapshot { now, options, unconfirmed, .. } = self.snapshot;
         if mutation::on(Mutation::Karmada3736) {
             return End::Released(Attribution::rule("ReplacementHealthy", "released without a check"));
         }

@@ -2,7 +2,7 @@
 //! every ten seconds), the eviction itself, the check for a target, and one turn of the queue with 5,000 waiting
 //! bindings.
 //!
-//! `cargo bench -p bulkhead-core --bench evict`
+//! `cargo bench -p bulkhead-core --bench eviction`
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -12,7 +12,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use bulkhead_core::decide::evict::{self, EvictOptions};
+use bulkhead_core::decide::eviction::taint_based::{self, EvictOptions};
 use bulkhead_core::decide::eviction::{EvictionQueue, Finished, Limit, Next, PreCheck, Rate, Waiting, has_target};
 use bulkhead_core::model::{Binding, Cluster, PurgeMode};
 use bulkhead_core::time::Time;
@@ -76,15 +76,15 @@ fn decisions(criterion: &mut Criterion) {
     let (tolerant, plain) = (binding(for_a_time()), binding(json!([])));
     let mut group = criterion.benchmark_group("evict");
     group.bench_function("due, tolerated for a time", |bencher| {
-        bencher.iter(|| evict::due(black_box(&tolerant).into(), black_box(&lost), OPTIONS, early));
+        bencher.iter(|| taint_based::due(black_box(&tolerant).into(), black_box(&lost), OPTIONS, early));
     });
     group.bench_function("due, not tolerated", |bencher| {
-        bencher.iter(|| evict::due(black_box(&plain).into(), black_box(&lost), OPTIONS, late));
+        bencher.iter(|| taint_based::due(black_box(&plain).into(), black_box(&lost), OPTIONS, late));
     });
     group.bench_function("decide, evicted", |bencher| {
-        bencher.iter(|| evict::decide(black_box(&tolerant).into(), Some(black_box(&lost)), OPTIONS, late));
+        bencher.iter(|| taint_based::decide(black_box(&tolerant).into(), Some(black_box(&lost)), OPTIONS, late));
     });
-    let placement = evict::applied_placement(&plain).unwrap();
+    let placement = taint_based::applied_placement(&plain).unwrap();
     let clusters: Vec<_> = (1..=200).map(|n| cluster(&format!("member{n}"), n > 1)).collect();
     group.bench_function("has a target, 200 clusters", |bencher| {
         bencher.iter(|| {

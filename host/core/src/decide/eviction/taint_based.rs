@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::failover::preserve::{self, PreserveError};
 use crate::combine::Attribution;
+use crate::decide::application_failover::preserve::{self, PreserveError};
 use crate::model::{
     AggregatedStatusItem, Binding, BindingSpec, Cluster, GracefulEvictionTask, List, Placement, PurgeMode, Taint,
     TaintEffect, Toleration,

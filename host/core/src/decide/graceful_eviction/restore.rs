@@ -7,13 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FinishSnapshot;
+use super::GracefulEvictionSnapshot;
 use super::result::{self, ScheduleResult, schedule_result};
 use crate::combine::Attribution;
 use crate::decide::affinity;
-use crate::decide::evict::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
+use crate::decide::application_failover::REASON_APPLICATION_FAILURE;
+use crate::decide::eviction::taint_based::{self, REASON_DRAINED, REASON_TAINT_UNTOLERATED, Tolerance};
 use crate::decide::failback::REASON_FAILBACK;
-use crate::decide::failover::REASON_APPLICATION_FAILURE;
 use crate::decide::schedule::{REASON_RESCHEDULED, blocked_until};
 use crate::model::{
     Binding, Cluster, GracefulEvictionTask, Health, Placement, PurgeMode, ReplicaSchedulingType, TaintEffect,
@@ -38,11 +38,11 @@ pub enum RestoreSource {
 /// Returns the target that restores the cluster of a task, if its eviction is to be canceled. `targets` is the
 /// current scheduling result.
 pub(super) fn target(
-    snapshot: &FinishSnapshot<'_>,
+    snapshot: &GracefulEvictionSnapshot<'_>,
     targets: &[TargetCluster],
     task: &GracefulEvictionTask,
 ) -> Option<(TargetCluster, Attribution)> {
-    let FinishSnapshot { binding, sources, options, now, .. } = *snapshot;
+    let GracefulEvictionSnapshot { binding, sources, options, now, .. } = *snapshot;
     if options.restore_source == RestoreSource::Never || mutation::on(Mutation::Karmada3747) {
         return None;
     }
@@ -65,7 +65,7 @@ pub(crate) fn may_host(binding: &Binding, cluster: &Cluster, now: Time) -> bool 
     let Some(placement) = &binding.spec.placement else { return false };
     let tolerations = &placement.cluster_tolerations;
     let scheduling = cluster.spec.taints.iter().filter(|taint| taint.effect == TaintEffect::NoSchedule);
-    let stays = match evict::tolerance(&cluster.spec.taints, tolerations, now) {
+    let stays = match taint_based::tolerance(&cluster.spec.taints, tolerations, now) {
         Tolerance::Untainted | Tolerance::Forever => true,
         Tolerance::For { .. } | Tolerance::Not(_) => false,
     };

@@ -108,7 +108,7 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
 
 /// Returns `held`, `released` or `called off`, with the code of the reason; `stamped` if the task only got its
 /// timestamp.
-fn told(plan: &FinishPlan) -> String {
+fn told(plan: &GracefulEvictionPlan) -> String {
     for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
         if let [(_, attribution)] = list.as_slice() {
             return format!("{word}: {}", attribution.reason.code);
@@ -125,9 +125,14 @@ fn elsewhere() -> Value {
 fn a_task_ends_as_its_fields_and_the_checks_say() {
     let check = |task: Value, now_s: i64, say: fn() -> Result<Reply, Fault>, expected: &str| {
         let binding = binding(elsewhere(), true, "True", &task);
-        let options = FinishOptions::default();
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(now_s) };
+        let options = GracefulEvictionOptions::default();
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(now_s),
+        };
         assert_eq!(told(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
     };
     check(json!({}), 600, hold, "held: Ill");
@@ -159,9 +164,14 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
     use PurgeWithoutReplacement::{AfterGracePeriod, IfPlaced, OnlyByPolicy};
     let check = |targets: Value, seen, scheduled, own: Value, purge_without_replacement, expected: &str| {
         let binding = binding(targets.clone(), seen, scheduled, &json!({"gracePeriodSeconds": own}));
-        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
+        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(601),
+        };
         assert_eq!(
             told(&decide(snapshot, &policies(hold))),
             expected,
@@ -191,10 +201,10 @@ fn an_eviction_is_called_off_in_one_write_when_its_cluster_is_well_again_first()
         let mut binding = binding(targets, false, "False", &task);
         binding.status.aggregated_status =
             serde_json::from_value(json!([{"clusterName": "m1", "health": "Healthy"}])).unwrap();
-        let options = FinishOptions::default();
+        let options = GracefulEvictionOptions::default();
         let sources = std::slice::from_ref(source);
         let plan = decide(
-            FinishSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now: at(100) },
+            GracefulEvictionSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now: at(100) },
             &policies(hold),
         );
         let clusters = plan.clusters.as_ref().map(|clusters| serde_json::to_value(clusters).unwrap());
@@ -229,9 +239,15 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
         let task = json!({"reason": "ApplicationFailure", "purgeMode": mode});
         let mut binding = binding(json!([]), false, "False", &task);
         binding.status.aggregated_status = serde_json::from_value(report).unwrap();
-        let (sources, options) = ([cluster("m1", "True", json!([]))], FinishOptions::default());
+        let (sources, options) = ([cluster("m1", "True", json!([]))], GracefulEvictionOptions::default());
         let plan = decide(
-            FinishSnapshot { binding: &binding, sources: &sources, unconfirmed: &CONFIRMED, options, now: at(100) },
+            GracefulEvictionSnapshot {
+                binding: &binding,
+                sources: &sources,
+                unconfirmed: &CONFIRMED,
+                options,
+                now: at(100),
+            },
             &policies(hold),
         );
         assert_eq!(told(&plan), expected, "{mode}");
@@ -248,14 +264,17 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     let binding = binding(json!([]), false, "False", &json!({"replicas": 3}));
     let decide_at = |source: &Cluster, now, options| {
         let sources = std::slice::from_ref(source);
-        decide(FinishSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now }, &policies(hold))
+        decide(
+            GracefulEvictionSnapshot { binding: &binding, sources, unconfirmed: &CONFIRMED, options, now },
+            &policies(hold),
+        )
     };
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
-    let options = FinishOptions::default();
+    let options = GracefulEvictionOptions::default();
     assert_eq!(told(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
     assert_eq!(told(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
     // Karmada's behavior since the issue was closed: the end of the grace period always ends the task.
-    let as_karmada = FinishOptions {
+    let as_karmada = GracefulEvictionOptions {
         purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
         restore_source: RestoreSource::Never,
         ..options
@@ -267,9 +286,15 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
 #[test]
 fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
     let binding = binding(json!([]), true, "False", &json!({}));
-    let options = FinishOptions::default();
+    let options = GracefulEvictionOptions::default();
     let plan = decide(
-        FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100_000) },
+        GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(100_000),
+        },
         &policies(hold),
     );
     assert_eq!(told(&plan), "held: NoReplacement");
@@ -280,9 +305,15 @@ fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_conne
     let mut binding = binding(json!([]), false, "False", &json!({"replicas": null}));
     binding.spec.replicas = 0;
     let decide_at = |source: Cluster| {
-        let options = FinishOptions::default();
+        let options = GracefulEvictionOptions::default();
         decide(
-            FinishSnapshot { binding: &binding, sources: &[source], unconfirmed: &CONFIRMED, options, now: at(50_000) },
+            GracefulEvictionSnapshot {
+                binding: &binding,
+                sources: &[source],
+                unconfirmed: &CONFIRMED,
+                options,
+                now: at(50_000),
+            },
             &policies(hold),
         )
     };
@@ -297,9 +328,9 @@ fn issue_7201_a_grace_period_of_one_task_is_not_that_of_the_next() {
     let mut second = binding.spec.graceful_eviction_tasks[0].clone();
     (second.from_cluster, second.grace_period_seconds) = ("m3".to_owned(), None);
     binding.spec.graceful_eviction_tasks.push(second);
-    let options = FinishOptions::default();
+    let options = GracefulEvictionOptions::default();
     let plan = decide(
-        FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100) },
+        GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(100) },
         &policies(hold),
     );
     let from = |list: &[(GracefulEvictionTask, Attribution)]| {
@@ -314,9 +345,9 @@ fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
     (binding.namespace, binding.spec.replicas) = (None, 0);
     binding.spec.placement = None;
     let decide_at = |now, say| {
-        let options = FinishOptions::default();
+        let options = GracefulEvictionOptions::default();
         decide(
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now },
+            GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now },
             &policies(say),
         )
     };
@@ -328,9 +359,15 @@ fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
 fn it_looks_again_when_a_grace_period_ends_and_once_a_minute() {
     let check = |task: Value, now_s: i64, expected: Option<i64>| {
         let binding = binding(elsewhere(), true, "True", &task);
-        let options = FinishOptions::default();
+        let options = GracefulEvictionOptions::default();
         let plan = decide(
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(now_s) },
+            GracefulEvictionSnapshot {
+                binding: &binding,
+                sources: &[],
+                unconfirmed: &CONFIRMED,
+                options,
+                now: at(now_s),
+            },
             &policies(hold),
         );
         assert_eq!(plan.again_after_ms, expected, "{task}");
@@ -350,9 +387,9 @@ fn karmada_7129_a_healthy_report_from_before_the_move_lets_nothing_go() {
         let mut binding = binding(elsewhere(), true, "True", &json!({}));
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": available}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
-        let options = FinishOptions { replacement_health: rule, ..FinishOptions::default() };
+        let options = GracefulEvictionOptions { replacement_health: rule, ..GracefulEvictionOptions::default() };
         let plan = decide(
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1) },
+            GracefulEvictionSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(1) },
             &asking(trusting),
         );
         let (_, attribution) = plan.held.iter().chain(&plan.released).next().unwrap();
@@ -376,9 +413,14 @@ fn a_stale_report_of_a_dead_target_releases_nothing() {
         let reported = json!([{"clusterName": "m2", "health": "Healthy", "status": {"availableReplicas": 3}}]);
         binding.status.aggregated_status = serde_json::from_value(reported).unwrap();
         let unconfirmed = unconfirmed(reason.map(|reason| ("m2", reason)).as_slice());
-        let options = FinishOptions::default();
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &unconfirmed, options, now: at(1) };
+        let options = GracefulEvictionOptions::default();
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &unconfirmed,
+            options,
+            now: at(1),
+        };
         // The masked report must not be visible anywhere in the call.
         let asks_the_binding = |call: &Call<'_>| {
             let Call::EvictionCheck(call) = call else { return fault() };
@@ -406,9 +448,14 @@ fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherw
         let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
         let binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         let unconfirmed = unconfirmed(targets);
-        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &unconfirmed, options, now: at(601) };
+        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &unconfirmed,
+            options,
+            now: at(601),
+        };
         assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
     };
     let (dead, over) = ([("m2", NotReady), ("m3", Unreachable)], "released: GracePeriodExceeded");
@@ -429,9 +476,14 @@ fn a_copy_without_a_report_replaces_nothing_unless_a_policy_or_the_flag_says_oth
         let two = json!([{"name": "m2", "replicas": 1}, {"name": "m3", "replicas": 2}]);
         let mut binding = binding(two, true, "True", &json!({"gracePeriodSeconds": own}));
         binding.status.aggregated_status = serde_json::from_value(reports.clone()).unwrap();
-        let options = FinishOptions { purge_without_replacement, ..FinishOptions::default() };
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
+        let options = GracefulEvictionOptions { purge_without_replacement, ..GracefulEvictionOptions::default() };
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(601),
+        };
         assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
     };
     let (held, over) = ("held: ReplacementUnconfirmed", "released: GracePeriodExceeded");
@@ -461,9 +513,14 @@ fn an_object_without_replicas_is_seen_as_soon_as_it_is_applied() {
         binding.spec.replicas = 0;
         binding.status.aggregated_status[0].applied = applied;
         binding.status.aggregated_status[0].health = Some(Health::Unknown);
-        let options = FinishOptions::default();
-        let snapshot =
-            FinishSnapshot { binding: &binding, sources: &[], unconfirmed: &CONFIRMED, options, now: at(601) };
+        let options = GracefulEvictionOptions::default();
+        let snapshot = GracefulEvictionSnapshot {
+            binding: &binding,
+            sources: &[],
+            unconfirmed: &CONFIRMED,
+            options,
+            now: at(601),
+        };
         assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{applied}");
     };
     check(true, "released: GracePeriodExceeded");

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
 pub use self::preserve::PreserveError;
-use super::evict::graceful_evict;
+use super::eviction::taint_based::graceful_evict;
 use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_other_place};
 use super::schedule::{EVICTION_HISTORY, blocked_until};
 use crate::combine::Attribution;
