@@ -1,7 +1,7 @@
 //! Applications that stay unhealthy → evictions (Karmada: `pkg/controllers/applicationfailover`).
 //!
 //! A kind that no policy judges counts as healthy, so it is never evicted; Karmada requires a webhook first. The
-//! memory of an application is written together with the eviction, in one write that fails if the binding changed
+//! history of an application is written together with the eviction, in one write that fails if the binding changed
 //! meanwhile.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use bulkhead_api::{AnyBinding, ClusterResourceBinding, ResourceBinding};
 use bulkhead_core::combine::Attribution;
 use bulkhead_core::decide::application_failover::{
-    self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_MEMORY,
+    self, FailoverOptions, FailoverPlan, FailoverSnapshot, HEALTH_HISTORY,
 };
 use bulkhead_core::decide::schedule::EVICTION_HISTORY;
 use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, plan};
@@ -73,10 +73,10 @@ fn enqueue<B: Binding>(context: &Context, queue: &WorkQueue<Key>) {
     }
 }
 
-/// True if a policy requests application failover, or did so and left a memory behind.
+/// True if a policy requests application failover, or did so and left a health history behind.
 fn is_concerned<B: AnyBinding>(binding: &B) -> bool {
     let asked = binding.spec().failover.as_ref().is_some_and(|failover| failover.application.is_some());
-    asked || binding.annotations().contains_key(HEALTH_MEMORY)
+    asked || binding.annotations().contains_key(HEALTH_HISTORY)
 }
 
 /// Returns the producer of tasks: Karmada has one controller for each kind of binding.
@@ -180,14 +180,14 @@ impl Reconcile for ApplicationFailover {
 /// Returns the changes of a plan as one patch.
 fn patch(plan: &FailoverPlan) -> Option<Value> {
     let mut patch = json!({});
-    if let Some(memory) = &plan.memory {
-        let text = if memory.is_empty() { Value::Null } else { json!(json!(memory).to_string()) };
-        patch["metadata"] = json!({"annotations": {HEALTH_MEMORY: text}});
+    if let Some(health_histories) = &plan.health_histories {
+        let text = if health_histories.is_empty() { Value::Null } else { json!(json!(health_histories).to_string()) };
+        patch["metadata"] = json!({"annotations": {HEALTH_HISTORY: text}});
     }
     if let Some(spec) = &plan.spec {
         patch["spec"] = spec_patch(spec);
     }
-    (plan.memory.is_some() || plan.spec.is_some()).then_some(patch)
+    (plan.health_histories.is_some() || plan.spec.is_some()).then_some(patch)
 }
 
 fn spec_patch(spec: &BindingSpec) -> Value {

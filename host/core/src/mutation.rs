@@ -129,14 +129,14 @@ pub fn on(mutation: Mutation) -> bool {
 
 /// Returns an unpredictable number below `below`.
 #[cfg(feature = "mutations")]
-pub fn chance(below: i64) -> i64 {
+pub fn random_below(below: i64) -> i64 {
     use std::hash::{BuildHasher, RandomState};
     i64::try_from(RandomState::new().hash_one(0) >> 1).unwrap_or(0) % below.max(1)
 }
 
 /// Returns 0; unpredictable numbers require the feature `mutations`.
 #[cfg(not(feature = "mutations"))]
-pub const fn chance(_: i64) -> i64 {
+pub const fn random_below(_: i64) -> i64 {
     0
 }
 

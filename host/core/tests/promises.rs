@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bulkhead_core::call::{Call, CallKind, EvictionVerdict, Reason, Reply};
-use bulkhead_core::decide::application_failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_MEMORY};
+use bulkhead_core::decide::application_failover::{self, FailoverOptions, FailoverSnapshot, HEALTH_HISTORY};
 use bulkhead_core::decide::eviction::PreCheck;
 use bulkhead_core::decide::graceful_eviction::{
     self, CONFIRMED, GracefulEvictionOptions, GracefulEvictionPlan, GracefulEvictionSnapshot, PurgeWithoutReplacement,
@@ -363,8 +363,8 @@ proptest! {
                     prop_assert_eq!(spec.graceful_eviction_tasks.len(), 1);
                     return Ok(());
                 }
-                if let Some(memory) = plan.memory {
-                    binding.annotations.insert(HEALTH_MEMORY.to_owned(), serde_json::to_string(&memory).unwrap());
+                if let Some(histories) = plan.health_histories {
+                    binding.annotations.insert(HEALTH_HISTORY.to_owned(), serde_json::to_string(&histories).unwrap());
                 }
                 match health {
                     "Unhealthy" => ill_s += 1,

@@ -1,7 +1,7 @@
 //! Findings of each kind of decision, as a tree.
 
-use bulkhead_core::decide::application_failover::HealthMemory;
-use bulkhead_core::decide::application_failover::memory;
+use bulkhead_core::decide::application_failover::HealthHistories;
+use bulkhead_core::decide::application_failover::health_history;
 use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
 use bulkhead_core::decide::failback::Home;
@@ -306,7 +306,7 @@ fn outcome(decision: &DecisionRecord, cluster: &str) -> Finding {
 fn failover(decision: &DecisionRecord, binding: &Binding, cluster: Option<&str>) -> Vec<Finding> {
     let application = binding.spec.failover.as_ref().and_then(|failover| failover.application.as_ref());
     let toleration = application.and_then(|application| application.decision_conditions.toleration_seconds);
-    let remembered: HealthMemory = memory::read(binding);
+    let remembered: HealthHistories = health_history::read(binding);
     let targets = binding.spec.clusters.iter().map(|target| target.name.as_str());
     targets
         .filter(|name| cluster.is_none_or(|cluster| cluster == *name))

@@ -177,7 +177,7 @@ impl TaintManager {
         let now = self.now();
         for cluster in self.clusters.all() {
             let limit = self.clusters.limit(&cluster.name);
-            self.queue().suppose_charged(&cluster.name, &limit, now);
+            self.queue().charge_conservatively(&cluster.name, &limit, now);
         }
     }
 
@@ -362,7 +362,7 @@ impl TaintManager {
         let waited = self.queue().waited(&eviction, now).unwrap_or_default();
         if now.saturating_sub(since) >= SLOW && !result.as_ref().is_err_and(Error::is_refusal) {
             // The binding may have left as late as now, and not when its slot opened.
-            self.queue().suppose_charged(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
+            self.queue().charge_conservatively(&eviction.cluster, &self.clusters.limit(&eviction.cluster), now);
         }
         let finished = match &result {
             Ok(()) => Finished::Done,

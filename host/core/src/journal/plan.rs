@@ -110,14 +110,15 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
 
 /// Encodes a plan for a failed application.
 pub fn failover(plan: &FailoverPlan) -> Value {
-    let FailoverPlan { memory, spec, evicted, counting, paused, without_target, blocked, again_after_ms } = plan;
+    let FailoverPlan { health_histories, spec, evicted, counting, paused, without_target, blocked, again_after_ms } =
+        plan;
     let spec = spec.as_ref().map(|spec| {
         json!({
             "clusters": spec.clusters, "gracefulEvictionTasks": spec.graceful_eviction_tasks, "rest": spec.rest,
         })
     });
     object([
-        ("memory", change(memory.as_ref())),
+        ("memory", change(health_histories.as_ref())),
         ("spec", change(spec.as_ref())),
         ("evicted", about_tasks(evicted)),
         ("counting", about_clusters(counting)),

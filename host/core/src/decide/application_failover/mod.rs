@@ -6,16 +6,16 @@
 //! pauses the timer instead of resetting it. A binding without a toleration tolerates 300 s instead of causing a
 //! crash.
 //!
-//! Start with [`decide`]; the timer is in [`memory`], and labels that carry over state are in [`preserve`].
+//! Start with [`decide`]; the timer is in [`health_history`], and labels that carry over state are in [`preserve`].
 
-pub mod memory;
+pub mod health_history;
 pub mod preserve;
 
 use std::borrow::Borrow;
 
 use serde_json::{Value, json};
 
-pub use self::memory::{HEALTH_MEMORY, HealthMemory, Sighting};
+pub use self::health_history::{HEALTH_HISTORY, HealthHistories, HealthHistory};
 pub use self::preserve::PreserveError;
 use super::eviction::taint_based::graceful_evict;
 use super::eviction::{self, EvictionPause, PauseScope, PreCheck, has_other_place};
@@ -82,7 +82,7 @@ pub struct FailoverSnapshot<'a, C> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FailoverPlan {
     /// Complete new health history; absent if it is unchanged.
-    pub memory: Option<HealthMemory>,
+    pub health_histories: Option<HealthHistories>,
     /// Complete new spec, to be written together with the history; absent if no cluster is evicted.
     pub spec: Option<Box<BindingSpec>>,
     /// New tasks, each with its reason.
@@ -102,25 +102,25 @@ pub struct FailoverPlan {
 /// Decides on application failover for one binding.
 pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> FailoverPlan {
     let FailoverSnapshot { binding, producer, options, pauses, clusters, now } = snapshot;
-    let remembered = memory::read(binding);
+    let previous = health_history::read(binding);
     let Some(application) = in_force(binding) else {
-        let memory = binding.annotations.contains_key(HEALTH_MEMORY).then(HealthMemory::new);
-        return FailoverPlan { memory, ..FailoverPlan::default() };
+        let health_histories = binding.annotations.contains_key(HEALTH_HISTORY).then(HealthHistories::new);
+        return FailoverPlan { health_histories, ..FailoverPlan::default() };
     };
     let mut plan = FailoverPlan::default();
-    let mut memory = HealthMemory::new();
+    let mut health_histories = HealthHistories::new();
     let mut failed = Vec::new();
     let mut reports = Reports::new(&binding.status.aggregated_status);
     for target in &binding.spec.clusters {
         let cluster = &target.name;
         let reported = reports.of(cluster);
-        let before = remembered.get(cluster);
+        let before = previous.get(cluster);
         let Some(item) = reported else {
             // A temporarily missing report has no meaning, and a report that never arrived starts no timer.
-            memory.extend(before.map(|before| (cluster.clone(), before.paused(now))));
+            health_histories.extend(before.map(|before| (cluster.clone(), before.paused(now))));
             continue;
         };
-        let seen = before.cloned().unwrap_or_else(|| Sighting::first(now));
+        let seen = before.cloned().unwrap_or_else(|| HealthHistory::first(now));
         let leaving = binding.spec.is_evicting(cluster);
         let (seen, step) = match item.health {
             Some(Health::Healthy) => (seen.healthy(), Step::Rest),
@@ -146,13 +146,13 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
                 }
             }
         }
-        memory.insert(cluster.clone(), seen);
+        health_histories.insert(cluster.clone(), seen);
     }
     match leave(binding, application, failed, producer, options, &usable_clusters(binding, clusters, now), now) {
         Ok(Left { spec, evicted, without_target }) => {
-            // A later placement on the same cluster starts with a new memory.
+            // A later placement on the same cluster starts with a new history.
             for (task, _) in &evicted {
-                memory.remove(&task.from_cluster);
+                health_histories.remove(&task.from_cluster);
             }
             if !without_target.is_empty() {
                 plan.again_after_ms = plan.again_after_ms.into_iter().chain([NO_TARGET_RECHECK_MS]).min();
@@ -163,7 +163,7 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
         }
         Err(blocked) => plan.blocked = Some(blocked),
     }
-    plan.memory = (memory != remembered).then_some(memory);
+    plan.health_histories = (health_histories != previous).then_some(health_histories);
     plan
 }
 
@@ -181,7 +181,7 @@ enum Step {
     Leave(Attribution),
 }
 
-fn unhealthy(application: &ApplicationFailover, seen: Sighting, now: Time) -> (Sighting, Step) {
+fn unhealthy(application: &ApplicationFailover, seen: HealthHistory, now: Time) -> (HealthHistory, Step) {
     let PreConditions { delay_seconds, healthy_state } = application.pre_conditions.clone().unwrap_or_default();
     if healthy_state == Some(Health::Healthy) && !seen.settled {
         return (seen.paused(now), Step::Rest);

@@ -58,8 +58,8 @@ fn report(binding: &mut Binding, reports: &[(&str, &str)]) {
 
 /// Applies a plan as a controller does.
 fn apply(binding: &mut Binding, plan: &FailoverPlan) {
-    if let Some(memory) = &plan.memory {
-        binding.annotations.insert(HEALTH_MEMORY.to_owned(), serde_json::to_string(memory).unwrap());
+    if let Some(health_histories) = &plan.health_histories {
+        binding.annotations.insert(HEALTH_HISTORY.to_owned(), serde_json::to_string(health_histories).unwrap());
     }
     if let Some(spec) = &plan.spec {
         binding.spec = (**spec).clone();
@@ -130,7 +130,7 @@ fn a_task_says_what_the_policy_says() {
         expected["reason"] = json!("ApplicationFailure");
         expected["producer"] = json!(PRODUCER);
         assert_eq!(serde_json::to_value(&spec.graceful_eviction_tasks).unwrap(), json!([expected]));
-        assert!(!plan.memory.unwrap().contains_key("m1"), "what left is watched anew when it comes back");
+        assert!(!plan.health_histories.unwrap().contains_key("m1"), "what left is watched anew when it comes back");
     };
     check(json!({}), json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}));
     check(json!({"purgeMode": "Graciously"}), json!({"purgeMode": "Gracefully", "gracePeriodSeconds": 600}));
@@ -173,7 +173,7 @@ fn failover_is_off_unless_the_policy_asks_for_it_and_dependencies_travel_along()
         change(&mut binding);
         let plan = decide(&binding, PRODUCER, ON, at(1000));
         assert_eq!((plan.spec, plan.again_after_ms), (None, None));
-        assert_eq!(plan.memory, Some(HealthMemory::new()), "the clock is forgotten");
+        assert_eq!(plan.health_histories, Some(HealthHistories::new()), "the clock is forgotten");
     };
     check(|binding| binding.spec.failover = None);
     check(|binding| binding.spec.propagate_deps = false);
@@ -275,7 +275,7 @@ fn a_clock_that_jumps_back_delays_and_one_that_was_broken_starts_again() {
     assert_eq!((plan.spec.clone(), plan.again_after_ms), (None, Some(60_001)));
     apply(&mut binding, &plan);
     assert!(decide(&binding, PRODUCER, ON, at(561)).spec.is_some());
-    binding.annotations.insert(HEALTH_MEMORY.to_owned(), "nonsense".to_owned());
+    binding.annotations.insert(HEALTH_HISTORY.to_owned(), "nonsense".to_owned());
     assert_eq!(decide(&binding, PRODUCER, ON, at(561)).again_after_ms, Some(60_001));
 }
 
@@ -309,7 +309,11 @@ fn a_plan_that_was_applied_asks_for_nothing_more() {
             let plan = decide(&binding, PRODUCER, ON, now);
             apply(&mut binding, &plan);
             let again = decide(&binding, PRODUCER, ON, now);
-            assert_eq!((again.memory, again.spec, again.counting), (None, None, Vec::new()), "{health} {now}");
+            assert_eq!(
+                (again.health_histories, again.spec, again.counting),
+                (None, None, Vec::new()),
+                "{health} {now}"
+            );
         }
     }
 }

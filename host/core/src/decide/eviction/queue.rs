@@ -331,7 +331,7 @@ impl<K: Ord + Clone> EvictionQueue<K> {
 
     /// Charges the rates of a cluster as if an eviction had just happened, because a past eviction cannot be ruled
     /// out.
-    pub fn suppose_charged(&mut self, cluster: &str, limit: &Limit, now: Duration) {
+    pub fn charge_conservatively(&mut self, cluster: &str, limit: &Limit, now: Duration) {
         for (scope, _) in Self::scopes(cluster, limit) {
             self.buckets.entry(scope).or_default().charge(now);
         }

@@ -181,7 +181,7 @@ impl Round<'_> {
             let creation_timestamp = Some(now.truncated());
             return End::Stamped(Box::new(GracefulEvictionTask { creation_timestamp, ..task.clone() }));
         };
-        if let Some(end) = by_hand(task) {
+        if let Some(end) = manual_override(task) {
             return end;
         }
         if mutation::on(Mutation::HeldForEver) {
@@ -282,7 +282,7 @@ impl Round<'_> {
     fn again(&mut self, after_ms: i64) {
         let mut after_ms = after_ms.max(0).saturating_add(1);
         if mutation::on(Mutation::LeftToChance) {
-            after_ms += mutation::chance(4_000);
+            after_ms += mutation::random_below(4_000);
         }
         let again = &mut self.plan.again_after_ms;
         *again = Some(again.map_or(after_ms, |earlier| earlier.min(after_ms)));
@@ -290,7 +290,7 @@ impl Round<'_> {
 }
 
 /// Returns the result that an operator set or has to set.
-fn by_hand(task: &GracefulEvictionTask) -> Option<End> {
+fn manual_override(task: &GracefulEvictionTask) -> Option<End> {
     match task.suppress_deletion {
         Some(true) => {
             let message = "suppressDeletion is true: kept until a person confirms";

@@ -12,15 +12,15 @@ use crate::mutation::{self, Mutation};
 use crate::time::Time;
 
 /// Annotation of a binding: health history of its application as JSON, by cluster.
-pub const HEALTH_MEMORY: &str = "failover.bulkhead.dev/application-health";
+pub const HEALTH_HISTORY: &str = "failover.bulkhead.dev/application-health";
 
 /// Health history by target cluster.
-pub type HealthMemory = BTreeMap<String, Sighting>;
+pub type HealthHistories = BTreeMap<String, HealthHistory>;
 
 /// Health history of an application on one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sighting {
+pub struct HealthHistory {
     /// Time of the first report; preconditions count from here.
     pub first_seen: Time,
     /// True if the application has been healthy at least once.
@@ -44,7 +44,7 @@ fn next_second(now: Time) -> Time {
     Time::from_millis(now.as_millis().saturating_add(999)).truncated()
 }
 
-impl Sighting {
+impl HealthHistory {
     /// Creates the history at the first report.
     pub fn first(now: Time) -> Self {
         Self { first_seen: next_second(now), settled: false, unhealthy_since: None, unhealthy_seconds: 0 }
@@ -82,8 +82,8 @@ impl Sighting {
 }
 
 /// Reads the history of a binding. A malformed annotation counts as absent, which restarts the timer.
-pub fn read(binding: &Binding) -> HealthMemory {
-    let text = binding.annotations.get(HEALTH_MEMORY);
+pub fn read(binding: &Binding) -> HealthHistories {
+    let text = binding.annotations.get(HEALTH_HISTORY);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn issue_7431_unknown_stops_the_clock_and_only_healthy_sets_it_back() {
-        let seen = Sighting::first(at(0)).unhealthy(at(10));
+        let seen = HealthHistory::first(at(0)).unhealthy(at(10));
         assert_eq!(seen.unhealthy_ms(at(40)), 30_000);
         let paused = seen.paused(at(40));
         assert_eq!(paused.unhealthy_ms(at(900)), 30_000, "time that nobody can tell about does not count");
@@ -108,19 +108,20 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_lets_nothing_expire() {
-        let seen = Sighting::first(at(100)).unhealthy(at(100));
+        let seen = HealthHistory::first(at(100)).unhealthy(at(100));
         assert_eq!(seen.unhealthy_ms(at(50)), 0);
         assert_eq!(seen.unhealthy(at(50)).unhealthy_since, Some(at(50)));
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let memory = HealthMemory::from([("m1".to_owned(), Sighting::first(at(1)).healthy().unhealthy(at(7)))]);
-        let text = serde_json::to_string(&memory).unwrap();
+        let health_histories =
+            HealthHistories::from([("m1".to_owned(), HealthHistory::first(at(1)).healthy().unhealthy(at(7)))]);
+        let text = serde_json::to_string(&health_histories).unwrap();
         let mut binding = Binding::default();
-        binding.annotations.insert(HEALTH_MEMORY.to_owned(), text);
-        assert_eq!(read(&binding), memory);
-        binding.annotations.insert(HEALTH_MEMORY.to_owned(), "{".to_owned());
-        assert_eq!(read(&binding), HealthMemory::new());
+        binding.annotations.insert(HEALTH_HISTORY.to_owned(), text);
+        assert_eq!(read(&binding), health_histories);
+        binding.annotations.insert(HEALTH_HISTORY.to_owned(), "{".to_owned());
+        assert_eq!(read(&binding), HealthHistories::new());
     }
 }
