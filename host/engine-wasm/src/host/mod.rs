@@ -32,7 +32,7 @@ use self::trees::Trees;
 use crate::bindings::bulkhead::policy::{context, log, types};
 use crate::limits::Limits;
 use crate::log::{Level, Lines, LogSink};
-use crate::wasi::{Chance, Console};
+use crate::wasi::{Console, RandomNumbers};
 
 /// Context of a call that a guest can read.
 #[derive(Clone, Debug, Default)]
@@ -58,17 +58,17 @@ pub(crate) struct Host {
     /// Unfinished lines written by a guest of WASI.
     pub(crate) console: Console,
     /// Random numbers for guests of WASI.
-    pub(crate) chance: Chance,
+    pub(crate) random: RandomNumbers,
 }
 
 impl Host {
     /// Creates the host state for one call.
     pub(crate) fn new(memory_bytes_max: usize, about: About) -> Self {
-        let chance = Chance::new(about.seed);
+        let random = RandomNumbers::new(about.seed);
         let allowance = Allowance::default();
         let limits = Limits::new(memory_bytes_max, allowance.held_counter());
         let (table, trees) = (ResourceTable::new(), Trees::default());
-        Self { table, limits, allowance, trees, lines: Lines::default(), about, console: Console::default(), chance }
+        Self { table, limits, allowance, trees, lines: Lines::default(), about, console: Console::default(), random }
     }
 
     /// Starts a host function with these pointers, keys and names as arguments.
@@ -103,7 +103,7 @@ impl Host {
         self.limits.hit = false;
         self.lines = Lines::default();
         self.console = Console::default();
-        self.chance = Chance::new(about.seed);
+        self.random = RandomNumbers::new(about.seed);
         self.about = about;
     }
 }

@@ -8,16 +8,16 @@
 //! such as HTTP, are rejected like any other import. The types are those of WASI 0.2.12, and wasmtime links them to
 //! guests built for any 0.2.
 
-mod chance;
 mod clock;
-mod closed;
 mod console;
+mod random;
+mod stubs;
 
 use wasmtime::component::{Linker, LinkerInstance};
 use wasmtime::{Error, Result};
 
-pub(crate) use self::chance::Chance;
 pub(crate) use self::console::Console;
+pub(crate) use self::random::RandomNumbers;
 use crate::host::Host;
 
 /// Available interfaces by package.
@@ -47,7 +47,7 @@ const INTERFACES: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Returns true if an import is one of the closed interfaces, in any version 0.2.
+/// Returns true if an import is one of the stubbed interfaces, in any version 0.2.
 pub(crate) fn offers(import: &str) -> bool {
     let parts = || {
         let (path, version) = import.strip_prefix("wasi:")?.split_once('@')?;
@@ -62,12 +62,12 @@ pub(crate) fn offers(import: &str) -> bool {
     })
 }
 
-/// Makes the closed interfaces available to components that import them.
+/// Makes the stubbed interfaces available to components that import them.
 pub(crate) fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
-    closed::add(linker)?;
+    stubs::add(linker)?;
     console::add(linker)?;
     clock::add(linker)?;
-    chance::add(linker)
+    random::add(linker)
 }
 
 /// Returns one of the interfaces, to add functions to.
@@ -95,7 +95,7 @@ mod tests {
     use super::offers;
 
     #[test]
-    fn closed_interfaces_are_known_by_package_name_and_version() {
+    fn stubbed_interfaces_are_known_by_package_name_and_version() {
         assert!(offers("wasi:cli/environment@0.2.0"));
         assert!(offers("wasi:io/streams@0.2.12"));
         assert!(!offers("wasi:http/types@0.2.0"));

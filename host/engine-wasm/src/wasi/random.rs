@@ -11,11 +11,11 @@ const BYTES_MAX: u64 = 64 << 10;
 
 /// Random number generator of one call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chance {
+pub(crate) struct RandomNumbers {
     state: u64,
 }
 
-impl Chance {
+impl RandomNumbers {
     /// Returns the generator for a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -46,7 +46,7 @@ impl Chance {
 /// Charges random bytes, then generates them.
 fn random_bytes(host: &mut Host, length: u64) -> Result<Vec<u8>> {
     host.charge(usize::try_from(length.min(BYTES_MAX))?)?;
-    host.chance.bytes(length)
+    host.random.bytes(length)
 }
 
 /// Adds `random`, `insecure` and `insecure-seed`, which all use the same generator.
@@ -54,37 +54,37 @@ pub(super) fn add(linker: &mut Linker<Host>) -> Result<()> {
     let mut random = interface(linker, "random/random")?;
     random
         .func_wrap("get-random-bytes", |mut call, (length,): (u64,)| Ok((random_bytes(call.data_mut(), length)?,)))?;
-    random.func_wrap("get-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
+    random.func_wrap("get-random-u64", |mut call, (): ()| Ok((call.data_mut().random.next(),)))?;
     let mut insecure = interface(linker, "random/insecure")?;
     insecure.func_wrap("get-insecure-random-bytes", |mut call, (length,): (u64,)| {
         Ok((random_bytes(call.data_mut(), length)?,))
     })?;
-    insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| Ok((call.data_mut().chance.next(),)))?;
+    insecure.func_wrap("get-insecure-random-u64", |mut call, (): ()| Ok((call.data_mut().random.next(),)))?;
     let mut seed = interface(linker, "random/insecure-seed")?;
     seed.func_wrap("insecure-seed", |mut call, (): ()| {
-        let chance = &mut call.data_mut().chance;
-        Ok(((chance.next(), chance.next()),))
+        let random = &mut call.data_mut().random;
+        Ok(((random.next(), random.next()),))
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Chance;
+    use super::RandomNumbers;
 
     #[test]
     fn the_sequence_is_that_of_splitmix64() {
-        let mut chance = Chance::new(1_234_567);
+        let mut random = RandomNumbers::new(1_234_567);
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([(); 3].map(|()| chance.next()), expected);
+        assert_eq!([(); 3].map(|()| random.next()), expected);
     }
 
     #[test]
     fn bytes_are_as_many_as_were_asked_for() {
         for length in [0, 1, 8, 13, 1 << 16] {
-            assert_eq!(Chance::new(7).bytes(length).unwrap().len() as u64, length);
+            assert_eq!(RandomNumbers::new(7).bytes(length).unwrap().len() as u64, length);
         }
-        assert!(Chance::new(7).bytes((1 << 16) + 1).is_err());
-        assert!(Chance::new(7).bytes(u64::MAX).is_err());
-        assert_eq!(Chance::new(7).bytes(16).unwrap()[..8], Chance::new(7).next().to_le_bytes());
+        assert!(RandomNumbers::new(7).bytes((1 << 16) + 1).is_err());
+        assert!(RandomNumbers::new(7).bytes(u64::MAX).is_err());
+        assert_eq!(RandomNumbers::new(7).bytes(16).unwrap()[..8], RandomNumbers::new(7).next().to_le_bytes());
     }
 }
