@@ -30,7 +30,7 @@ pub(crate) struct LuaPolicy {
 }
 
 /// Call with the arguments of the function.
-struct Question<'a> {
+struct FunctionCall<'a> {
     point: EntryPoint,
     object: Option<&'a Value>,
     now: Option<Time>,
@@ -67,29 +67,29 @@ impl LuaPolicy {
     }
 
     /// Returns the index of the script that answers.
-    fn script(&self, question: &Question<'_>) -> Option<usize> {
-        let field = |name| question.object?.get(name)?.as_str();
+    fn script(&self, function_call: &FunctionCall<'_>) -> Option<usize> {
+        let field = |name| function_call.object?.get(name)?.as_str();
         let asked = (field("apiVersion").unwrap_or_default(), field("kind").unwrap_or_default());
         let fits = |entry: &Entry| {
             let kind = entry.object_kind.as_ref().map(|(api_version, kind)| (api_version.as_str(), kind.as_str()));
-            entry.point == question.point && kind.is_none_or(|kind| kind == asked)
+            entry.point == function_call.point && kind.is_none_or(|kind| kind == asked)
         };
         self.entries.iter().find(|(entry, _)| fits(entry)).map(|(_, script)| *script)
     }
 
     /// Calls the function and returns its first `N` results; missing ones are null.
-    fn ask<const N: usize>(&self, question: &Question<'_>) -> Result<[Value; N], Fault> {
-        let name = question.point.function();
+    fn ask<const N: usize>(&self, function_call: &FunctionCall<'_>) -> Result<[Value; N], Fault> {
+        let name = function_call.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
-        let script = self.script(question).ok_or_else(|| missing(format!("no script offers {name}")))?;
-        let setting = Setting { script, config: &self.config, now: question.now };
+        let script = self.script(function_call).ok_or_else(|| missing(format!("no script offers {name}")))?;
+        let setting = Setting { script, config: &self.config, now: function_call.now };
         self.pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(name) else {
                 let origin = self.pool.scripts().get(script).map_or("", |script| &script.origin);
                 return Err(missing(format!("{origin}: the script defines no global function {name}")));
             };
-            let results = session.call(&function, question.arguments.iter().map(AsRef::as_ref))?;
+            let results = session.call(&function, function_call.arguments.iter().map(AsRef::as_ref))?;
             let mut encoded = [const { Value::Null }; N];
             for (slot, result) in encoded.iter_mut().zip(&results) {
                 if self.options.conversions == Conversions::Karmada && is_no_json_number(result) {
@@ -97,57 +97,61 @@ impl LuaPolicy {
                     continue;
                 }
                 *slot = session
-                    .encode(result, &question.empties, self.reply_bytes_max)
-                    .map_err(|error| bad_reply(question.point, &format!("a bad value: {error}")))?;
+                    .encode(result, &function_call.empties, self.reply_bytes_max)
+                    .map_err(|error| bad_reply(function_call.point, &format!("a bad value: {error}")))?;
             }
             Ok(encoded)
         })
     }
 
     /// Calls the function and parses its single result.
-    fn answer<T>(&self, question: &Question<'_>, read: impl FnOnce(&Value) -> Result<T, String>) -> Result<T, Fault> {
-        let [result] = self.ask(question)?;
-        read(&result).map_err(|error| bad_reply(question.point, &error))
+    fn answer<T>(
+        &self,
+        function_call: &FunctionCall<'_>,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<T, Fault> {
+        let [result] = self.ask(function_call)?;
+        read(&result).map_err(|error| bad_reply(function_call.point, &error))
     }
 
     fn interpret(&self, call: &InterpretCall<'_>) -> Result<Reply, Fault> {
         let point = EntryPoint::of(&call.operation);
         let object = call.operation.object();
-        let mut question = Question {
+        let mut function_call = FunctionCall {
             point,
             object: Some(object),
             now: Some(call.now),
             arguments: vec![Cow::Borrowed(&**object)],
             empties: Empties::dropped(self.options.conversions),
         };
-        if self.script(&question).is_none() {
+        if self.script(&function_call).is_none() {
             return Ok(Reply::Interpret(None));
         }
         let interpretation = match &call.operation {
             Operation::Replicas { .. } => {
-                let [replicas, requirements] = self.ask(&question)?;
+                let [replicas, requirements] = self.ask(&function_call)?;
                 let interpretation = interpretation::replicas(&replicas, &requirements, self.options.conversions);
                 interpretation.map_err(|error| bad_reply(point, &error))?
             }
             Operation::Revise { replicas, .. } => {
-                question.arguments.push(Cow::Owned(Value::from(*replicas)));
-                question.empties = Empties::as_in(&[object], self.options.conversions);
-                self.answer(&question, interpretation::object)?
+                function_call.arguments.push(Cow::Owned(Value::from(*replicas)));
+                function_call.empties = Empties::as_in(&[object], self.options.conversions);
+                self.answer(&function_call, interpretation::object)?
             }
             Operation::Retain { observed, .. } => {
-                question.arguments.push(Cow::Borrowed(&***observed));
-                question.empties = Empties::as_in(&[object, observed], self.options.conversions);
-                self.answer(&question, interpretation::object)?
+                function_call.arguments.push(Cow::Borrowed(&***observed));
+                function_call.empties = Empties::as_in(&[object, observed], self.options.conversions);
+                self.answer(&function_call, interpretation::object)?
             }
-            Operation::ReflectStatus { .. } => self.answer(&question, interpretation::status)?,
-            Operation::Components { .. } => self.answer(&question, interpretation::components)?,
-            Operation::Dependencies { .. } => self.answer(&question, interpretation::dependencies)?,
+            Operation::ReflectStatus { .. } => self.answer(&function_call, interpretation::status)?,
+            Operation::Components { .. } => self.answer(&function_call, interpretation::components)?,
+            Operation::Dependencies { .. } => self.answer(&function_call, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
                 // In Karmada the list is nil if no cluster reports a status, and scripts test for that.
                 let nil = items.is_empty() && self.options.no_items == NoItems::Nil;
                 let items = if nil { Value::Null } else { json(items)? };
-                question.arguments.push(Cow::Owned(items));
-                self.answer(&question, interpretation::object)?
+                function_call.arguments.push(Cow::Owned(items));
+                self.answer(&function_call, interpretation::object)?
             }
         };
         Ok(Reply::Interpret(Some(interpretation)))
@@ -166,33 +170,33 @@ impl Policy for LuaPolicy {
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         match call {
             Call::Health(call) => {
-                let question = Question {
+                let function_call = FunctionCall {
                     point: EntryPoint::Health,
                     object: Some(call.object),
                     now: Some(call.now),
                     arguments: vec![Cow::Borrowed(&**call.object)],
                     empties: Empties::Kept,
                 };
-                self.answer(&question, reply::health).map(Reply::Health)
+                self.answer(&function_call, reply::health).map(Reply::Health)
             }
             Call::ClusterTaint(call) => {
-                let question = question(EntryPoint::ClusterTaint, call.now, vec![json(call.cluster)?]);
-                self.answer(&question, reply::cluster_taint).map(Reply::ClusterTaint)
+                let function_call = function_call(EntryPoint::ClusterTaint, call.now, vec![json(call.cluster)?]);
+                self.answer(&function_call, reply::cluster_taint).map(Reply::ClusterTaint)
             }
             Call::Filter(call) => {
                 let arguments = vec![json(call.binding)?, json(&call.clusters)?];
-                let question = question(EntryPoint::Filter, call.now, arguments);
-                self.answer(&question, |result| reply::filter(result, call.clusters.len())).map(Reply::Filter)
+                let function_call = function_call(EntryPoint::Filter, call.now, arguments);
+                self.answer(&function_call, |result| reply::filter(result, call.clusters.len())).map(Reply::Filter)
             }
             Call::Score(call) => {
                 let arguments = vec![json(call.binding)?, json(&call.clusters)?];
-                let question = question(EntryPoint::Score, call.now, arguments);
-                self.answer(&question, |result| reply::score(result, call.clusters.len())).map(Reply::Score)
+                let function_call = function_call(EntryPoint::Score, call.now, arguments);
+                self.answer(&function_call, |result| reply::score(result, call.clusters.len())).map(Reply::Score)
             }
             Call::EvictionCheck(call) => {
                 let arguments = vec![json(call.binding)?, json(call.task)?, json(call.observed)?];
-                let question = question(EntryPoint::EvictionCheck, call.now, arguments);
-                self.answer(&question, reply::eviction_check).map(Reply::EvictionCheck)
+                let function_call = function_call(EntryPoint::EvictionCheck, call.now, arguments);
+                self.answer(&function_call, reply::eviction_check).map(Reply::EvictionCheck)
             }
             Call::Interpret(call) => self.interpret(call),
         }
@@ -209,10 +213,10 @@ fn is_no_json_number(value: &mlua::Value) -> bool {
 }
 
 /// Creates a call that is not about an object; `now` is the last argument.
-fn question(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> Question<'static> {
+fn function_call(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> FunctionCall<'static> {
     arguments.push(Value::from(now.as_millis().div_euclid(1000)));
     let arguments = arguments.into_iter().map(Cow::Owned).collect();
-    Question { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
+    FunctionCall { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
 }
 
 /// Returns a fault for an invalid result. The message contains text of the script, so it is truncated.

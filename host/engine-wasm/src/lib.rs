@@ -1,7 +1,7 @@
 //! Execution of WebAssembly components as policy plugins, with wasmtime.
 //!
 //! A component is compiled once and gets a new instance for every call, so no state survives a call; every instance
-//! is therefore configured before its first question. If a plugin declares it and its operator allows it, one
+//! is therefore configured before its first call. If a plugin declares it and its operator allows it, one
 //! instance answers several calls. A component may import only the interfaces of `bulkhead:policy`: no clock, no
 //! randomness, no files, no sockets. Fuel is the budget; the epoch is a backstop for work that fuel does not count.
 //! Memory, stack and replies have limits.

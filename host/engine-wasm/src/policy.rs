@@ -84,7 +84,7 @@ fn answer(session: &mut Session<'_>, call: &Call<'_>) -> Result<Reply, Fault> {
     }
 }
 
-/// Returns a seed that depends only on the question: FNV-1a over the kind of call and the subject's name.
+/// Returns a seed that depends only on the call: FNV-1a over the kind of call and the subject's name.
 fn seed(call: &Call<'_>) -> u64 {
     let binding = |binding: &Binding| (binding.namespace.clone().unwrap_or_default(), binding.name.clone());
     let of =

@@ -39,7 +39,7 @@ pub(crate) struct Code {
     pub(crate) component: InstancePre<Host>,
     pub(crate) exports: Exports,
     pub(crate) budget: Budget,
-    /// Configuration as JSON text, passed to an instance before its first question.
+    /// Configuration as JSON text, passed to an instance before its first call.
     pub(crate) config: String,
     /// Lifetime of an instance.
     pub(crate) instances: Instances,

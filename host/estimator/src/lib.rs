@@ -13,5 +13,5 @@ mod pool;
 mod request;
 mod security;
 
-pub use pool::{ConnectError, EstimatorPool, Question};
+pub use pool::{ConnectError, EstimatorPool, EstimatorQuery};
 pub use security::{Identity, Security, SecurityError};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload, EstimateQuestion};
+use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload, EstimateRequest};
 use bulkhead_core::model::Binding;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct EstimatorPool {
     security: Security,
-    /// Timeout of all answers to one question together (`--scheduler-estimator-timeout`).
+    /// Timeout of all answers to one query together (`--scheduler-estimator-timeout`).
     timeout: Duration,
     connections: Mutex<BTreeMap<String, Channel>>,
 }
@@ -48,19 +48,19 @@ pub enum ConnectError {
     Unreachable(String, #[source] Option<tonic::transport::Error>),
 }
 
-/// Question about one binding.
+/// Query about one binding.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct EstimatorQuery<'a> {
     /// Binding to place.
     pub binding: &'a Binding,
     /// Clusters to query, and the replicas or components to place.
-    pub about: &'a EstimateQuestion,
+    pub about: &'a EstimateRequest,
     /// Workloads that were placed on each cluster a moment ago.
     pub assumed: &'a BTreeMap<String, Vec<AssumedWorkload>>,
 }
 
 /// Request to one cluster.
-enum Asked {
+enum ClusterRequest {
     Replicas(MaxAvailableReplicasRequest),
     Sets(MaxAvailableComponentSetsRequest),
 }
@@ -111,12 +111,12 @@ impl EstimatorPool {
         self.connections().remove(cluster);
     }
 
-    /// Queries all clusters of a question concurrently. Returns one answer per cluster; a missing connection or a
+    /// Queries all clusters concurrently. Returns one answer per cluster; a missing connection or a
     /// timeout is an error.
-    pub async fn ask(&self, question: &Question<'_>) -> AccurateEstimates {
+    pub async fn ask(&self, query: &EstimatorQuery<'_>) -> AccurateEstimates {
         let deadline = Instant::now() + self.timeout;
         let (mut calls, mut answers) = (JoinSet::new(), BTreeMap::new());
-        for cluster in &question.about.clusters {
+        for cluster in &query.about.clusters {
             let connection = self.connections().get(cluster).cloned();
             match connection {
                 None => {
@@ -125,9 +125,9 @@ impl EstimatorPool {
                 Some(channel) => {
                     // A call that panics returns no answer, which counts as a failure.
                     answers.insert(cluster.clone(), Err("no answer".to_owned()));
-                    let (cluster, asked, about) = (cluster.clone(), question.of(cluster), question.object());
+                    let (cluster, request, about) = (cluster.clone(), query.of(cluster), query.object());
                     calls.spawn(async move {
-                        let answer = tokio::time::timeout_at(deadline, asked.call(channel, about)).await;
+                        let answer = tokio::time::timeout_at(deadline, request.call(channel, about)).await;
                         (cluster, answer.unwrap_or_else(|_| Err("no answer in time".to_owned())))
                     });
                 }
@@ -142,19 +142,19 @@ impl EstimatorPool {
     }
 }
 
-impl Question<'_> {
-    fn of(&self, cluster: &str) -> Asked {
+impl EstimatorQuery<'_> {
+    fn of(&self, cluster: &str) -> ClusterRequest {
         let spec = &self.binding.spec;
         let assumed = self.assumed.get(cluster).map(Vec::as_slice).unwrap_or_default();
         let assumed_workloads = assumed.iter().map(request::assumed).collect();
         match &self.about.components {
-            Some(components) => Asked::Sets(MaxAvailableComponentSetsRequest {
+            Some(components) => ClusterRequest::Sets(MaxAvailableComponentSetsRequest {
                 cluster: cluster.to_owned(),
                 components: components.iter().map(request::component).collect(),
                 namespace: spec.resource.namespace.clone(),
                 assumed_workloads,
             }),
-            None => Asked::Replicas(MaxAvailableReplicasRequest {
+            None => ClusterRequest::Replicas(MaxAvailableReplicasRequest {
                 cluster: cluster.to_owned(),
                 replica_requirements: Some(
                     spec.replica_requirements.as_ref().map(request::replica_requirements).unwrap_or_default(),
@@ -172,16 +172,17 @@ impl Question<'_> {
     }
 }
 
-impl Asked {
+impl ClusterRequest {
     async fn call(self, channel: Channel, about: Option<MetadataValue<Ascii>>) -> Result<i32, String> {
         match self {
-            Self::Replicas(asked) => {
-                let answer: MaxAvailableReplicasResponse = call(channel, MAX_AVAILABLE_REPLICAS, asked, about).await?;
+            Self::Replicas(request) => {
+                let answer: MaxAvailableReplicasResponse =
+                    call(channel, MAX_AVAILABLE_REPLICAS, request, about).await?;
                 Ok(answer.max_replicas)
             }
-            Self::Sets(asked) => {
+            Self::Sets(request) => {
                 let answer: MaxAvailableComponentSetsResponse =
-                    call(channel, MAX_AVAILABLE_COMPONENT_SETS, asked, about).await?;
+                    call(channel, MAX_AVAILABLE_COMPONENT_SETS, request, about).await?;
                 Ok(answer.max_sets)
             }
         }
@@ -191,14 +192,14 @@ impl Asked {
 async fn call<Q, A>(
     channel: Channel,
     method: &'static str,
-    asked: Q,
+    request: Q,
     about: Option<MetadataValue<Ascii>>,
 ) -> Result<A, String>
 where
     Q: prost::Message + Send + Sync + 'static,
     A: prost::Message + Default + Send + Sync + 'static,
 {
-    let mut request = tonic::Request::new(asked);
+    let mut request = tonic::Request::new(request);
     if let Some(about) = about {
         request.metadata_mut().insert("object", about);
     }

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bulkhead_core::decide::schedule::capacity::{AssumedWorkload, EstimateQuestion};
+use bulkhead_core::decide::schedule::capacity::{AssumedWorkload, EstimateRequest};
 use bulkhead_core::model::{Binding, Component};
 use bulkhead_estimator::messages::{
     MaxAvailableComponentSetsRequest, MaxAvailableComponentSetsResponse, MaxAvailableReplicasRequest,
     MaxAvailableReplicasResponse,
 };
-use bulkhead_estimator::{EstimatorPool, Identity, Question, Security};
+use bulkhead_estimator::{EstimatorPool, EstimatorQuery, Identity, Security};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tonic::body::Body;
@@ -35,12 +35,12 @@ enum Behaviour {
 }
 
 /// Requests that an estimator received, as text.
-type Asked = Arc<Mutex<Vec<String>>>;
+type Received = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone)]
 struct Estimator {
     behaviour: Behaviour,
-    asked: Asked,
+    received: Received,
 }
 
 impl NamedService for Estimator {
@@ -48,8 +48,8 @@ impl NamedService for Estimator {
 }
 
 impl Estimator {
-    async fn answer(&self, asked: String) -> Result<i32, Status> {
-        self.asked.lock().unwrap().push(asked);
+    async fn answer(&self, received: String) -> Result<i32, Status> {
+        self.received.lock().unwrap().push(received);
         match self.behaviour {
             Behaviour::Answers(number) => Ok(number),
             Behaviour::Fails => Err(Status::internal("no nodes could be listed")),
@@ -80,9 +80,9 @@ impl tower::Service<http::Request<Body>> for Estimator {
                     let estimator = estimator.clone();
                     async move {
                         let about = about(&request);
-                        let asked = request.into_inner();
-                        let needs = asked.replica_requirements.unwrap();
-                        let words = format!("{}: {about}: {:?}", asked.cluster, needs.resource_request_bytes.keys());
+                        let received = request.into_inner();
+                        let needs = received.replica_requirements.unwrap();
+                        let words = format!("{}: {about}: {:?}", received.cluster, needs.resource_request_bytes.keys());
                         let max_replicas = estimator.answer(words).await?;
                         Ok(Response::new(MaxAvailableReplicasResponse { max_replicas }))
                     }
@@ -93,10 +93,11 @@ impl tower::Service<http::Request<Body>> for Estimator {
             let service = tower::service_fn(move |request: Request<MaxAvailableComponentSetsRequest>| {
                 let estimator = estimator.clone();
                 async move {
-                    let asked = request.into_inner();
-                    let names: Vec<_> = asked.components.iter().map(|component| component.name.clone()).collect();
-                    let assumed: Vec<_> = asked.assumed_workloads.iter().map(|work| work.namespace.clone()).collect();
-                    let words = format!("{}: {} {names:?} {assumed:?}", asked.cluster, asked.namespace);
+                    let received = request.into_inner();
+                    let names: Vec<_> = received.components.iter().map(|component| component.name.clone()).collect();
+                    let assumed: Vec<_> =
+                        received.assumed_workloads.iter().map(|work| work.namespace.clone()).collect();
+                    let words = format!("{}: {} {names:?} {assumed:?}", received.cluster, received.namespace);
                     let max_sets = estimator.answer(words).await?;
                     Ok(Response::new(MaxAvailableComponentSetsResponse { max_sets }))
                 }
@@ -107,17 +108,17 @@ impl tower::Service<http::Request<Body>> for Estimator {
 }
 
 /// Starts an estimator. Returns its address and the requests that it receives.
-async fn start(behaviour: Behaviour, tls: Option<ServerTlsConfig>) -> (String, Asked) {
+async fn start(behaviour: Behaviour, tls: Option<ServerTlsConfig>) -> (String, Received) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let asked = Asked::default();
-    let estimator = Estimator { behaviour, asked: Arc::clone(&asked) };
+    let received = Received::default();
+    let estimator = Estimator { behaviour, received: Arc::clone(&received) };
     let mut server = Server::builder();
     if let Some(tls) = tls {
         server = server.tls_config(tls).unwrap();
     }
     tokio::spawn(server.add_service(estimator).serve_with_incoming(TcpIncoming::from(listener)));
-    (address, asked)
+    (address, received)
 }
 
 fn binding() -> Binding {
@@ -131,17 +132,17 @@ fn binding() -> Binding {
     .unwrap()
 }
 
-fn question(clusters: &[&str], components: Option<Vec<Component>>) -> EstimateQuestion {
-    EstimateQuestion { clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(), components }
+fn estimate_request(clusters: &[&str], components: Option<Vec<Component>>) -> EstimateRequest {
+    EstimateRequest { clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(), components }
 }
 
 /// Queries the estimators. Returns the answers, with errors as text.
-async fn ask(pool: &EstimatorPool, about: &EstimateQuestion) -> BTreeMap<String, Result<i32, String>> {
+async fn ask(pool: &EstimatorPool, about: &EstimateRequest) -> BTreeMap<String, Result<i32, String>> {
     let assumed = BTreeMap::from([(
         "m1".to_owned(),
         vec![AssumedWorkload { namespace: "other".to_owned(), components: Vec::new() }],
     )]);
-    pool.ask(&Question { binding: &binding(), about, assumed: &assumed }).await.0
+    pool.ask(&EstimatorQuery { binding: &binding(), about, assumed: &assumed }).await.0
 }
 
 fn pool(security: Security) -> EstimatorPool {
@@ -150,25 +151,26 @@ fn pool(security: Security) -> EstimatorPool {
 
 #[tokio::test]
 async fn every_cluster_is_asked_about_its_own_room() {
-    let ((m1, asked), (m2, _)) = (start(Behaviour::Answers(7), None).await, start(Behaviour::Answers(-1), None).await);
+    let ((m1, received), (m2, _)) =
+        (start(Behaviour::Answers(7), None).await, start(Behaviour::Answers(-1), None).await);
     let pool = pool(Security::Plain);
     pool.connect("m1", &["127.0.0.1:1".to_owned(), m1]).await.unwrap();
     pool.connect("m2", &[m2]).await.unwrap();
-    let answers = ask(&pool, &question(&["m1", "m2"], None)).await;
+    let answers = ask(&pool, &estimate_request(&["m1", "m2"], None)).await;
     assert_eq!(answers, BTreeMap::from([("m1".to_owned(), Ok(7)), ("m2".to_owned(), Ok(-1))]));
     let words = "m1: kind=Deployment, name=ns/web: [\"cpu\", \"memory\"]";
-    assert_eq!(*asked.lock().unwrap(), [words]);
+    assert_eq!(*received.lock().unwrap(), [words]);
 }
 
 #[tokio::test]
 async fn sets_of_components_have_a_call_of_their_own() {
-    let (address, asked) = start(Behaviour::Answers(2), None).await;
+    let (address, received) = start(Behaviour::Answers(2), None).await;
     let pool = pool(Security::Plain);
     pool.connect("m1", &[address]).await.unwrap();
     let component = |name: &str| Component { name: name.to_owned(), replicas: 1, replica_requirements: None };
-    let answers = ask(&pool, &question(&["m1"], Some(vec![component("jm"), component("tm")]))).await;
+    let answers = ask(&pool, &estimate_request(&["m1"], Some(vec![component("jm"), component("tm")]))).await;
     assert_eq!(answers["m1"], Ok(2));
-    assert_eq!(*asked.lock().unwrap(), ["m1: ns [\"jm\", \"tm\"] [\"other\"]"]);
+    assert_eq!(*received.lock().unwrap(), ["m1: ns [\"jm\", \"tm\"] [\"other\"]"]);
 }
 
 #[tokio::test]
@@ -181,13 +183,13 @@ async fn a_failure_is_told_for_its_cluster_and_others_still_answer() {
         pool.connect(cluster, &[address]).await.unwrap();
     }
     pool.connect("m5", &["127.0.0.1:1".to_owned()]).await.unwrap_err();
-    let answers = ask(&pool, &question(&["m1", "m2", "m3", "m4"], None)).await;
+    let answers = ask(&pool, &estimate_request(&["m1", "m2", "m3", "m4"], None)).await;
     assert_eq!(answers["m1"], Ok(7));
     assert_eq!(answers["m2"], Err("its estimator answered Internal: no nodes could be listed".to_owned()));
     assert_eq!(answers["m3"], Err("no answer in time".to_owned()));
     assert_eq!(answers["m4"], Err("there is no connection to its estimator".to_owned()));
     pool.disconnect("m1");
-    assert!(ask(&pool, &question(&["m1"], None)).await["m1"].is_err());
+    assert!(ask(&pool, &estimate_request(&["m1"], None)).await["m1"].is_err());
 }
 
 /// CA with the certificates that it signed for server and client.
@@ -228,7 +230,7 @@ async fn told(security: Security, server: &Authority) -> Result<i32, String> {
     let (address, _) = start(Behaviour::Answers(7), Some(server.server())).await;
     let pool = pool(security);
     pool.connect("m1", &[address]).await.map_err(|error| error.to_string())?;
-    ask(&pool, &question(&["m1"], None)).await.remove("m1").unwrap()
+    ask(&pool, &estimate_request(&["m1"], None)).await.remove("m1").unwrap()
 }
 
 #[tokio::test]

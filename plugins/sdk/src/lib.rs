@@ -75,7 +75,7 @@ pub trait Plugin: Sized + 'static {
     const REUSABLE: bool = false;
 
     /// Creates the plugin from its configuration in JSON text, `null` if there is none; [`config`] parses it. An
-    /// error describes a valid configuration. It is called on every instance before its first question, so it must be
+    /// error describes a valid configuration. It is called on every instance before its first call, so it must be
     /// cheap.
     fn configure(config: &str) -> Result<Self, PolicyError>;
 }

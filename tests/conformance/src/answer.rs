@@ -3,7 +3,7 @@
 use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reason, Reply, TaintChange};
 use bulkhead_core::policy::{Fault, FaultKind, Policy};
 
-use crate::question::Question;
+use crate::owned_call::OwnedCall;
 
 /// Maximum length of a displayed answer, in characters.
 const SHOWN_CHARS_MAX: usize = 300;
@@ -18,9 +18,9 @@ pub(crate) struct Answer {
 }
 
 /// Calls the policy and measures its steps. Concurrent calls of the same policy would be counted as well.
-pub(crate) fn ask(policy: &dyn Policy, question: &Question) -> Answer {
+pub(crate) fn ask(policy: &dyn Policy, call: &OwnedCall) -> Answer {
     let before = policy.usage().steps;
-    let reply = question.with_call(|call| policy.call(call)).map(|reply| question.in_own_order(reply));
+    let reply = call.with_call(|call| policy.call(call)).map(|reply| call.in_own_order(reply));
     Answer { reply, steps: policy.usage().steps.saturating_sub(before) }
 }
 
@@ -30,7 +30,7 @@ impl Answer {
         self.reply.as_ref().err()
     }
 
-    /// True if the policy has no opinion on the question.
+    /// True if the policy has no opinion on the call.
     pub(crate) fn is_abstention(&self) -> bool {
         match &self.reply {
             Ok(reply) => matches!(reply, Reply::Interpret(None)),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::answer::{fault_name, filter_verdict, interpretation, shown};
 use crate::outputs::Outputs;
-use crate::question::Question;
+use crate::owned_call::OwnedCall;
 
 /// Expected answer. Values that the case leaves out are not compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +101,9 @@ impl Why {
 
 impl Expectation {
     /// Returns the mismatch between this expectation and an answer, or `None` if they match.
-    pub(crate) fn objection(&self, question: &Question, reply: &Result<Reply, Fault>) -> Option<String> {
-        let names = || -> Vec<&str> {
-            question.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect()
-        };
+    pub(crate) fn objection(&self, call: &OwnedCall, reply: &Result<Reply, Fault>) -> Option<String> {
+        let names =
+            || -> Vec<&str> { call.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect() };
         let fits = match (self, reply) {
             (Self::Health(health, why), Ok(Reply::Health(told))) => *health == told.health && why.fits(&told.reason),
             (Self::Taints(expected), Ok(Reply::ClusterTaint(told))) => {
@@ -117,13 +116,13 @@ impl Expectation {
             (Self::EvictionCheck(expected, why), Ok(Reply::EvictionCheck(told))) => expected.fits(why, told),
             (Self::Result(expected), Ok(Reply::Interpret(Some(told)))) => same_json(expected, &interpretation(told)),
             (Self::Contains(expected), Ok(Reply::Interpret(Some(told)))) => contains(&interpretation(told), expected),
-            (Self::Outputs(expected), Ok(reply)) => expected.fit(&Outputs::of(&question.request, reply)),
+            (Self::Outputs(expected), Ok(reply)) => expected.fit(&Outputs::of(&call.request, reply)),
             (Self::NoRule, Ok(Reply::Interpret(told))) => told.is_none(),
             (Self::Fault(kind), Err(fault)) => *kind == fault.kind,
             _ => false,
         };
         let got = || match (self, reply) {
-            (Self::Outputs(_), Ok(reply)) => Outputs::of(&question.request, reply).shown(),
+            (Self::Outputs(_), Ok(reply)) => Outputs::of(&call.request, reply).shown(),
             _ => shown_whole(reply),
         };
         (!fits).then(|| format!("expected {}\n     got {}", self.shown(), got()))

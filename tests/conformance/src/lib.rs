@@ -18,7 +18,7 @@ mod inputs;
 mod junit;
 pub mod laws;
 mod outputs;
-mod question;
+mod owned_call;
 mod report;
 #[cfg(test)]
 mod scripted;
@@ -27,9 +27,9 @@ mod subject;
 
 pub use cases::{Case, CaseErrors, CaseSchema, parse_cases, read_cases};
 pub use expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
-pub use inputs::plain_questions;
+pub use inputs::plain_calls;
 pub use outputs::Outputs;
-pub use question::{Candidates, Eviction, Question, Request};
+pub use owned_call::{Candidates, Eviction, OwnedCall, Request};
 pub use report::{Check, Outcome, Report};
 pub use smoke::smoke;
 pub use subject::{Loader, Subject};

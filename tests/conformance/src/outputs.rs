@@ -7,7 +7,7 @@ use bulkhead_core::model::Health;
 use bulkhead_core::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
-use crate::question::Request;
+use crate::owned_call::Request;
 
 /// All result names: Karmada's first, then Bulkhead's.
 pub(crate) const NAMES: [&str; 12] = [

@@ -10,11 +10,11 @@ use crate::inputs::{Inputs, Sample};
 const CAPABILITIES_MAX: usize = 5;
 /// Number of junk inputs per capability.
 const JUNK: usize = 2;
-/// Number of plain questions to a resource interpreter, one per operation.
+/// Number of plain calls to a resource interpreter, one per operation.
 const OPERATIONS: usize = 7;
 
-/// Asks a few questions per capability of the policy: a plain one twice, an empty one and junk. This takes at most 64
-/// calls. The error names the question and its fault, or the two different answers.
+/// Makes a few calls per capability of the policy: a plain one twice, an empty one and junk. This takes at most 64
+/// calls. The error names the call and its fault, or the two different answers.
 ///
 /// Faults count as in the laws: the plugin's own error is an answer, running out of budget is a failure. Karmada's
 /// conventions allow a script to fail on an object without a status. A host that runs such scripts should therefore
@@ -47,7 +47,7 @@ fn smoke_of(policy: &dyn Policy, capability: &Capability) -> Result<(), String> 
 }
 
 fn answered(policy: &dyn Policy, sample: &Sample) -> Result<Answer, String> {
-    let answer = ask(policy, &sample.question);
+    let answer = ask(policy, &sample.call);
     let fault = answer.fault().filter(|fault| !matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError));
     match fault {
         Some(fault) => Err(format!("asked about {}: {} ({fault})", sample.what, fault_name(fault.kind))),

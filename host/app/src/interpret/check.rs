@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use bulkhead_conformance::plain_questions;
+use bulkhead_conformance::plain_calls;
 use bulkhead_core::policy::{EngineKind, FaultKind, Policy};
 use bulkhead_engine_lua::{Difference, LuaEngine, check_syntax, foreign};
 use bulkhead_plugin::{Dialect, Engine, Entry, EntryPoint, Module, PluginSource};
@@ -340,8 +340,8 @@ fn watched(mut module: Module, point: EntryPoint) -> Result<(), String> {
 /// Returns the first fault that `counts` selects, with the sample that caused it.
 fn first_fault(policy: &dyn Policy, counts: impl Fn(FaultKind, &str) -> bool) -> Option<String> {
     for capability in policy.capabilities() {
-        for (what, question) in plain_questions(capability) {
-            let reply = question.with_call(|call| policy.call(call));
+        for (what, call) in plain_calls(capability) {
+            let reply = call.with_call(|call| policy.call(call));
             if let Err(fault) = reply
                 && counts(fault.kind, &fault.message)
             {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use bulkhead_conformance::{Outputs, Question, Request};
+use bulkhead_conformance::{Outputs, OwnedCall, Request};
 use bulkhead_core::call::{Interpretation, Reply};
 use bulkhead_core::model::DependentObjectReference;
 use bulkhead_core::policy::{Capability, Fault, FaultKind};
@@ -31,16 +31,16 @@ pub(super) fn run(
     format: Format,
 ) -> anyhow::Result<bool> {
     let interpreters = loader.load(files)?;
-    let question = Question { request: request.clone(), now };
-    let name = question.with_call(|call| call.operation_name()).unwrap_or_default();
-    match answer(&interpreters, &question) {
+    let call = OwnedCall { request: request.clone(), now };
+    let name = call.with_call(|call| call.operation_name()).unwrap_or_default();
+    match answer(&interpreters, &call) {
         Ok(Some(reply)) => {
             let told = Outputs::of(request, &reply).to_json();
             let documents = documents(&told)?;
             format.print(|| documents, &told)?;
             Ok(true)
         }
-        Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &question)),
+        Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &call)),
         Err((interpreter, fault)) => {
             let message = interpreter.located(&fault.message);
             writeln!(anstream::stderr(), "Execute {name} error: {}: {message}", fault.kind.code())?;
@@ -68,10 +68,10 @@ fn documents(told: &Value) -> anyhow::Result<String> {
 
 /// Returns the first interpreter's reply. For dependencies, merges the replies of all interpreters into one list,
 /// sorted and deduplicated as in Karmada.
-fn answer<'a>(interpreters: &'a [Interpreter], question: &Question) -> Result<Option<Reply>, (&'a Interpreter, Fault)> {
+fn answer<'a>(interpreters: &'a [Interpreter], call: &OwnedCall) -> Result<Option<Reply>, (&'a Interpreter, Fault)> {
     let mut dependencies: Option<Vec<DependentObjectReference>> = None;
     for interpreter in interpreters {
-        match ask(interpreter, question).map_err(|fault| (interpreter, fault))? {
+        match ask(interpreter, call).map_err(|fault| (interpreter, fault))? {
             None => {}
             Some(Reply::Interpret(Some(Interpretation::Dependencies(more)))) => {
                 dependencies.get_or_insert_default().extend(more);
@@ -92,9 +92,9 @@ fn answer<'a>(interpreters: &'a [Interpreter], question: &Question) -> Result<Op
 }
 
 /// Calls one interpreter. Returns `None` if it has no rule for the call.
-fn ask(interpreter: &Interpreter, question: &Question) -> Result<Option<Reply>, Fault> {
+fn ask(interpreter: &Interpreter, call: &OwnedCall) -> Result<Option<Reply>, Fault> {
     let policy = &interpreter.policy;
-    question.with_call(|call| {
+    call.with_call(|call| {
         if !policy.capabilities().iter().any(|capability| capability.answers(call)) {
             return Ok(None);
         }
@@ -107,9 +107,9 @@ fn ask(interpreter: &Interpreter, question: &Question) -> Result<Option<Reply>, 
 }
 
 /// Formats the error for a missing rule, with the rules that exist.
-fn no_rule(interpreters: &[Interpreter], question: &Question) -> String {
+fn no_rule(interpreters: &[Interpreter], call: &OwnedCall) -> String {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("?").to_owned();
-    let object = question.with_call(|call| {
+    let object = call.with_call(|call| {
         let field = |name: &str| text(call.object().and_then(|object| object.get(name)));
         format!("{} {}", field("apiVersion"), field("kind"))
     });

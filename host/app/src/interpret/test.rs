@@ -70,19 +70,19 @@ fn check(loader: &Loader<'_>, customization: &Path, cases: &[Case]) -> anyhow::R
     let interpreters = loader.load(&[customization.to_path_buf()])?;
     let mut checks = Vec::new();
     for case in cases {
-        let kind = case.question.with_call(|call| {
+        let kind = case.call.with_call(|call| {
             let kind = call.object().and_then(|object| object.get("kind")).and_then(serde_json::Value::as_str);
             kind.unwrap_or("?").to_owned()
         });
         let asked = interpreters.iter().find(|interpreter| {
             let capabilities = interpreter.policy.capabilities();
-            case.question.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
+            case.call.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
         });
         let name = format!("{kind}: {}", case.name);
         checks.push(match asked {
             None => {
                 let outcome = Outcome::failed(format!("{}: there is no rule for it", case.origin));
-                Check { name, kind: Some(case.question.kind()), outcome, steps: 0 }
+                Check { name, kind: Some(case.call.kind()), outcome, steps: 0 }
             }
             Some(interpreter) => {
                 let subject = Subject::new(&*interpreter.policy, Budget::default());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use bulkhead_conformance::{Case, Question};
+use bulkhead_conformance::{Case, OwnedCall};
 use bulkhead_core::policy::Policy;
 use clap::Args;
 use serde_json::{Value, json};
@@ -81,20 +81,20 @@ struct Row {
 
 impl Row {
     fn measure(case: &Case, policy: &dyn Policy) -> Self {
-        let question = &case.question;
+        let call = &case.call;
         let before = policy.usage().steps;
-        ask(policy, question);
+        ask(policy, call);
         let usage = policy.usage();
         let native = bulkhead_plugins_builtin::all();
         let native = native.iter().find(|native| {
-            question.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
+            call.with_call(|call| native.capabilities().iter().any(|capability| capability.answers(call)))
         });
         Self {
             name: case.name.clone(),
             steps: usage.steps.saturating_sub(before),
             memory_bytes: usage.memory_bytes_max,
-            time: time(policy, question),
-            native: native.map(|native| time(&**native, question)),
+            time: time(policy, call),
+            native: native.map(|native| time(&**native, call)),
         }
     }
 }
@@ -125,13 +125,13 @@ fn shown(time: Duration) -> String {
     format!("{:.1} us", time.as_secs_f64() * 1e6)
 }
 
-fn ask(policy: &dyn Policy, question: &Question) {
-    let _ = std::hint::black_box(question.with_call(|call| policy.call(call)));
+fn ask(policy: &dyn Policy, call: &OwnedCall) {
+    let _ = std::hint::black_box(call.with_call(|call| policy.call(call)));
 }
 
 /// Measures the median time of a call, over rounds long enough for the timer's resolution.
-fn time(policy: &dyn Policy, question: &Question) -> Duration {
-    question.with_call(|call| {
+fn time(policy: &dyn Policy, call: &OwnedCall) -> Duration {
+    call.with_call(|call| {
         let round = |calls: u32| {
             let start = Instant::now();
             for _ in 0..calls {

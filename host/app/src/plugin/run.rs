@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         Some(config) => target.load_with(config)?,
         None => bounded(&target.load()?),
     };
-    let reply = case.question.with_call(|call| policy.call(call));
+    let reply = case.call.with_call(|call| policy.call(call));
     let usage = policy.usage();
     let mut data = match &reply {
         Ok(reply) => json!({ "reply": told(reply) }),

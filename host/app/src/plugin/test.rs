@@ -66,8 +66,7 @@ impl Policy for HealthOnly<'_> {
 /// that fails on an unusual object as an error, and existing scripts rely on that. A failing health script would go
 /// unnoticed.
 fn of_customization(subject: &Subject<'_>, cases: Vec<Case>) -> Report {
-    let (health, others): (Vec<_>, Vec<_>) =
-        cases.into_iter().partition(|case| case.question.kind() == CallKind::Health);
+    let (health, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.call.kind() == CallKind::Health);
     let policy = subject.policy();
     let capabilities = policy.capabilities().iter().filter(|capability| capability.kind == CallKind::Health);
     let only = HealthOnly { policy, capabilities: capabilities.cloned().collect() };

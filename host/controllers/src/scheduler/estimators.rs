@@ -6,11 +6,11 @@ use std::fs;
 use std::sync::Arc;
 
 use bulkhead_core::decide::schedule::SchedulerOptions;
-use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload, estimate_question};
+use bulkhead_core::decide::schedule::capacity::{AccurateEstimates, AssumedWorkload, estimate_request};
 use bulkhead_core::model::{Binding, Placement, SyncMode};
 use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_estimator::endpoint::{Location, ServiceShape};
-use bulkhead_estimator::{EstimatorPool, Identity, Question, Security};
+use bulkhead_estimator::{EstimatorPool, EstimatorQuery, Identity, Security};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
@@ -115,8 +115,8 @@ pub(super) async fn ask(
     assumed: &BTreeMap<String, Vec<AssumedWorkload>>,
 ) -> Option<AccurateEstimates> {
     let pool = pool?;
-    let about = estimate_question(&binding.spec, placement, clusters, options)?;
-    Some(pool.ask(&Question { binding, about: &about, assumed }).await)
+    let about = estimate_request(&binding.spec, placement, clusters, options)?;
+    Some(pool.ask(&EstimatorQuery { binding, about: &about, assumed }).await)
 }
 
 #[cfg(test)]

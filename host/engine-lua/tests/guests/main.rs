@@ -3,7 +3,7 @@
 //! This test binary has a single test, because it measures the memory of the whole process.
 
 mod expectation;
-mod question;
+mod fixed_call;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use peak_alloc::PeakAlloc;
 use serde_json::json;
 
 use expectation::{Expectation, Outcome};
-use question::ask;
+use fixed_call::ask;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;

@@ -39,7 +39,7 @@ use crate::wasi::{Console, RandomNumbers};
 pub(crate) struct About {
     /// Time of the call, in milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
-    /// Seed; the same for the same question.
+    /// Seed; the same for the same call.
     pub(crate) seed: u64,
     /// Name that the operator gave the plugin.
     pub(crate) plugin_name: String,

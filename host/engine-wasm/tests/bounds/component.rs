@@ -1,4 +1,4 @@
-//! Generates a component that calls one host function with arguments of any size and then answers its question.
+//! Generates a component that calls one host function with arguments of any size and then answers its call.
 
 use std::fmt::Write as _;
 
@@ -34,13 +34,13 @@ pub(crate) enum Times {
 /// Returns the text of the component.
 pub(crate) fn component(function: &Function, arguments: &[Argument], times: Times) -> String {
     let (data, operands) = laid_out(function, arguments);
-    let question = Question::about(function.interface);
+    let lending_call = LendingCall::about(function.interface);
     let calls = calls(function, &operands, times);
-    let (imports, exports) = (question.imports(function), question.exports());
-    let drops: String = question.inputs().map(drop_of).collect();
-    let drop_imports: String = question.inputs().map(drop_import).collect();
-    let drop_arguments: String = question.inputs().map(drop_argument).collect();
-    let (params, ends) = (question.params(), question.ends());
+    let (imports, exports) = (lending_call.imports(function), lending_call.exports());
+    let drops: String = lending_call.inputs().map(drop_of).collect();
+    let drop_imports: String = lending_call.inputs().map(drop_import).collect();
+    let drop_arguments: String = lending_call.inputs().map(drop_argument).collect();
+    let (params, ends) = (lending_call.params(), lending_call.ends());
     // The candidates and the task are the second input.
     let this = usize::from(matches!(function.resource, "clusters" | "eviction-task"));
     let prepare = if function.interface == "observations" { OBSERVE } else { "" };
@@ -173,16 +173,16 @@ fn calls(function: &Function, operands: &str, times: Times) -> String {
     if times == Times::Forever { format!("(loop {call} (br 0))") } else { call }
 }
 
-/// The question that lends the resource of an interface.
+/// Call that lends the resource of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum LendingCall {
     Health,
     Taints,
     Score,
     Eviction,
 }
 
-impl Question {
+impl LendingCall {
     pub(crate) fn about(interface: &str) -> Self {
         match interface {
             "binding" | "observations" => Self::Eviction,

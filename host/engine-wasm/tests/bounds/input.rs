@@ -9,7 +9,7 @@ use bulkhead_core::snapshot::ClusterSnapshot;
 use bulkhead_core::time::Time;
 use serde_json::{Map, Value, json};
 
-use crate::component::Question;
+use crate::component::LendingCall;
 
 /// Size of the texts in the inputs, in bytes.
 const TEXT_BYTES: usize = 120 << 10;
@@ -80,13 +80,13 @@ impl Inputs {
     }
 
     /// Makes the call that the component of a function answers.
-    pub(crate) fn ask(&self, policy: &dyn Policy, question: Question) -> Result<Reply, Fault> {
+    pub(crate) fn ask(&self, policy: &dyn Policy, lending_call: LendingCall) -> Result<Reply, Fault> {
         let (binding, now) = (&self.binding, Time::from_millis(0));
-        policy.call(&match question {
-            Question::Health => Call::Health(HealthCall { object: &self.object, now }),
-            Question::Taints => Call::ClusterTaint(ClusterTaintCall { cluster: &self.cluster, now }),
-            Question::Score => Call::Score(ScoreCall { binding, clusters: self.clusters.present(), now }),
-            Question::Eviction => {
+        policy.call(&match lending_call {
+            LendingCall::Health => Call::Health(HealthCall { object: &self.object, now }),
+            LendingCall::Taints => Call::ClusterTaint(ClusterTaintCall { cluster: &self.cluster, now }),
+            LendingCall::Score => Call::Score(ScoreCall { binding, clusters: self.clusters.present(), now }),
+            LendingCall::Eviction => {
                 let observed = &binding.status.aggregated_status;
                 Call::EvictionCheck(EvictionCheckCall { binding, task: &self.task, observed, now })
             }

@@ -18,7 +18,7 @@ use bulkhead_engine_wasm::{Options, WasmEngine};
 use bulkhead_plugin::{Budget, Engine, Module, PluginSource};
 use peak_alloc::PeakAlloc;
 
-use component::{Argument, Question, Times, component};
+use component::{Argument, LendingCall, Times, component};
 use functions::{Function, Param};
 use input::Inputs;
 
@@ -74,7 +74,7 @@ impl Lab {
         let policy = load(&self.engine, &component(function, arguments, times), budget);
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
-        let outcome = self.inputs.ask(&*policy, Question::about(function.interface));
+        let outcome = self.inputs.ask(&*policy, LendingCall::about(function.interface));
         let host_bytes = MEMORY.peak_usage().saturating_sub(before);
         assert_eq!(cost(&self.inputs, &*self.neighbour), self.first, "the neighbour after {function}");
         Ended { outcome, host_bytes, steps: policy.usage().steps }
@@ -83,7 +83,7 @@ impl Lab {
 
 fn cost(inputs: &Inputs, policy: &dyn Policy) -> Cost {
     let before = policy.usage().steps;
-    let answer = inputs.ask(policy, Question::Health);
+    let answer = inputs.ask(policy, LendingCall::Health);
     let usage = policy.usage();
     (answer, usage.steps - before, usage.memory_bytes_max)
 }

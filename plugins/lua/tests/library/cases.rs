@@ -17,7 +17,7 @@ fn cases_of(kind: &Kind) -> Vec<Case> {
 
 /// Returns the rule that a case is about.
 fn rule(case: &Case) -> &'static str {
-    match &case.question.request {
+    match &case.call.request {
         Request::Health(_) => "healthInterpretation",
         Request::Replicas(_) => "replicaResource",
         Request::Components(_) => "componentResource",
@@ -53,7 +53,7 @@ fn every_case_comes_out_and_health_holds_to_the_laws() {
     let mut failures = Vec::new();
     for (kind, policy) in library() {
         let (health, others): (Vec<_>, Vec<_>) =
-            cases_of(kind).into_iter().partition(|case| case.question.kind() == CallKind::Health);
+            cases_of(kind).into_iter().partition(|case| case.call.kind() == CallKind::Health);
         assert_eq!(kind.has_health, !health.is_empty(), "{}", kind.folder());
         if kind.has_health {
             let capability = Capability::on(CallKind::Health, kind.api_version, kind.kind);

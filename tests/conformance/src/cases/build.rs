@@ -1,4 +1,4 @@
-//! Conversion of a parsed case file into questions and expectations.
+//! Conversion of a parsed case file into calls and expectations.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_saphyr::Spanned;
 
 use super::Case;
 use super::format::{CaseFile, CaseSpec};
-use crate::question::Question;
+use crate::owned_call::OwnedCall;
 
 /// Returns the cases of a file, or everything that is wrong with it.
 pub(crate) fn cases(origin: &str, file: CaseFile) -> Result<Vec<Case>, Vec<String>> {
@@ -46,13 +46,13 @@ impl At<'_> {
         let now = self.now(&input.value);
         let expected = self.expectation(kind, &expect);
         let (request, now, expected) = (request?, now?, expected?);
-        let question = Question { request, now };
-        self.names(&question, &expect);
+        let call = OwnedCall { request, now };
+        self.names(&call, &expect);
         (self.problems.len() == before).then(|| Case {
             name: name.value,
             origin: format!("{}:{}", self.origin, self.line),
             config,
-            question,
+            call,
             expected,
             steps_max: budget.steps,
         })

@@ -9,12 +9,12 @@ use serde_saphyr::Spanned;
 use super::build::{At, line_of};
 use super::format::{ChangeSpec, ExpectSpec, FilterSpec, FitSpec, VerdictSpec};
 use crate::expectation::{Expectation, ExpectedChange, ExpectedFilter, ExpectedVerdict, Why};
-use crate::question::Question;
+use crate::owned_call::OwnedCall;
 
 impl At<'_> {
     /// Reports every cluster in `expect` that is not a candidate in the input.
-    pub(super) fn names(&mut self, question: &Question, expect: &Spanned<ExpectSpec>) {
-        let Some(clusters) = question.clusters() else { return };
+    pub(super) fn names(&mut self, call: &OwnedCall, expect: &Spanned<ExpectSpec>) {
+        let Some(clusters) = call.clusters() else { return };
         let known: BTreeSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         let expect = &expect.value;
         let verdicts =

@@ -14,7 +14,7 @@ use super::build::{At, line_of};
 use super::format::{InputSpec, OperationSpec};
 use super::model;
 use crate::inputs::NOW;
-use crate::question::{Candidates, Eviction, Request};
+use crate::owned_call::{Candidates, Eviction, Request};
 
 impl At<'_> {
     pub(super) fn now(&mut self, input: &InputSpec) -> Option<Time> {

@@ -30,7 +30,7 @@ use super::build::line_of;
 use crate::expectation::Expectation;
 use crate::inputs::NOW;
 use crate::outputs::{NAMES, Outputs};
-use crate::question::{Question, Request};
+use crate::owned_call::{OwnedCall, Request};
 
 /// All operations, in Karmada's spelling.
 const OPERATIONS: [&str; 8] = [
@@ -114,9 +114,9 @@ fn case(origin: &str, document: &Document) -> Result<Case, Problem> {
             return Err((line_of(fault), "fault", "is the whole answer, there can be no output beside it".to_owned()));
         }
     };
-    let question = Question { request, now: Time::from_millis(NOW) };
+    let call = OwnedCall { request, now: Time::from_millis(NOW) };
     let origin = format!("{origin}:{line}");
-    Ok(Case { name: document.name.value.clone(), origin, config: None, question, expected, steps_max: None })
+    Ok(Case { name: document.name.value.clone(), origin, config: None, call, expected, steps_max: None })
 }
 
 fn request(document: &Document) -> Result<Request, Problem> {

@@ -49,7 +49,7 @@ use serde_json::Value;
 
 use crate::answer::ask;
 use crate::expectation::Expectation;
-use crate::question::Question;
+use crate::owned_call::OwnedCall;
 use crate::report::{Check, Outcome};
 use crate::subject::Subject;
 
@@ -62,8 +62,8 @@ pub struct Case {
     pub origin: String,
     /// Configuration to load the plugin with; `None` if the plugin is used as loaded.
     pub config: Option<Value>,
-    /// Question of the case.
-    pub question: Question,
+    /// Call of the case.
+    pub call: OwnedCall,
     /// Expected answer.
     pub expected: Expectation,
     /// Maximum cost of the answer, in steps of the engine.
@@ -153,7 +153,7 @@ pub fn one(subject: &Subject<'_>, case: &Case) -> Check {
 }
 
 fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
-    let told = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.question.kind()), outcome, steps };
+    let told = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.call.kind()), outcome, steps };
     let at = |why: String| Outcome::failed(format!("{}: {why}", case.origin));
     let own;
     let policy = match &case.config {
@@ -167,16 +167,16 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
             }
         },
     };
-    let unanswered = case.question.with_call(|call| {
+    let unanswered = case.call.with_call(|call| {
         let answers = policy.capabilities().iter().any(|capability| capability.answers(call));
         (!answers).then(|| format!("it does not answer {} calls{}", call.kind(), about(call)))
     });
     if let Some(why) = unanswered {
         return told(at(why), 0);
     }
-    let answer = ask(policy, &case.question);
+    let answer = ask(policy, &case.call);
     let dear = case.steps_max.filter(|most| answer.steps > *most);
-    let outcome = match (case.expected.objection(&case.question, &answer.reply), dear) {
+    let outcome = match (case.expected.objection(&case.call, &answer.reply), dear) {
         (Some(why), _) => at(format!("\n{why}")),
         (None, Some(most)) => at(format!("took {} steps, at most {most} were expected", answer.steps)),
         (None, None) => Outcome::Passed,

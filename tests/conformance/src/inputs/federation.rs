@@ -6,7 +6,7 @@ use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster, Health, Targe
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::question::Eviction;
+use crate::owned_call::Eviction;
 
 /// Converts a JSON literal into a type of the model.
 fn model<T: DeserializeOwned>(value: Value) -> T {

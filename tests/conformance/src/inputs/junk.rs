@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Seeded, federation};
-use crate::question::Eviction;
+use crate::owned_call::Eviction;
 
 /// Number of randomly corrupted objects, in addition to those with one corrupted part.
 const SPOILED_OBJECTS: u64 = 24;

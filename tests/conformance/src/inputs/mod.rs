@@ -2,7 +2,7 @@
 //!
 //! | sort | content |
 //! | --- | --- |
-//! | plain | questions that a host typically asks, and the inputs of the cases |
+//! | plain | calls that a host typically makes, and the inputs of the cases |
 //! | empty | the minimum that the contract allows: no fields, no clusters, no reports |
 //! | junk | fields of wrong types, numbers at the ends of their range, odd texts |
 //! | deep | lists and maps nested [`DEPTH`] levels deep |
@@ -23,31 +23,31 @@ use bulkhead_core::time::Time;
 use serde_json::Value;
 
 use crate::cases::Case;
-use crate::question::{Candidates, Eviction, Question, Request};
+use crate::owned_call::{Candidates, Eviction, OwnedCall, Request};
 
 pub(crate) use seeded::Seeded;
 use size::DEPTH;
 pub(crate) use size::{HUGE_CLUSTERS, with_clusters};
 
-/// Default time of a question, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
+/// Default time of a call, in milliseconds since the Unix epoch: 2026-01-01T00:00:00Z.
 pub(crate) const NOW: i64 = 1_767_225_600_000;
 /// Maximum number of case inputs per kind that the laws are checked on, which limits the duration.
 const CASES_MAX: usize = 16;
 /// Object kinds used for a policy that accepts every kind: one that Kubernetes has and one that it does not have.
 const ANY_KIND: [(&str, &str); 2] = [("apps/v1", "Deployment"), ("example.io/v1", "Thing")];
-/// Number of clusters in a plain question.
+/// Number of clusters in a plain call.
 const CLUSTERS: usize = 24;
 
-/// A question with its description for messages.
+/// A call with its description for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) what: String,
-    pub(crate) question: Question,
+    pub(crate) call: OwnedCall,
 }
 
 impl Sample {
     fn new(what: impl Into<String>, request: Request) -> Self {
-        Self { what: what.into(), question: Question { request, now: Time::from_millis(NOW) } }
+        Self { what: what.into(), call: OwnedCall { request, now: Time::from_millis(NOW) } }
     }
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct Inputs {
     pub(crate) huge: Vec<Sample>,
 }
 
-/// Returns plain questions for a capability of a policy, each with its description. They cover normal operation and
+/// Returns plain calls for a capability of a policy, each with its description. They cover normal operation and
 /// typical disturbances.
-pub fn plain_questions(capability: &Capability) -> Vec<(String, Question)> {
+pub fn plain_calls(capability: &Capability) -> Vec<(String, OwnedCall)> {
     let inputs = Inputs::small(capability.kind, std::slice::from_ref(capability));
-    inputs.plain.into_iter().map(|sample| (sample.what, sample.question)).collect()
+    inputs.plain.into_iter().map(|sample| (sample.what, sample.call)).collect()
 }
 
 impl Inputs {
@@ -76,9 +76,9 @@ impl Inputs {
             inputs.huge.extend(size::huge_objects(kind, object_kind));
         }
         inputs.huge.extend(size::huge_federations(kind));
-        let asked = cases.iter().filter(|case| case.question.kind() == kind && case.config.is_none());
-        let asked = asked.filter(|case| answered(&case.question, capabilities)).take(CASES_MAX);
-        let sample = |case: &Case| Sample { what: format!("case {:?}", case.name), question: case.question.clone() };
+        let asked = cases.iter().filter(|case| case.call.kind() == kind && case.config.is_none());
+        let asked = asked.filter(|case| answered(&case.call, capabilities)).take(CASES_MAX);
+        let sample = |case: &Case| Sample { what: format!("case {:?}", case.name), call: case.call.clone() };
         inputs.plain.extend(asked.map(sample));
         inputs
     }
@@ -185,9 +185,9 @@ fn object_kinds(kind: CallKind, capabilities: &[Capability]) -> Vec<(&str, &str)
     named.collect()
 }
 
-/// True if any of these capabilities covers the question.
-pub(crate) fn answered(question: &Question, capabilities: &[Capability]) -> bool {
-    question.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
+/// True if any of these capabilities covers the call.
+pub(crate) fn answered(call: &OwnedCall, capabilities: &[Capability]) -> bool {
+    call.with_call(|call| capabilities.iter().any(|capability| capability.answers(call)))
 }
 
 /// Returns every operation of a resource interpreter on one object.

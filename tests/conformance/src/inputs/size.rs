@@ -7,7 +7,7 @@ use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster};
 use serde_json::{Map, Value, json};
 
 use super::{Sample, federation, objects, operation};
-use crate::question::{Candidates, Eviction, Request};
+use crate::owned_call::{Candidates, Eviction, Request};
 
 /// Size of a huge object, in bytes of JSON. etcd stores at most 1.5 MiB per request.
 const HUGE_BYTES: usize = 1 << 20;
@@ -88,7 +88,7 @@ pub(super) fn deep_reports() -> Vec<AggregatedStatusItem> {
     reports
 }
 
-/// Returns questions about a huge object, and about an object with reports of many clusters.
+/// Returns calls about a huge object, and about an object with reports of many clusters.
 pub(super) fn huge_objects(kind: CallKind, of: (&str, &str)) -> Vec<Sample> {
     let huge = |bytes| Arc::new(huge_object(&objects::settled(of), bytes));
     let sample =
@@ -111,7 +111,7 @@ pub(super) fn huge_objects(kind: CallKind, of: (&str, &str)) -> Vec<Sample> {
     requests.map(sample).to_vec()
 }
 
-/// Returns questions about many clusters, and about a huge cluster or binding.
+/// Returns calls about many clusters, and about a huge cluster or binding.
 pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
     let candidates = || {
         let binding = federation::binding(HUGE_CLUSTERS / 2);
@@ -139,12 +139,12 @@ pub(super) fn huge_federations(kind: CallKind) -> Vec<Sample> {
     samples.into_iter().map(|(what, request)| Sample::new(what, request)).collect()
 }
 
-/// Returns the same question with `count` clusters; `None` if the question has no clusters.
+/// Returns the same call with `count` clusters; `None` if the call has no clusters.
 pub(crate) fn with_clusters(sample: &Sample, count: usize) -> Option<Sample> {
     let among = |asked: &Candidates| {
         Box::new(Candidates { binding: asked.binding.clone(), clusters: federation::clusters(count) })
     };
-    let request = match &sample.question.request {
+    let request = match &sample.call.request {
         Request::Filter(asked) => Request::Filter(among(asked)),
         Request::Score(asked) => Request::Score(among(asked)),
         Request::EvictionCheck(_) => Request::EvictionCheck(Box::new(federation::eviction(count).1)),

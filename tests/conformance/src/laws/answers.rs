@@ -28,7 +28,7 @@ fn told(fault: &Fault) -> String {
     format!("{} ({fault})", fault_name(fault.kind))
 }
 
-/// Plain questions that exceed the budget are ignored here: another law covers them.
+/// Plain calls that exceed the budget are ignored here: another law covers them.
 pub(super) fn no_input_makes_it_fail(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let fails = |answer: &Answer, spared: &dyn Fn(&Fault) -> bool| {
@@ -85,7 +85,7 @@ pub(super) fn one_verdict_each(examined: &Examination<'_>) -> Outcome {
 }
 
 fn miscounted(sample: &Sample, reply: &Reply) -> Option<String> {
-    let clusters = sample.question.clusters()?.len();
+    let clusters = sample.call.clusters()?.len();
     let verdicts = match reply {
         Reply::Filter(verdicts) => verdicts.len(),
         Reply::Score(scores) => {
@@ -94,7 +94,7 @@ fn miscounted(sample: &Sample, reply: &Reply) -> Option<String> {
             }
             scores.len()
         }
-        other => return Some(format!("a {} reply to a {} call", other.kind(), sample.question.kind())),
+        other => return Some(format!("a {} reply to a {} call", other.kind(), sample.call.kind())),
     };
     (verdicts != clusters).then(|| format!("{verdicts} verdicts for {clusters} clusters"))
 }

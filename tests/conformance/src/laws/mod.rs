@@ -16,7 +16,7 @@
 //!
 //! # What counts as a failure
 //!
-//! `unsupported` and the plugin's own error are valid answers to an odd question. Every other fault is a failure,
+//! `unsupported` and the plugin's own error are valid answers to an odd call. Every other fault is a failure,
 //! because it would count against the plugin in production. A law that is not violated, but whose calls all ended in
 //! faults, the plugin's own errors included, is reported as not judged instead of passed.
 //!
@@ -131,7 +131,7 @@ impl<'a> Examination<'a> {
 
     /// Calls the policy; records the steps, and the fault or the fact that it answered.
     pub(crate) fn ask(&self, sample: &Sample) -> Answer {
-        let answer = ask(self.subject.policy(), &sample.question);
+        let answer = ask(self.subject.policy(), &sample.call);
         self.steps.set(self.steps.get().saturating_add(answer.steps));
         if let Some(fault) = answers::fault(&answer) {
             self.fault.get_or_init(|| fault);

@@ -1,4 +1,4 @@
-//! Laws about pairs of questions that differ only in irrelevant details.
+//! Laws about pairs of calls that differ only in irrelevant details.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Examination, each};
 use crate::answer::Answer;
 use crate::inputs::Seeded;
-use crate::question::{Candidates, Eviction, Request};
+use crate::owned_call::{Candidates, Eviction, Request};
 use crate::report::Outcome;
 
 /// A field name that no API uses.
@@ -22,7 +22,7 @@ const SHUFFLES: u64 = 3;
 pub(super) fn unknown_fields(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let mut more = sample.clone();
-        add_unknown(&mut more.question.request);
+        add_unknown(&mut more.call.request);
         let (first, second) = (examined.ask(sample), without_unknown(examined.ask(&more)));
         (!first.same(&second)).then(|| first.difference(&second))
     })
@@ -121,10 +121,10 @@ fn remove_unknown(value: &mut Value) {
 /// about under names that put them in other orders.
 pub(super) fn order(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
-        let count = sample.question.clusters()?.len();
+        let count = sample.call.clusters()?.len();
         let under_names = |order: &[usize]| {
             let mut renamed = sample.clone();
-            if let Request::Filter(asked) | Request::Score(asked) = &mut renamed.question.request {
+            if let Request::Filter(asked) | Request::Score(asked) = &mut renamed.call.request {
                 rename(asked, order);
             }
             examined.ask(&renamed)

@@ -1,11 +1,11 @@
-//! Laws about repeated questions.
+//! Laws about repeated calls.
 
 use super::{Examination, each};
 use crate::answer::Answer;
 use crate::inputs::Sample;
 use crate::report::Outcome;
 
-/// Asks every question twice in a row, except the huge ones.
+/// Makes every call twice in a row, except the huge ones.
 pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.all_small(), |sample| {
         let (first, second) = (examined.ask(sample), examined.ask(sample));
@@ -13,8 +13,8 @@ pub(super) fn same_answer(examined: &Examination<'_>) -> Outcome {
     })
 }
 
-/// Asks all plain and empty questions in order, then backwards with junk in between. The answer must not depend on
-/// the preceding questions, even if one of them made the plugin fail.
+/// Makes all plain and empty calls in order, then backwards with junk in between. The answer must not depend on
+/// the preceding calls, even if one of them made the plugin fail.
 pub(super) fn no_state(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let first: Vec<(&Sample, Answer)> =

@@ -68,7 +68,7 @@ fn assert_alike(policies: &[Arc<dyn Policy>], file: &str) {
         assert_passes(&Subject::new(&**policy, Budget::default()), &cases);
     }
     for case in &cases {
-        let answers = policies.iter().map(|policy| case.question.with_call(|call| policy.call(call)));
+        let answers = policies.iter().map(|policy| case.call.with_call(|call| policy.call(call)));
         let answers: Vec<Result<Reply, Fault>> = answers.collect();
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{}: {answers:#?}", case.name);
     }

@@ -41,7 +41,7 @@ fn same(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
             Some(class) => classes.contains(&class),
             None => true,
         },
-        (None, Outcome::Told(told)) => same_results(case, expected, told),
+        (None, Outcome::Result(told)) => same_results(case, expected, told),
         _ => false,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn run(case: &Case) -> Result<Outcome, String> {
     let arguments = Arguments::read(&case.inputs)?;
     match case.operation.as_str() {
         "Prune" => Ok(pruned(&arguments.object)),
-        "HookEnabled" => hooks(&policies, case).map(Outcome::Told),
+        "HookEnabled" => hooks(&policies, case).map(Outcome::Result),
         operation => Ok(without_typing(case, ask(&policies, operation, &arguments)?)),
     }
 }
@@ -33,7 +33,7 @@ pub(super) fn run(case: &Case) -> Result<Outcome, String> {
 fn pruned(object: &Value) -> Outcome {
     let mut object = object.clone();
     match prune(&mut object) {
-        Ok(()) => Outcome::Told(json!({"pruned": object})),
+        Ok(()) => Outcome::Result(json!({"pruned": object})),
         Err(error) => Outcome::Failed(&["input", "panic"], error.to_string()),
     }
 }
@@ -61,7 +61,7 @@ fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
 /// an aggregation, only the status is compared, because only the status is written. For a retained pod, the fields
 /// that the struct adds are added here.
 fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
-    let Outcome::Told(mut told) = outcome else { return outcome };
+    let Outcome::Result(mut told) = outcome else { return outcome };
     let expected = case.expected.as_ref();
     if let (Some(told), Some(expected)) =
         (told.get_mut("aggregatedStatus"), expected.and_then(|expected| expected.get("aggregatedStatus")))
@@ -91,7 +91,7 @@ fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
         }
         pod.as_object_mut().map(|members| members.entry("status").or_insert_with(|| json!({})));
     }
-    Outcome::Told(told)
+    Outcome::Result(told)
 }
 
 /// Removes nulls from a status, where a typed struct writes a null for a missing time.

@@ -13,7 +13,7 @@ use super::case::Arguments;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// Results, keyed as in Karmada.
-    Told(Value),
+    Result(Value),
     /// An error. Bulkhead's fault kinds are coarser than the file's classes in places, so several classes are
     /// possible.
     Failed(&'static [&'static str], String),
@@ -28,7 +28,7 @@ impl Outcome {
     /// Returns the outcome in printable form.
     pub(super) fn printed(&self) -> Value {
         match self {
-            Self::Told(value) => value.clone(),
+            Self::Result(value) => value.clone(),
             Self::Failed(classes, message) => json!({"error": {"classes": classes, "message": message}}),
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn failed(fault: &PolicyFault) -> Outcome {
 }
 
 /// Returns the call for an operation, given Karmada's name of the operation.
-pub(super) fn question<'a>(operation: &str, arguments: &'a Arguments, now: Time) -> Result<Call<'a>, String> {
+pub(super) fn policy_call<'a>(operation: &str, arguments: &'a Arguments, now: Time) -> Result<Call<'a>, String> {
     let object = &arguments.object;
     let operation = match operation {
         "InterpretHealth" => return Ok(Call::Health(HealthCall { object, now })),
@@ -82,7 +82,7 @@ pub(super) fn question<'a>(operation: &str, arguments: &'a Arguments, now: Time)
 
 /// Runs an operation on a set of policies.
 pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) -> Result<Outcome, String> {
-    let call = match question(operation, arguments, Time::from_millis(1_767_225_600_000))? {
+    let call = match policy_call(operation, arguments, Time::from_millis(1_767_225_600_000))? {
         Call::Health(call) => return Ok(health(policies, call)),
         Call::Interpret(call) => call,
         _ => return Err(format!("{operation} is no operation of an interpreter")),
@@ -94,14 +94,14 @@ pub(super) fn ask(policies: &PolicySet, operation: &str, arguments: &Arguments) 
         Ok(outcome) => match outcome.interpretation {
             None => Outcome::no_handler(),
             Some(Interpretation::Replicas { replicas, requirements }) => {
-                Outcome::Told(json!({"replica": replicas, "requires": requirements}))
+                Outcome::Result(json!({"replica": replicas, "requires": requirements}))
             }
-            Some(Interpretation::Components(components)) => Outcome::Told(json!({"components": components})),
-            Some(Interpretation::Object(object)) if revised => Outcome::Told(json!({"revised": object})),
-            Some(Interpretation::Object(object)) if retained => Outcome::Told(json!({"retained": object})),
-            Some(Interpretation::Object(object)) => Outcome::Told(json!({"aggregatedStatus": object})),
-            Some(Interpretation::Status(status)) => Outcome::Told(json!({"status": status})),
-            Some(Interpretation::Dependencies(found)) => Outcome::Told(json!({"dependencies": found})),
+            Some(Interpretation::Components(components)) => Outcome::Result(json!({"components": components})),
+            Some(Interpretation::Object(object)) if revised => Outcome::Result(json!({"revised": object})),
+            Some(Interpretation::Object(object)) if retained => Outcome::Result(json!({"retained": object})),
+            Some(Interpretation::Object(object)) => Outcome::Result(json!({"aggregatedStatus": object})),
+            Some(Interpretation::Status(status)) => Outcome::Result(json!({"status": status})),
+            Some(Interpretation::Dependencies(found)) => Outcome::Result(json!({"dependencies": found})),
         },
     })
 }
@@ -114,8 +114,8 @@ fn health(policies: &PolicySet, call: HealthCall<'_>) -> Outcome {
     let outcome = combine::health(policies, call);
     match (outcome.diagnostics.faults.first(), outcome.health) {
         (Some(fault), _) => failed(fault),
-        (None, Health::Healthy) => Outcome::Told(json!({"healthy": true})),
-        (None, Health::Unhealthy) => Outcome::Told(json!({"healthy": false})),
+        (None, Health::Healthy) => Outcome::Result(json!({"healthy": true})),
+        (None, Health::Unhealthy) => Outcome::Result(json!({"healthy": false})),
         (None, Health::Unknown) => Outcome::Failed(&["input"], outcome.attribution.reason.to_string()),
     }
 }

@@ -110,7 +110,7 @@ impl Scripts {
             let policies = PolicySet::new(self.policies_with(case, customizations, conversions));
             let outcome = ask(&policies, &case.operation, &arguments)?;
             let nobody = outcome == Outcome::no_handler();
-            Ok::<_, String>(if nobody { Outcome::Told(json!({"enabled": false})) } else { outcome })
+            Ok::<_, String>(if nobody { Outcome::Result(json!({"enabled": false})) } else { outcome })
         };
         let outcome = ask(Conversions::Safe)?;
         if super::compare::is_expected(case, &outcome) {
@@ -167,7 +167,7 @@ impl Scripts {
             now: Time::from_millis(1_767_225_600_000),
         };
         let outcome = match self.engine(EngineOptions::default()).probe(&probe) {
-            Ok(results) => Outcome::Told(results.iter().map(typed).collect()),
+            Ok(results) => Outcome::Result(results.iter().map(typed).collect()),
             Err(fault) => Outcome::Failed(classes(EngineKind::Lua, fault.kind), fault.to_string()),
         };
         let expected = super::compare::is_expected(case, &outcome);
@@ -182,13 +182,13 @@ impl Scripts {
 /// Returns the expected outcome if the actual one is recorded in the file for reference Lua.
 fn reference(case: &Case, outcome: &Outcome) -> Option<Outcome> {
     let same = |engine: &Value| match outcome {
-        Outcome::Told(told) => {
+        Outcome::Result(told) => {
             engine.get("expected").is_some_and(|recorded| super::compare::same_values(recorded, told))
         }
         Outcome::Failed(..) => engine.get("error").is_some(),
     };
     let expected = match (&case.expected, &case.error) {
-        (Some(expected), _) => Outcome::Told(expected.clone()),
+        (Some(expected), _) => Outcome::Result(expected.clone()),
         (None, Some(_)) => Outcome::Failed(&["luaRuntime"], String::new()),
         (None, None) => return None,
     };

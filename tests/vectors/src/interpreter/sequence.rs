@@ -34,12 +34,12 @@ pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Outcome, String> {
         let passed = as_recorded(case, &step.expected, &outcome) || (index > 0 && isolated);
         told.push(if passed { step.expected.clone() } else { outcome.printed() });
     }
-    Ok(Outcome::Told(Value::Array(told)))
+    Ok(Outcome::Result(Value::Array(told)))
 }
 
 fn as_recorded(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
     match (expected.get("result"), outcome) {
-        (Some(result), Outcome::Told(told)) => same_results(case, result, told),
+        (Some(result), Outcome::Result(told)) => same_results(case, result, told),
         (None, Outcome::Failed(..)) => expected.get("error").is_some(),
         _ => false,
     }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::Ran;
 use super::case::{Arguments, Case};
 use super::compare::{is_expected, same_values};
-use super::outcome::{Outcome, ask, question};
+use super::outcome::{Outcome, ask, policy_call};
 use super::server::{Behaviour, Server, other_certificate};
 
 /// Runs a case.
@@ -144,7 +144,7 @@ impl SetUp {
         let service = case.setup.get("service").map(|spec| with_port(spec, server.port));
         let webhooks = HttpsWebhooks::new(hub(service), RootCertStore::empty(), transport);
         let arguments = Arguments::read(&case.inputs)?;
-        let call = question(&case.operation, &arguments, Time::from_millis(0))?;
+        let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
         let id = PolicyId { name: "c/h.example.io".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
         let started = Instant::now();
         let answered = ask_webhook(&webhooks, (id, hook), &call, "the-uid").await;

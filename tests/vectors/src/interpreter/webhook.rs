@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::case::{Arguments, Case};
 use super::compare::same_values;
-use super::outcome::{Outcome, ask, question};
+use super::outcome::{Outcome, ask, policy_call};
 use super::{Ran, transport};
 
 const UID: &str = "the-uid";
@@ -25,13 +25,13 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
         let hook: Hook = serde_json::from_value(case.customizations.clone()).map_err(|error| error.to_string())?;
         let operation = case.inputs.get("operation").and_then(Value::as_str).unwrap_or_default();
         let enabled = hook.matches(operation, &case.kind.api_version(), &case.kind.kind);
-        return Ok(Ran::Outcome(Outcome::Told(json!({"enabled": enabled}))));
+        return Ok(Ran::Outcome(Outcome::Result(json!({"enabled": enabled}))));
     }
     let Some(response) = case.setup.get("webhookResponse") else {
         return transport::run(case);
     };
     let arguments = Arguments::read(&case.inputs)?;
-    let call = question(&case.operation, &arguments, Time::from_millis(0))?;
+    let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
     let sent = request(&call, UID).ok_or("hooks are not asked this")?;
     if let Some(expected) = case.setup.get("observedRequest").filter(|expected| !same_values(expected, &sent)) {
         return Err(format!("the request is {sent}, expected {expected}"));
@@ -57,7 +57,7 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
     let chosen = choose(&configurations, &case.operation, &case.kind.api_version(), &case.kind.kind);
     let Some((name, hook)) = chosen else { return Ok(None) };
     let arguments = Arguments::read(&case.inputs)?;
-    let call = question(&case.operation, &arguments, Time::from_millis(0))?;
+    let call = policy_call(&case.operation, &arguments, Time::from_millis(0))?;
     let answer = |healthy: bool, replicas: i32| {
         let response = json!({"uid": UID, "successful": true, "healthy": healthy, "replicas": replicas});
         reply(&call, UID, json!({"response": response}).to_string().as_bytes())

@@ -13,7 +13,7 @@ pub struct AccurateEstimates(pub BTreeMap<String, Result<i32, String>>);
 
 /// Request to accurate estimators.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EstimateQuestion {
+pub struct EstimateRequest {
     /// Clusters whose estimators are called, sorted by name.
     pub clusters: Vec<String>,
     /// Components, if complete sets are to be placed; absent for replicas of one pod template.
@@ -25,12 +25,12 @@ pub struct EstimateQuestion {
 /// Karmada calls the estimators of clusters that passed the filters. Here, the request precedes the filters, so it
 /// includes every cluster that an affinity of the placement selects. The decision uses only clusters that pass the
 /// filters.
-pub fn estimate_question(
+pub fn estimate_request(
     spec: &BindingSpec,
     placement: &Placement,
     clusters: &ClusterSnapshot,
     options: &SchedulerOptions,
-) -> Option<EstimateQuestion> {
+) -> Option<EstimateRequest> {
     if spec.replicas == 0 && spec.components.is_empty() {
         return None;
     }
@@ -47,7 +47,7 @@ pub fn estimate_question(
     let matches =
         |row: u32| affinities.is_empty() || affinities.iter().any(|rows| rows.get(row as usize) == Some(&true));
     let asked = clusters.present().rows().iter().filter(|row| matches(**row));
-    Some(EstimateQuestion { clusters: asked.map(|row| clusters.name(*row).to_owned()).collect(), components })
+    Some(EstimateRequest { clusters: asked.map(|row| clusters.name(*row).to_owned()).collect(), components })
 }
 
 #[cfg(test)]
@@ -69,10 +69,10 @@ mod tests {
             let spec: BindingSpec = serde_json::from_value(whole).unwrap();
             let placement = spec.placement.clone().unwrap_or_default();
             let options = SchedulerOptions { multiple_pod_templates: true, ..SchedulerOptions::default() };
-            let question = estimate_question(&spec, &placement, &clusters, &options);
-            let asked = question.as_ref().map(|question| question.clusters.iter().map(String::as_str).collect());
-            assert_eq!(asked, expected.map(<[&str]>::to_vec), "{question:?}");
-            question.and_then(|question| question.components).map(|components| components.len())
+            let request = estimate_request(&spec, &placement, &clusters, &options);
+            let asked = request.as_ref().map(|request| request.clusters.iter().map(String::as_str).collect());
+            assert_eq!(asked, expected.map(<[&str]>::to_vec), "{request:?}");
+            request.and_then(|request| request.components).map(|components| components.len())
         };
         check(json!({}), None);
         check(json!({"replicas": 1}), Some(&["m1", "m2", "m3"]));

@@ -19,7 +19,7 @@ use super::options::SchedulerOptions;
 use crate::model::Component;
 use crate::model::{BindingSpec, Placement};
 use crate::snapshot::{Candidates, ClusterSnapshot};
-pub use accurate::{AccurateEstimates, EstimateQuestion, estimate_question};
+pub use accurate::{AccurateEstimates, EstimateRequest, estimate_request};
 pub use assumed::{ASSUMPTION_TTL_S, AssumedWorkload, Assumptions};
 
 /// Result of an estimator without an estimate.

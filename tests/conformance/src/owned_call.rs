@@ -1,4 +1,4 @@
-//! Questions that own their input, so that they can be stored and asked repeatedly.
+//! Calls that own their input, so that they can be stored and repeated.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 /// One policy call with all of its input.
 #[derive(Clone, Debug)]
-pub struct Question {
-    /// Subject of the question.
+pub struct OwnedCall {
+    /// Subject of the call.
     pub request: Request,
     /// Current time as the policy sees it.
     pub now: Time,
 }
 
-/// Subject of a question: one variant per call kind, and one per operation of a resource interpreter.
+/// Subject of a call: one variant per call kind, and one per operation of a resource interpreter.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Health of this object.
@@ -82,8 +82,8 @@ pub struct Eviction {
     pub observed: Vec<AggregatedStatusItem>,
 }
 
-impl Question {
-    /// Builds the call for this question and passes it to `ask`. Candidates are passed in order of name.
+impl OwnedCall {
+    /// Builds the call and passes it to `ask`. Candidates are passed in order of name.
     pub fn with_call<T>(&self, ask: impl FnOnce(&Call<'_>) -> T) -> T {
         let now = self.now;
         let interpret = |operation| Call::Interpret(InterpretCall { operation, now });
@@ -115,7 +115,7 @@ impl Question {
         ask(&call)
     }
 
-    /// Reorders a reply from name order, as policies return it, into the order of the question's clusters.
+    /// Reorders a reply from name order, as policies return it, into the order of the call's clusters.
     pub(crate) fn in_own_order(&self, reply: Reply) -> Reply {
         let Some(clusters) = self.clusters() else { return reply };
         let mut by_name: Vec<_> = (0..clusters.len()).collect();
@@ -134,12 +134,12 @@ impl Question {
         }
     }
 
-    /// Returns the call kind of this question.
+    /// Returns the kind of this call.
     pub fn kind(&self) -> CallKind {
         self.with_call(|call| call.kind())
     }
 
-    /// Returns the clusters whose order must not matter, if the question has any.
+    /// Returns the clusters whose order must not matter, if the call has any.
     pub(crate) fn clusters(&self) -> Option<&[Arc<Cluster>]> {
         match &self.request {
             Request::Filter(asked) | Request::Score(asked) => Some(&asked.clusters),
