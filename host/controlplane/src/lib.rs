@@ -14,7 +14,6 @@
 //! storage of objects, `watch` for the delivery of changes to clients, and `emulator` for the member clusters.
 
 mod admission;
-mod answers;
 mod apply;
 mod call;
 mod clock;
@@ -35,6 +34,7 @@ mod persistence;
 mod protobuf;
 mod request;
 mod respond;
+mod response_counts;
 mod rng;
 mod scale;
 mod schema;
@@ -50,7 +50,6 @@ mod watch;
 mod write;
 
 pub use admission::{Admission, AdmissionRequest, DenialReason, Denied, Operation};
-pub use answers::Answer;
 pub use clock::Clock;
 pub use delete::{DeleteOptions, Deletion, Propagation};
 pub use emulator::failure::FailureMode;
@@ -62,6 +61,7 @@ pub use object::{Change, ChangeType, Object, ObjectKey};
 pub use persistence::{Contents, Persistence};
 pub use request::{ResourceRequest, Verb};
 pub use respond::ApiBody;
+pub use response_counts::WriteResponse;
 pub use rng::SplitMix64;
 pub use selector::Selector;
 pub use server::{ApiServer, ApiService, Options, ReadyState};

@@ -13,7 +13,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::admission::Admission;
-use crate::answers::{Answer, Answers};
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::delete::Deletion;
@@ -26,6 +25,7 @@ use crate::object::{Object, ObjectKey};
 use crate::persistence::{Contents, Persistence};
 use crate::request::{Probe, Query, Route, Verb, route};
 use crate::respond::{ApiBody, complete, deleted, full, plain_text, refusal, respond, stream, with_warnings};
+use crate::response_counts::{ResponseCounts, WriteResponse};
 use crate::state::State;
 use crate::status_error::StatusError;
 use crate::store::Store;
@@ -91,7 +91,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     ready: Mutex<ReadyState>,
     requests: Mutex<BTreeMap<(Verb, KindId), u64>>,
-    answers: Answers,
+    response_counts: ResponseCounts,
     pub(crate) faults: Faults,
 }
 
@@ -131,7 +131,7 @@ impl ApiServer {
                 state: Mutex::new(state),
                 ready: Mutex::new(ReadyState::Ready),
                 requests: Mutex::new(BTreeMap::new()),
-                answers: Answers::default(),
+                response_counts: ResponseCounts::default(),
                 faults: Faults::default(),
             }),
         }
@@ -233,8 +233,8 @@ impl ApiServer {
 
     /// Returns the number of writes by resource, verb and response code. Requests that an injected fault prevented
     /// are not counted.
-    pub fn writes(&self) -> BTreeMap<Answer, u64> {
-        self.shared.answers.counts()
+    pub fn writes(&self) -> BTreeMap<WriteResponse, u64> {
+        self.shared.response_counts.counts()
     }
 
     /// Returns the number of stored objects by resource, such as `deployments.apps`. Resources without objects are
@@ -300,7 +300,7 @@ impl ApiServer {
 
     fn answer(&self, link: &Link, call: &Call) -> Response<ApiBody> {
         let response = self.dispatch(link, call).unwrap_or_else(|error| refusal(&error));
-        self.shared.answers.note(&call.resource, response.status().as_u16());
+        self.shared.response_counts.note(&call.resource, response.status().as_u16());
         response
     }
 

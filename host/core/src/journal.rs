@@ -6,11 +6,11 @@
 //!
 //! Start with [`decision_record`]; [`redact`] removes data that must not be stored.
 
-mod answer;
 mod canonical;
 pub mod decision_record;
 mod id;
 pub mod plan;
+mod recorded_reply;
 mod recorder;
 pub mod redact;
 
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::answer::{Answer, Filtered};
 pub use self::canonical::{Difference, canonical, differences};
 pub use self::decision_record::{Decided, DecisionInput, DecisionRecord, Limits};
 pub use self::id::{DecisionId, NoDecisionId};
+pub use self::recorded_reply::{RecordedFilterReply, RecordedReply};
 pub use self::recorder::{CallRecorder, PolicySlot, RecordedCall};
 use crate::combine::Attribution;
 use crate::decide::schedule::ScheduleExplanation;

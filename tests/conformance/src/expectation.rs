@@ -7,7 +7,7 @@ use bulkhead_core::model::{Health, TaintEffect};
 use bulkhead_core::policy::{Fault, FaultKind};
 use serde_json::Value;
 
-use crate::answer::{fault_name, filter_verdict, interpretation, shown};
+use crate::call_result::{fault_name, filter_verdict, interpretation, shown};
 use crate::outputs::Outputs;
 use crate::owned_call::OwnedCall;
 

@@ -11,7 +11,7 @@
 //!
 //! Start reading at [`run`], then `laws`.
 
-mod answer;
+mod call_result;
 pub mod cases;
 mod expectation;
 mod inputs;

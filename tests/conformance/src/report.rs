@@ -87,13 +87,13 @@ impl Report {
     /// `{"plugin": …, "passed": …, "checks": [{"name", "kind", "outcome", "why", "steps"}]}`.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct Document<'a> {
             plugin: &'a str,
             passed: bool,
             checks: &'a [Check],
         }
-        let told = Told { plugin: &self.plugin, passed: self.passed(), checks: &self.checks };
-        serde_json::to_string_pretty(&told).expect("strings and numbers are JSON")
+        let document = Document { plugin: &self.plugin, passed: self.passed(), checks: &self.checks };
+        serde_json::to_string_pretty(&document).expect("strings and numbers are JSON")
     }
 
     /// Returns the report as JUnit XML, one test case per check.

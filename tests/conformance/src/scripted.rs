@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 /// Taint key that the well-behaved policy uses.
 pub(crate) const TAINT_KEY: &str = "example.io/unreachable";
 
-type Answer = dyn Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync;
+type Script = dyn Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync;
 type Cost = dyn Fn(&Call<'_>) -> u64 + Send + Sync;
 
 /// A policy whose answers and costs are functions of the call.
 pub(crate) struct Scripted {
     id: PolicyId,
     capabilities: Vec<Capability>,
-    answer: Box<Answer>,
+    answer: Box<Script>,
     cost: Box<Cost>,
     steps: AtomicU64,
     calls: AtomicU64,

@@ -3,7 +3,7 @@
 use bulkhead_core::call::CallKind;
 use bulkhead_core::policy::{Capability, FaultKind, Policy};
 
-use crate::answer::{Answer, ask, fault_name};
+use crate::call_result::{CallResult, ask, fault_name};
 use crate::inputs::{Inputs, Sample};
 
 /// Maximum number of capabilities tested. A policy for dozens of object kinds shares its code between most of them.
@@ -46,7 +46,7 @@ fn smoke_of(policy: &dyn Policy, capability: &Capability) -> Result<(), String> 
     Err(format!("asked twice about {}: {}", sample.what, first.difference(&second)))
 }
 
-fn answered(policy: &dyn Policy, sample: &Sample) -> Result<Answer, String> {
+fn answered(policy: &dyn Policy, sample: &Sample) -> Result<CallResult, String> {
     let answer = ask(policy, &sample.call);
     let fault = answer.fault().filter(|fault| !matches!(fault.kind, FaultKind::Unsupported | FaultKind::GuestError));
     match fault {

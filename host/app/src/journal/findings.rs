@@ -6,7 +6,7 @@ use bulkhead_core::decide::eviction::taint_based::{self, Tolerance};
 use bulkhead_core::decide::eviction::{PauseScope, has_target, paused};
 use bulkhead_core::decide::failback::Home;
 use bulkhead_core::decide::graceful_eviction::result::{ScheduleResult, schedule_result};
-use bulkhead_core::journal::{Answer, DecisionInput, DecisionRecord, RecordedCall};
+use bulkhead_core::journal::{DecisionInput, DecisionRecord, RecordedCall, RecordedReply};
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, TaintEffect};
 
 use super::diff::{place, reason, text};
@@ -46,16 +46,16 @@ fn answer(decision: &DecisionRecord, asked: &RecordedCall) -> Finding {
             format!("{}{version}{mode}", slot.policy)
         },
     );
-    let (verdict, observed) = told(&asked.answer);
+    let (verdict, observed) = told(&asked.reply);
     Finding { observed, ..finding(gate, verdict) }
 }
 
-fn told(answer: &Answer) -> (String, String) {
+fn told(answer: &RecordedReply) -> (String, String) {
     use bulkhead_core::call::{EvictionVerdict, TaintChange};
     match answer {
-        Answer::Health(verdict) => (verdict.health.as_str().to_owned(), verdict.reason.to_string()),
-        Answer::ClusterTaint(changes) if changes.is_empty() => ("no change".to_owned(), String::new()),
-        Answer::ClusterTaint(changes) => {
+        RecordedReply::Health(verdict) => (verdict.health.as_str().to_owned(), verdict.reason.to_string()),
+        RecordedReply::ClusterTaint(changes) if changes.is_empty() => ("no change".to_owned(), String::new()),
+        RecordedReply::ClusterTaint(changes) => {
             let one = |change: &TaintChange| match change {
                 TaintChange::Add { taint, reason } => (format!("+{taint}"), reason.to_string()),
                 TaintChange::Remove { key, effect, reason } => {
@@ -65,20 +65,20 @@ fn told(answer: &Answer) -> (String, String) {
             let (changes, reasons): (Vec<_>, Vec<_>) = changes.iter().map(one).unzip();
             (changes.join(", "), reasons.join("; "))
         }
-        Answer::Filter(filtered) => {
+        RecordedReply::Filter(filtered) => {
             let fit = filtered.clusters - filtered.unfit.len().min(filtered.clusters);
             (format!("{fit} of {} clusters fit", filtered.clusters), String::new())
         }
-        Answer::Score(runs) => {
+        RecordedReply::Score(runs) => {
             let one = |(score, count): &(i64, usize)| {
                 if *count == 1 { score.to_string() } else { format!("{score} ×{count}") }
             };
             (format!("scores {}", runs.iter().map(one).collect::<Vec<_>>().join(", ")), String::new())
         }
-        Answer::EvictionCheck(EvictionVerdict::Release(reason)) => ("release".to_owned(), reason.to_string()),
-        Answer::EvictionCheck(EvictionVerdict::Hold { reason, .. }) => ("hold".to_owned(), reason.to_string()),
-        Answer::EvictionCheck(EvictionVerdict::Abstain) => ("no opinion".to_owned(), String::new()),
-        Answer::Fault { kind, message } => (format!("no answer ({})", kind.code()), message.clone()),
+        RecordedReply::EvictionCheck(EvictionVerdict::Release(reason)) => ("release".to_owned(), reason.to_string()),
+        RecordedReply::EvictionCheck(EvictionVerdict::Hold { reason, .. }) => ("hold".to_owned(), reason.to_string()),
+        RecordedReply::EvictionCheck(EvictionVerdict::Abstain) => ("no opinion".to_owned(), String::new()),
+        RecordedReply::Fault { kind, message } => (format!("no answer ({})", kind.code()), message.clone()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bulkhead_core::journal::redact::redact;
-use bulkhead_core::journal::{Answer, Difference, PolicySlot, RecordedCall, differences};
+use bulkhead_core::journal::{Difference, PolicySlot, RecordedCall, RecordedReply, differences};
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{Build, EngineKind, Policy, PolicyId};
 use bulkhead_journal::{Stored, StoredDecision};
@@ -88,7 +88,7 @@ impl Replayer {
         let loaded = slot.policy.engine != EngineKind::Builtin;
         let position = decision.policies.iter().position(|other| std::ptr::eq(other, slot));
         let failed =
-            |asked: &RecordedCall| Some(asked.slot) == position && matches!(asked.answer, Answer::Fault { .. });
+            |asked: &RecordedCall| Some(asked.slot) == position && matches!(asked.reply, RecordedReply::Fault { .. });
         let unknown = kept.redacted > 0 || decision.calls.iter().any(failed);
         if loaded && unknown { None } else { self.same(slot) }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bulkhead_api::{AnyBinding, Work};
 use bulkhead_controllers::Failure;
-use bulkhead_controlplane::Answer;
+use bulkhead_controlplane::WriteResponse;
 use bulkhead_core::decide::eviction::taint_based::applied_placement;
 use bulkhead_core::model::ConditionStatus;
 use bulkhead_core::names;
@@ -113,10 +113,10 @@ pub(super) fn retry_rows(federation: &Federation) -> Vec<RetryRow> {
 
 pub(super) fn write_rows(federation: &Federation) -> Vec<WriteRow> {
     let writes = federation.hub().writes().into_iter();
-    let row = |(answer, count): (Answer, u64)| WriteRow {
-        resource: answer.resource,
-        verb: answer.verb.as_str().to_owned(),
-        code: answer.code,
+    let row = |(response, count): (WriteResponse, u64)| WriteRow {
+        resource: response.resource,
+        verb: response.verb.as_str().to_owned(),
+        code: response.code,
         count,
     };
     writes.map(row).collect()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
+use super::recorded_reply::RecordedReply;
 use crate::call::{Call, CallKind, Reply};
 use crate::composition::{Composition, Mode};
 use crate::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
@@ -53,7 +53,8 @@ pub struct RecordedCall {
     /// Short description of the input: a cluster, an object or the number of clusters.
     pub about: String,
     /// Reply to the call.
-    pub answer: Answer,
+    #[serde(rename = "answer")]
+    pub reply: RecordedReply,
 }
 
 /// Recorder of the policy calls of one decision.
@@ -118,8 +119,8 @@ impl Policy for RecordingPolicy {
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
         let answer = self.inner.call(call);
-        if let Some(kept) = Answer::of(&answer) {
-            let recorded = RecordedCall { slot: self.slot, kind: call.kind(), about: about(call), answer: kept };
+        if let Some(kept) = RecordedReply::of(&answer) {
+            let recorded = RecordedCall { slot: self.slot, kind: call.kind(), about: about(call), reply: kept };
             self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(recorded);
         }
         answer
@@ -182,7 +183,7 @@ impl Policy for ReplayingPolicy {
             answers.iter().position(|recorded| recorded.kind == call.kind() && recorded.about == about(call));
         let recorded = position.and_then(|position| answers.remove(position));
         let unknown = || Fault::new(FaultKind::NotLoaded, format!("the record has no answer about {}", about(call)));
-        recorded.ok_or_else(unknown)?.answer.reply()
+        recorded.ok_or_else(unknown)?.reply.to_reply()
     }
 
     fn build(&self) -> Option<&Build> {

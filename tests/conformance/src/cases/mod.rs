@@ -47,7 +47,7 @@ use bulkhead_plugin::{Bounded, LoadError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use crate::answer::ask;
+use crate::call_result::ask;
 use crate::expectation::Expectation;
 use crate::owned_call::OwnedCall;
 use crate::report::{Check, Outcome};

@@ -5,7 +5,7 @@ use bulkhead_core::policy::{Fault, FaultKind};
 use bulkhead_plugin::REASON_CODE_CHARS_MAX;
 
 use super::{Examination, each};
-use crate::answer::{Answer, fault_name, reasons as reasons_of, shown};
+use crate::call_result::{CallResult, fault_name, reasons as reasons_of, shown};
 use crate::inputs::Sample;
 use crate::report::Outcome;
 
@@ -20,7 +20,7 @@ pub(super) fn is_over_budget(fault: &Fault) -> bool {
 }
 
 /// Returns the text of an answer's fault, unless the plugin does not handle the question.
-pub(super) fn fault(answer: &Answer) -> Option<String> {
+pub(super) fn fault(answer: &CallResult) -> Option<String> {
     answer.fault().filter(|fault| fault.kind != FaultKind::Unsupported).map(told)
 }
 
@@ -31,7 +31,7 @@ fn told(fault: &Fault) -> String {
 /// Plain calls that exceed the budget are ignored here: another law covers them.
 pub(super) fn no_input_makes_it_fail(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
-    let fails = |answer: &Answer, spared: &dyn Fn(&Fault) -> bool| {
+    let fails = |answer: &CallResult, spared: &dyn Fn(&Fault) -> bool| {
         answer.fault().filter(|fault| !is_answer(fault) && !spared(fault)).map(told)
     };
     let plain = each(inputs.plain.iter(), |sample| fails(&examined.ask(sample), &is_over_budget));

@@ -2,7 +2,7 @@
 
 use super::Examination;
 use super::answers::is_over_budget;
-use crate::answer::fault_name;
+use crate::call_result::fault_name;
 use crate::inputs::{HUGE_CLUSTERS, with_clusters};
 use crate::report::Outcome;
 

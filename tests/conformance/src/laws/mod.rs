@@ -35,7 +35,7 @@ use std::cell::{Cell, OnceCell};
 
 use bulkhead_core::call::CallKind;
 
-use crate::answer::{Answer, ask};
+use crate::call_result::{CallResult, ask};
 use crate::cases::Case;
 use crate::inputs::{Inputs, Sample};
 use crate::report::{Check, Outcome};
@@ -130,7 +130,7 @@ impl<'a> Examination<'a> {
     }
 
     /// Calls the policy; records the steps, and the fault or the fact that it answered.
-    pub(crate) fn ask(&self, sample: &Sample) -> Answer {
+    pub(crate) fn ask(&self, sample: &Sample) -> CallResult {
         let answer = ask(self.subject.policy(), &sample.call);
         self.steps.set(self.steps.get().saturating_add(answer.steps));
         if let Some(fault) = answers::fault(&answer) {

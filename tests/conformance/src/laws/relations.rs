@@ -8,7 +8,7 @@ use bulkhead_core::model::{AggregatedStatusItem, Binding, Cluster};
 use serde_json::{Value, json};
 
 use super::{Examination, each};
-use crate::answer::Answer;
+use crate::call_result::CallResult;
 use crate::inputs::Seeded;
 use crate::owned_call::{Candidates, Eviction, Request};
 use crate::report::Outcome;
@@ -96,7 +96,7 @@ fn add_to_reports(reports: &mut [AggregatedStatusItem]) {
 
 /// Removes the unknown field at every depth. An interpreter that returns an object keeps fields it does not know, and
 /// one that collects a whole status collects them too.
-fn without_unknown(mut answer: Answer) -> Answer {
+fn without_unknown(mut answer: CallResult) -> CallResult {
     if let Ok(Reply::Interpret(Some(Interpretation::Object(value) | Interpretation::Status(Some(value))))) =
         &mut answer.reply
     {

@@ -62,7 +62,7 @@ fn a_law_is_not_held_by_a_call_that_faults() {
             assert!(held.is_empty(), "{fault_kind:?}: {held:#?}");
             assert!(failed(&checks).contains(&"no input makes it fail"), "{checks:#?}");
             let judged = |check: &&Check| check.kind.is_some() && check.skipped();
-            let why = format!("not judged: the call faults: {} (", crate::answer::fault_name(fault_kind));
+            let why = format!("not judged: the call faults: {} (", crate::call_result::fault_name(fault_kind));
             for check in checks.iter().filter(judged) {
                 let Outcome::Skipped { why: told } = &check.outcome else { continue };
                 assert!(told.starts_with(&why), "{}: {told}", check.name);

@@ -1,4 +1,4 @@
-//! Answers of a policy and their text form.
+//! Results of calls and their text form.
 
 use bulkhead_core::call::{EvictionVerdict, FilterVerdict, Interpretation, Reason, Reply, TaintChange};
 use bulkhead_core::policy::{Fault, FaultKind, Policy};
@@ -8,9 +8,9 @@ use crate::owned_call::OwnedCall;
 /// Maximum length of a displayed answer, in characters.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// An answer and what it cost.
+/// Result of a call with its cost.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CallResult {
     /// Reply or fault that the policy returned.
     pub(crate) reply: Result<Reply, Fault>,
     /// Steps used; 0 if the engine does not meter.
@@ -18,13 +18,13 @@ pub(crate) struct Answer {
 }
 
 /// Calls the policy and measures its steps. Concurrent calls of the same policy would be counted as well.
-pub(crate) fn ask(policy: &dyn Policy, call: &OwnedCall) -> Answer {
+pub(crate) fn ask(policy: &dyn Policy, call: &OwnedCall) -> CallResult {
     let before = policy.usage().steps;
     let reply = call.with_call(|call| policy.call(call)).map(|reply| call.in_own_order(reply));
-    Answer { reply, steps: policy.usage().steps.saturating_sub(before) }
+    CallResult { reply, steps: policy.usage().steps.saturating_sub(before) }
 }
 
-impl Answer {
+impl CallResult {
     /// Returns the fault, if the call failed.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.reply.as_ref().err()

@@ -8,13 +8,13 @@ use crate::policy::{Fault, FaultKind};
 /// Reply to one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Answer {
+pub enum RecordedReply {
     /// Reply to a health call.
     Health(HealthVerdict),
     /// Reply to a cluster-taint call: the changes in order.
     ClusterTaint(Vec<TaintChange>),
     /// Reply to a filter call.
-    Filter(Filtered),
+    Filter(RecordedFilterReply),
     /// Reply to a score call: runs of equal scores, as (score, number of clusters), in the order of the call.
     Score(Vec<(i64, usize)>),
     /// Reply to an eviction-check call.
@@ -31,7 +31,7 @@ pub enum Answer {
 /// Verdicts of a filter; clusters that are not listed fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Filtered {
+pub struct RecordedFilterReply {
     /// Number of clusters in the call.
     pub clusters: usize,
     /// Positions of rejected clusters in the call, from 0, with the reason.
@@ -42,7 +42,7 @@ pub struct Filtered {
     pub abstained: Vec<usize>,
 }
 
-impl Answer {
+impl RecordedReply {
     /// Converts a reply to a call. `None` for interpretations of objects, which no decision in the journal requests.
     pub fn of(answer: &Result<Reply, Fault>) -> Option<Self> {
         Some(match answer {
@@ -57,7 +57,7 @@ impl Answer {
     }
 
     /// Returns the original reply of the policy.
-    pub fn reply(&self) -> Result<Reply, Fault> {
+    pub fn to_reply(&self) -> Result<Reply, Fault> {
         Ok(match self {
             Self::Health(verdict) => Reply::Health(verdict.clone()),
             Self::ClusterTaint(changes) => Reply::ClusterTaint(TaintVerdict { changes: changes.clone() }),
@@ -71,8 +71,8 @@ impl Answer {
     }
 }
 
-fn filtered(verdicts: &[FilterVerdict]) -> Filtered {
-    let mut filtered = Filtered { clusters: verdicts.len(), ..Filtered::default() };
+fn filtered(verdicts: &[FilterVerdict]) -> RecordedFilterReply {
+    let mut filtered = RecordedFilterReply { clusters: verdicts.len(), ..RecordedFilterReply::default() };
     for (position, verdict) in verdicts.iter().enumerate() {
         match verdict {
             FilterVerdict::Fit => {}
@@ -83,7 +83,7 @@ fn filtered(verdicts: &[FilterVerdict]) -> Filtered {
     filtered
 }
 
-impl Filtered {
+impl RecordedFilterReply {
     /// Returns one verdict per cluster. Ignores out-of-range positions, which only records of other programs contain.
     fn verdicts(&self) -> Vec<FilterVerdict> {
         let mut verdicts = vec![FilterVerdict::Fit; self.clusters];
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn every_answer_survives_the_way_to_the_journal_and_back() {
         let check = |answer: Result<Reply, Fault>| {
-            let kept = Answer::of(&answer).unwrap();
-            let read: Answer = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
-            assert_eq!(read.reply(), answer);
+            let kept = RecordedReply::of(&answer).unwrap();
+            let read: RecordedReply = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+            assert_eq!(read.to_reply(), answer);
         };
         let reason = Reason::new("Why", "because");
         check(Ok(Reply::Health(HealthVerdict { health: Health::Unknown, reason: reason.clone() })));
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn clusters_that_are_treated_alike_take_no_room() {
-        let fits = Answer::of(&Ok(Reply::Filter(vec![FilterVerdict::Fit; 5_000])));
+        let fits = RecordedReply::of(&Ok(Reply::Filter(vec![FilterVerdict::Fit; 5_000])));
         assert_eq!(serde_json::to_string(&fits).unwrap(), r#"{"filter":{"clusters":5000}}"#);
-        let scores = Answer::of(&Ok(Reply::Score(vec![0; 5_000])));
+        let scores = RecordedReply::of(&Ok(Reply::Score(vec![0; 5_000])));
         assert_eq!(serde_json::to_string(&scores).unwrap(), r#"{"score":[[0,5000]]}"#);
     }
 }

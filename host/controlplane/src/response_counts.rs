@@ -7,7 +7,7 @@ use crate::request::{ResourceRequest, Verb};
 
 /// Resource, verb and response code of a write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Answer {
+pub struct WriteResponse {
     /// Resource, such as `deployments.apps` or `deployments.apps/status`.
     pub resource: String,
     /// Verb of the request.
@@ -18,9 +18,9 @@ pub struct Answer {
 
 /// Number of writes by resource, verb and response code.
 #[derive(Default)]
-pub(crate) struct Answers(Mutex<BTreeMap<Answer, u64>>);
+pub(crate) struct ResponseCounts(Mutex<BTreeMap<WriteResponse, u64>>);
 
-impl Answers {
+impl ResponseCounts {
     /// Counts a response. Reads are not counted.
     pub(crate) fn note(&self, request: &ResourceRequest, code: u16) {
         if matches!(request.verb, Verb::Get | Verb::List | Verb::Watch) {
@@ -33,11 +33,11 @@ impl Answers {
                 resource.push_str(part);
             }
         }
-        let answer = Answer { resource, verb: request.verb, code };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(answer).or_default() += 1;
+        let response = WriteResponse { resource, verb: request.verb, code };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(response).or_default() += 1;
     }
 
-    pub(crate) fn counts(&self) -> BTreeMap<Answer, u64> {
+    pub(crate) fn counts(&self) -> BTreeMap<WriteResponse, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
