@@ -64,9 +64,10 @@ impl StatusError {
     }
 
     /// Returns 422: several fields of the object are invalid, each with its own cause.
-    pub(crate) fn invalid_for(kind: &ResourceKind, name: &str, told: &str, causes: Vec<Value>) -> Self {
+    pub(crate) fn invalid_for(kind: &ResourceKind, name: &str, message: &str, causes: Vec<Value>) -> Self {
         let named = if kind.group.is_empty() { kind.kind.to_string() } else { format!("{}.{}", kind.kind, kind.group) };
-        let mut error = Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {told}")).about(kind, name);
+        let mut error =
+            Self::new(422, "Invalid", format!("{named} \"{name}\" is invalid: {message}")).about(kind, name);
         error.details["kind"] = json!(kind.kind);
         error.details["causes"] = Value::Array(causes);
         error

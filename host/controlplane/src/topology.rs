@@ -108,7 +108,7 @@ impl<'a> Place<'a> {
 
     /// Returns the merge strategy of a list with these elements.
     pub(crate) fn list_type(self, elements: &[Value]) -> ListType {
-        let told = match self.schema {
+        let found = match self.schema {
             Some(schema) => match schema.list_type() {
                 Some("set") => ListType::Set,
                 Some("map") => ListType::Map(schema.list_keys().into_iter().map(str::to_owned).collect()),
@@ -121,9 +121,9 @@ impl<'a> Place<'a> {
                 None => ListType::Atomic,
             },
         };
-        match &told {
+        match &found {
             ListType::Map(keys) if elements.iter().any(|element| key_of(element, keys).is_none()) => ListType::Atomic,
-            _ => told,
+            _ => found,
         }
     }
 }

@@ -370,8 +370,8 @@ pub fn interpret(policies: &PolicySet, call: InterpretCall<'_>) -> Result<Interp
     let mut interpretation = None;
     for entry in policies.answering(&call) {
         match ask(entry, &call)? {
-            Some(Reply::Interpret(Some(told))) => {
-                interpretation = Some(told);
+            Some(Reply::Interpret(Some(answer))) => {
+                interpretation = Some(answer);
                 break;
             }
             None | Some(Reply::Interpret(None)) => {}

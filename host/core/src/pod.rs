@@ -203,11 +203,11 @@ mod tests {
     use super::*;
 
     fn check(spec: Value, expected: Value) {
-        let told = match requirements(&json!({"spec": spec}), Detail::Plain) {
+        let actual = match requirements(&json!({"spec": spec}), Detail::Plain) {
             Ok(needed) => serde_json::to_value(needed).unwrap(),
             Err(error) => json!(error.to_string()),
         };
-        assert_eq!(told, expected, "{spec}");
+        assert_eq!(actual, expected, "{spec}");
     }
 
     fn container(requests: Value, limits: Value) -> Value {
@@ -251,8 +251,8 @@ mod tests {
     fn the_priority_class_is_told_where_it_is_asked_for() {
         let check = |spec: Value, expected: Option<&str>| {
             let needed = requirements(&json!({"spec": spec}), Detail::PriorityClass).unwrap().unwrap_or_default();
-            let told = needed.rest.get("priorityClassName").and_then(Value::as_str);
-            assert_eq!(told, expected, "{spec}");
+            let actual = needed.rest.get("priorityClassName").and_then(Value::as_str);
+            assert_eq!(actual, expected, "{spec}");
         };
         let containers = json!([container(json!({"cpu": 1}), json!({}))]);
         check(json!({"containers": containers, "priorityClassName": "high"}), Some("high"));
@@ -264,8 +264,8 @@ mod tests {
     fn malformed_templates_are_errors() {
         check(json!([]), json!("spec is a list, not an object"));
         check(json!({"containers": "x"}), json!("spec.containers is a string, not a list"));
-        let told = format!("resources.requests.cpu: {}", crate::quantity::NotAQuantity);
-        check(json!({"containers": [container(json!({"cpu": "abc"}), json!({}))]}), json!(told));
+        let text = format!("resources.requests.cpu: {}", crate::quantity::NotAQuantity);
+        check(json!({"containers": [container(json!({"cpu": "abc"}), json!({}))]}), json!(text));
     }
 
     #[test]

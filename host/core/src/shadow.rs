@@ -60,8 +60,8 @@ pub(crate) fn cluster_taint(
     decided: &[(PolicyId, TaintChange)],
 ) -> Vec<Divergence> {
     let changes = |changes: &[&TaintChange]| -> String {
-        let told: Vec<_> = changes.iter().map(|change| told(change)).collect();
-        if told.is_empty() { "no change".to_owned() } else { told.join(", ") }
+        let texts: Vec<_> = changes.iter().map(|change| describe(change)).collect();
+        if texts.is_empty() { "no change".to_owned() } else { texts.join(", ") }
     };
     let enforced = || changes(&decided.iter().map(|(_, change)| change).collect::<Vec<_>>());
     compare(policies, call, enforced, |reply| match reply {
@@ -74,7 +74,7 @@ pub(crate) fn cluster_taint(
     })
 }
 
-fn told(change: &TaintChange) -> String {
+fn describe(change: &TaintChange) -> String {
     match change {
         TaintChange::Add { taint, .. } => format!("+{taint}"),
         TaintChange::Remove { key, effect, .. } => format!("-{key}:{}", effect.as_str()),
@@ -142,7 +142,7 @@ pub(crate) fn eviction_check(policies: &PolicySet, call: &Call<'_>, released: bo
 pub(crate) fn interpret(policies: &PolicySet, call: &Call<'_>, decided: Option<&Interpretation>) -> Vec<Divergence> {
     let enforced = || decided.map_or("no rule", |_| "an interpretation").to_owned();
     compare(policies, call, enforced, |reply| match reply {
-        Reply::Interpret(Some(told)) if Some(&told) != decided => {
+        Reply::Interpret(Some(answer)) if Some(&answer) != decided => {
             Some((enforced(), "another interpretation".to_owned()))
         }
         _ => None,

@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn jumps_become_what_luau_has() {
         let check = |text: &str, expected: &str| {
-            let told = bridged(text).map(|bridged| bridged.unwrap_or_else(|| text.to_owned()));
-            assert_eq!(told.as_deref(), Ok(expected), "{text}");
+            let actual = bridged(text).map(|bridged| bridged.unwrap_or_else(|| text.to_owned()));
+            assert_eq!(actual.as_deref(), Ok(expected), "{text}");
         };
         check("return 'goto x'", "return 'goto x'");
         check(
@@ -288,9 +288,9 @@ mod tests {
 
     #[test]
     fn functions_with_dots_have_arg() {
-        let told = bridged("function f(a, ...) return arg.n end function g(arg, ...) return arg end");
+        let actual = bridged("function f(a, ...) return arg.n end function g(arg, ...) return arg end");
         let expected = "function f(a, ...) local arg = {n = select(\"#\", ...), ...} return arg.n end \
                         function g(arg, ...) return arg end";
-        assert_eq!(told, Ok(Some(expected.to_owned())));
+        assert_eq!(actual, Ok(Some(expected.to_owned())));
     }
 }

@@ -177,10 +177,10 @@ fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
     let of_module = |(_, module): (usize, &Module)| {
         let found = std::str::from_utf8(&module.code).map(foreign).unwrap_or_default();
         let origin = module.origin.clone();
-        let told = move |found: Difference| {
+        let remark = move |found: Difference| {
             format!("{origin}:{}:{}: Karmada does not take {}", found.line, found.column, found.message)
         };
-        found.into_iter().map(told).collect::<Vec<_>>()
+        found.into_iter().map(remark).collect::<Vec<_>>()
     };
     modules.flat_map(of_module).collect()
 }

@@ -145,8 +145,8 @@ fn short(
     if bytes <= bytes_max {
         return Ok(text.to_string_lossy());
     }
-    let told = format!("argument #{position} to {function} has {bytes} bytes, {what} has at most {bytes_max}");
-    Err((told, CALLER))
+    let message = format!("argument #{position} to {function} has {bytes} bytes, {what} has at most {bytes_max}");
+    Err((message, CALLER))
 }
 
 /// Reads a pod template. Nested empty tables are dropped, because their type is unknown.

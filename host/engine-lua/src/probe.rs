@@ -48,9 +48,9 @@ impl LuaEngine {
                 let message = format!("the script defines no global function {}", probe.function);
                 return Err(Fault::new(FaultKind::MissingExport, message));
             };
-            let told = session.call(&function, probe.arguments)?;
+            let returned = session.call(&function, probe.arguments)?;
             let mut results = vec![Value::Null; probe.results];
-            for (slot, result) in results.iter_mut().zip(&told) {
+            for (slot, result) in results.iter_mut().zip(&returned) {
                 *slot = session.encode(result, &Empties::Kept, probe.budget.reply_bytes).map_err(|error| {
                     Fault::new(FaultKind::BadReply, format!("{} returned a bad value: {error}", probe.function))
                 })?;

@@ -28,8 +28,8 @@ fn mistake(code: &str) -> Option<(usize, String)> {
         Err(mlua::Error::SyntaxError { message, .. }) => message,
         Err(other) => other.to_string(),
     };
-    let told = message.split_once(':').and_then(|(line, words)| Some((line.trim().parse().ok()?, words.trim())));
-    Some(told.map_or((1, message.clone()), |(line, words)| (line, words.to_owned())))
+    let located = message.split_once(':').and_then(|(line, words)| Some((line.trim().parse().ok()?, words.trim())));
+    Some(located.map_or((1, message.clone()), |(line, words)| (line, words.to_owned())))
 }
 
 /// Returns the column of the token that the message ends with, for example `got 'end'`. If the line has that token
@@ -60,8 +60,8 @@ mod tests {
     fn a_mistake_is_told_with_line_and_column() {
         let check = |code: &str, expected: Option<(usize, usize, &str)>| {
             let found = check_syntax(code).err();
-            let told = found.as_ref().map(|error| (error.line, error.column));
-            assert_eq!(told, expected.map(|(line, column, _)| (line, column)), "{code}: {found:?}");
+            let actual = found.as_ref().map(|error| (error.line, error.column));
+            assert_eq!(actual, expected.map(|(line, column, _)| (line, column)), "{code}: {found:?}");
             let words = expected.map_or("", |(_, _, words)| words);
             assert!(found.is_none_or(|error| error.message.contains(words)), "{code}");
         };

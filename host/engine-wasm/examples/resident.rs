@@ -43,10 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let code = std::fs::read(root.join("target/guests").join(format!("{GUEST}.wasm")))?;
     let object = Arc::new(serde_json::from_str(include_str!("../../engine-lua/benches/deployment.json"))?);
     let engine = WasmEngine::new(Options::default())?;
-    for (instances, told) in [(Instances::Fresh, "fresh"), (Instances::Reused, "reused")] {
+    for (instances, label) in [(Instances::Fresh, "fresh"), (Instances::Reused, "reused")] {
         let module = Module { origin: GUEST.to_owned(), code: code.clone(), entries: Vec::new() };
         let source = PluginSource { instances, ..PluginSource::new(GUEST, EngineKind::Wasm, vec![module]) };
-        run(&Bounded::new(engine.load(&source)?.policy), &object, told)?;
+        run(&Bounded::new(engine.load(&source)?.policy), &object, label)?;
     }
     Ok(())
 }

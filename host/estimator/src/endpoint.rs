@@ -68,10 +68,10 @@ mod tests {
                 external_name: "10.0.0.1".to_owned(),
                 target_port,
             });
-            let told = location.addresses("m1", service.as_ref()).map_err(|error| error.to_string());
+            let actual = location.addresses("m1", service.as_ref()).map_err(|error| error.to_string());
             match expected {
-                Ok(addresses) => assert_eq!(told.unwrap(), addresses),
-                Err(text) => assert!(told.as_ref().is_err_and(|told| told.contains(text)), "{told:?}"),
+                Ok(addresses) => assert_eq!(actual.unwrap(), addresses),
+                Err(text) => assert!(actual.as_ref().is_err_and(|actual| actual.contains(text)), "{actual:?}"),
             }
         };
         let by_dns: &[&str] =

@@ -89,16 +89,16 @@ mod tests {
             },
         }))
         .unwrap();
-        let told = replica_requirements(&needs);
-        assert_eq!((told.namespace.as_str(), told.priority_class_name.as_str()), ("ns", "high"));
+        let actual = replica_requirements(&needs);
+        assert_eq!((actual.namespace.as_str(), actual.priority_class_name.as_str()), ("ns", "high"));
         // Field 1 as a string of four bytes.
-        assert_eq!(told.resource_request_bytes["cpu"], b"\x0a\x04250m");
-        let claim = told.node_claim.as_ref().unwrap();
+        assert_eq!(actual.resource_request_bytes["cpu"], b"\x0a\x04250m");
+        let claim = actual.node_claim.as_ref().unwrap();
         assert_eq!(claim.node_selector["disk"], "ssd");
         assert_eq!(claim.node_affinity_bytes, b"\x0a\x12\x0a\x10\x0a\x04zone\x12\x02In\x1a\x01a\x1a\x01b");
         assert_eq!(claim.tolerations_bytes, [b"\x0a\x01k\x12\x06Exists\x22\x09NoExecute\x28\x05".to_vec()]);
-        let decoded = wire::ReplicaRequirements::decode(told.encode_to_vec().as_slice()).unwrap();
-        assert_eq!(decoded, told);
+        let decoded = wire::ReplicaRequirements::decode(actual.encode_to_vec().as_slice()).unwrap();
+        assert_eq!(decoded, actual);
     }
 
     #[test]

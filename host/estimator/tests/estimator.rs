@@ -226,7 +226,7 @@ impl Authority {
 }
 
 /// Connects a pool with that security to a server of that authority. Returns the answer.
-async fn told(security: Security, server: &Authority) -> Result<i32, String> {
+async fn result_of(security: Security, server: &Authority) -> Result<i32, String> {
     let (address, _) = start(Behaviour::Answers(7), Some(server.server())).await;
     let pool = pool(security);
     pool.connect("m1", &[address]).await.map_err(|error| error.to_string())?;
@@ -240,13 +240,16 @@ async fn with_mutual_tls_both_sides_must_show_a_certificate_of_the_right_authori
         ca: trusted.ca.clone().into(),
         identity: own,
     };
-    assert_eq!(told(verified(&ours, Some(ours.identity())), &ours).await, Ok(7));
-    assert!(told(verified(&ours, None), &ours).await.is_err(), "without a certificate");
-    assert!(told(verified(&ours, Some(theirs.identity())), &ours).await.is_err(), "with another one's certificate");
-    assert!(told(verified(&theirs, Some(ours.identity())), &ours).await.is_err(), "with a server nobody knows");
-    assert!(told(Security::Plain, &ours).await.is_err(), "in plain text");
+    assert_eq!(result_of(verified(&ours, Some(ours.identity())), &ours).await, Ok(7));
+    assert!(result_of(verified(&ours, None), &ours).await.is_err(), "without a certificate");
+    assert!(
+        result_of(verified(&ours, Some(theirs.identity())), &ours).await.is_err(),
+        "with another one's certificate"
+    );
+    assert!(result_of(verified(&theirs, Some(ours.identity())), &ours).await.is_err(), "with a server nobody knows");
+    assert!(result_of(Security::Plain, &ours).await.is_err(), "in plain text");
     let anybody = Security::Unverified { identity: Some(ours.identity()) };
-    assert_eq!(told(anybody, &ours).await, Ok(7));
+    assert_eq!(result_of(anybody, &ours).await, Ok(7));
     let garbage = Security::Verified { ca: b"no certificate".to_vec(), identity: None };
-    assert!(told(garbage, &ours).await.is_err());
+    assert!(result_of(garbage, &ours).await.is_err());
 }

@@ -164,12 +164,12 @@ impl<'a> Open<'a> {
             (None, None) => Ok(None),
         };
         // If a newer program wrote the decision record, the record itself can still be read.
-        let (decision, told) = match decision {
+        let (decision, result) = match decision {
             Ok(decision) => (decision, Ok(())),
             Err(why) => (None, Err(why)),
         };
         self.records.push(Stored { record, decision });
-        told
+        result
     }
 
     fn decision(&self, mut kept: Value) -> Result<StoredDecision, String> {

@@ -166,11 +166,11 @@ fn in_bounds(call: &Call<'_>, mut reply: Reply) -> Result<Reply, Fault> {
             EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. } => tidy(reason),
             EvictionVerdict::Abstain => {}
         },
-        (Call::Interpret(call), Reply::Interpret(Some(told))) if !told.answers(&call.operation) => {
+        (Call::Interpret(call), Reply::Interpret(Some(found))) if !found.answers(&call.operation) => {
             return bad(format!("an interpretation that does not answer {}", call.operation.name()));
         }
-        (Call::Interpret(_), Reply::Interpret(told)) => {
-            if let Some(excess) = told.as_ref().and_then(interpretation::excess) {
+        (Call::Interpret(_), Reply::Interpret(found)) => {
+            if let Some(excess) = found.as_ref().and_then(interpretation::excess) {
                 return bad(excess);
             }
         }

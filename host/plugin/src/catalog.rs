@@ -268,13 +268,13 @@ pub(crate) fn found(
     let plugin = manifest.name.clone();
     let origin = manifest.code().map_or(origin, |(_, file)| file).to_owned();
     let mistakes = manifest.mistakes();
-    let told: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
-    if !told.is_empty() {
+    let messages: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+    if !messages.is_empty() {
         return Err(LoadError {
             plugin,
             origin,
             stage: LoadStage::Verified,
-            message: format!("{at}{}", told.join("; ")),
+            message: format!("{at}{}", messages.join("; ")),
         });
     }
     manifest.find(fetch).map_err(|problem| {

@@ -307,11 +307,11 @@ mod tests {
     fn check(policy: &CircuitBreaker, at_s: i64, expected: Result<&str, FaultKind>, state: BreakerState) {
         let object = Arc::new(json!({}));
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(at_s * 1000) });
-        let told = policy.call(&call).map(|reply| match reply {
+        let actual = policy.call(&call).map(|reply| match reply {
             Reply::Health(verdict) => format!("{} {}", verdict.health.as_str(), verdict.reason),
             other => panic!("{other:?}"),
         });
-        assert_eq!(told.as_deref().map_err(|fault| fault.kind), expected, "at {at_s} s");
+        assert_eq!(actual.as_deref().map_err(|fault| fault.kind), expected, "at {at_s} s");
         assert_eq!(policy.state(), state, "at {at_s} s");
     }
 
@@ -372,8 +372,8 @@ mod tests {
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 0, Err(FaultKind::Trap), Open);
         let version = env!("CARGO_PKG_VERSION");
-        let told = format!("Unhealthy Said: from other {version}, while p is in quarantine");
-        check(&policy, 1, Ok(&told), Open);
+        let text = format!("Unhealthy Said: from other {version}, while p is in quarantine");
+        check(&policy, 1, Ok(&text), Open);
         let policy = circuit_breaker(vec![TRAP], ResolvedFallback::Abstain);
         check(&policy, 0, Err(FaultKind::Trap), Closed);
         check(&policy, 0, Err(FaultKind::Trap), Open);

@@ -125,8 +125,8 @@ mod tests {
         let engine = manifest.code().unwrap().0;
         let module = Module { origin: "f".to_owned(), code: code.as_bytes().to_vec(), entries: Vec::new() };
         let source = PluginSource::new(&manifest.name, engine, vec![module]);
-        let told: Vec<_> = assumed(Some(&manifest), Some(&source)).iter().map(text).collect();
-        assert_eq!(told.join(", "), expected, "{manifest:?} {code}");
+        let actual: Vec<_> = assumed(Some(&manifest), Some(&source)).iter().map(text).collect();
+        assert_eq!(actual.join(", "), expected, "{manifest:?} {code}");
     }
 
     fn text(capability: &Capability) -> String {
@@ -138,8 +138,8 @@ mod tests {
     fn a_plugin_that_says_nothing_may_hold_evictions_and_taint() {
         check("{name: a, lua: a.lua}", "\u{0}", "eviction-check, cluster-taint");
         check("{name: a, wasm: a.wasm}", "", "eviction-check, cluster-taint");
-        let told: Vec<_> = assumed(None, None).iter().map(text).collect();
-        assert_eq!(told, ["eviction-check", "cluster-taint"]);
+        let actual: Vec<_> = assumed(None, None).iter().map(text).collect();
+        assert_eq!(actual, ["eviction-check", "cluster-taint"]);
     }
 
     #[test]

@@ -213,13 +213,13 @@ pub(crate) fn items(statuses: &[(&str, Value)]) -> Vec<AggregatedStatusItem> {
 /// Checks a new status; null stands for `NoRule` and `"unchanged"` for `Unchanged`.
 #[cfg(test)]
 pub(crate) fn check(kind: (&str, &str), object: Value, statuses: &[(&str, Value)], expected: Result<Value, &str>) {
-    let told = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {
+    let actual = status(kind, &object, &items(statuses), Time::from_millis(0)).map(|aggregated| match aggregated {
         Aggregated::NoRule => Value::Null,
         Aggregated::Unchanged => json!("unchanged"),
         Aggregated::Status(status) => Value::Object(status),
     });
-    let told = told.map_err(|error| error.to_string());
-    assert_eq!(told, expected.map_err(str::to_owned), "{kind:?} {object} from {statuses:?}");
+    let actual = actual.map_err(|error| error.to_string());
+    assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {object} from {statuses:?}");
 }
 
 #[cfg(test)]

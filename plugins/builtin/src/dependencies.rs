@@ -85,7 +85,7 @@ mod tests {
 
     fn check(kind: (&str, &str), spec: Value, expected: Result<Option<&[&str]>, &str>) {
         let object = json!({"metadata": {"name": "x", "namespace": "ns"}, "spec": spec});
-        let told = dependencies(kind, &object).map(|found| {
+        let actual = dependencies(kind, &object).map(|found| {
             let line = |reference: DependentObjectReference| {
                 let by = reference.label_selector.map_or(reference.name, |_| "by label".to_owned());
                 format!("{} {} {}/{by}", reference.api_version, reference.kind, reference.namespace)
@@ -93,7 +93,7 @@ mod tests {
             found.map(|found| found.into_iter().map(line).collect::<Vec<_>>())
         });
         let expected = expected.map(|lines| lines.map(|lines| lines.iter().copied().map(str::to_owned).collect()));
-        assert_eq!(told.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
+        assert_eq!(actual.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
     }
 
     #[test]

@@ -71,8 +71,8 @@ mod tests {
         ready.last_transition_time = since_s.map(|seconds| Time::from_millis(seconds * 1000));
         cluster.status.conditions.push(ready);
         let call = ClusterTaintCall { cluster: &cluster, now: Time::from_millis(now_s * 1000) };
-        let told = in_short(FailoverEviction::new(300).call(&Call::ClusterTaint(call)));
-        assert_eq!(told, expected, "{status:?} since {since_s:?} at {now_s}");
+        let actual = in_short(FailoverEviction::new(300).call(&Call::ClusterTaint(call)));
+        assert_eq!(actual, expected, "{status:?} since {since_s:?} at {now_s}");
     }
 
     #[test]

@@ -168,8 +168,8 @@ pub(crate) fn workload_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
         return all_fit(call);
     }
     let runs_all = |cluster: &Cluster| peers.iter().all(|peer| runs_on(peer, cluster));
-    let told = "ResourceBinding with the same affinity group does not target this cluster";
-    with_exemption(call, |cluster| runs_all(cluster).then_some(()).ok_or(("AffinityGroupElsewhere", told)))
+    let message = "ResourceBinding with the same affinity group does not target this cluster";
+    with_exemption(call, |cluster| runs_all(cluster).then_some(()).ok_or(("AffinityGroupElsewhere", message)))
 }
 
 /// Rejects clusters that run another workload of the anti-affinity group, except for current targets. (Karmada:
@@ -181,8 +181,8 @@ pub(crate) fn workload_anti_affinity(call: &FilterCall<'_>) -> Vec<FilterVerdict
         return all_fit(call);
     }
     let runs_none = |cluster: &Cluster| !peers.iter().any(|peer| runs_on(peer, cluster));
-    let told = "cluster already has workload with the same anti-affinity group";
-    with_exemption(call, |cluster| runs_none(cluster).then_some(()).ok_or(("AntiAffinityGroupPresent", told)))
+    let message = "cluster already has workload with the same anti-affinity group";
+    with_exemption(call, |cluster| runs_none(cluster).then_some(()).ok_or(("AntiAffinityGroupPresent", message)))
 }
 
 fn runs_on(peer: &Peer, cluster: &Cluster) -> bool {
@@ -225,7 +225,7 @@ mod tests {
         let now = Time::from_millis(0);
         let call = Call::Filter(FilterCall { binding: &binding, clusters: clusters.present(), peers: &[], now });
         let Ok(Reply::Filter(verdicts)) = policy.call(&call) else { panic!("no filter reply") };
-        let told: Vec<_> = verdicts
+        let actual: Vec<_> = verdicts
             .iter()
             .map(|verdict| match verdict {
                 FilterVerdict::Fit => String::new(),
@@ -233,7 +233,7 @@ mod tests {
                 FilterVerdict::Abstain => "abstain".to_owned(),
             })
             .collect();
-        assert_eq!(told, [expected], "{spec} on {:?}", clusters.clusters());
+        assert_eq!(actual, [expected], "{spec} on {:?}", clusters.clusters());
     }
 
     fn spec(rest: Value) -> Value {
@@ -284,13 +284,13 @@ mod tests {
             check(&policy, spec, json!({}), cluster(json!({"taints": taints}), json!({})), expected);
         };
         let taint = json!([{"key": "k", "value": "v", "effect": "NoExecute"}]);
-        let told = "UntoleratedTaint: cluster(s) had untolerated taint {k=v:NoExecute}";
-        check(taint.clone(), json!([]), json!([]), told);
+        let text = "UntoleratedTaint: cluster(s) had untolerated taint {k=v:NoExecute}";
+        check(taint.clone(), json!([]), json!([]), text);
         check(taint.clone(), json!([]), json!([{"name": "member1"}]), "");
         check(taint.clone(), json!([{"key": "k", "operator": "Exists"}]), json!([]), "");
         check(taint.clone(), json!([{"key": "k", "value": "v"}]), json!([]), "");
-        check(taint.clone(), json!([{"key": "k", "value": "w"}]), json!([]), told);
-        check(taint.clone(), json!([{"operator": "Exists", "effect": "NoSchedule"}]), json!([]), told);
+        check(taint.clone(), json!([{"key": "k", "value": "w"}]), json!([]), text);
+        check(taint.clone(), json!([{"operator": "Exists", "effect": "NoSchedule"}]), json!([]), text);
         check(taint, json!([{"operator": "Exists", "tolerationSeconds": 0}]), json!([]), "");
         check(json!([{"key": "k", "effect": "PreferNoSchedule"}]), json!([]), json!([]), "");
         let two = json!([{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]);
@@ -306,21 +306,21 @@ mod tests {
             let status = json!({"schedulerObservingAffinityName": observed});
             check(&policy, spec(rest), status, cluster(json!({}), json!({})), expected);
         };
-        let told = "AffinityMismatch: cluster(s) did not match the placement cluster affinity constraint";
+        let text = "AffinityMismatch: cluster(s) did not match the placement cluster affinity constraint";
         let named = |name: &str| json!({"clusterNames": [name]});
         check(json!({}), json!({}), "", "");
         check(json!({"clusterAffinity": named("member1")}), json!({}), "", "");
-        check(json!({"clusterAffinity": named("member2")}), json!({"clusters": [{"name": "member1"}]}), "", told);
+        check(json!({"clusterAffinity": named("member2")}), json!({"clusters": [{"name": "member1"}]}), "", text);
         let groups = json!({"clusterAffinities": [
             {"affinityName": "a", "clusterNames": ["member2"],
              "overflowAffinities": [{"affinityName": "o", "clusterNames": ["member1"]}]},
             {"affinityName": "b", "clusterNames": ["member1"]},
             {"affinityName": "c", "clusterNames": ["member2"]},
         ]});
-        check(groups.clone(), json!({}), "a", told);
+        check(groups.clone(), json!({}), "a", text);
         check(groups.clone(), json!({"replicas": 1}), "a", "");
         check(groups.clone(), json!({}), "b", "");
-        check(groups.clone(), json!({"replicas": 1}), "c", told);
+        check(groups.clone(), json!({"replicas": 1}), "c", text);
         check(groups, json!({}), "gone", "");
     }
 

@@ -65,7 +65,7 @@ impl Policy for NativeHealth {
     }
 }
 
-fn told(healthy: bool, code: &str, message: String) -> (bool, Reason) {
+fn verdict(healthy: bool, code: &str, message: String) -> (bool, Reason) {
     (healthy, Reason::new(code, message))
 }
 
@@ -85,7 +85,7 @@ fn rollout(object: &Value) -> Result<(bool, Reason), Malformed> {
         return Ok((false, reason));
     }
     if let Some(desired) = desired.filter(|desired| updated < *desired) {
-        return Ok(told(false, "ReplicasNotUpdated", format!("{updated} of {desired} replicas are updated")));
+        return Ok(verdict(false, "ReplicasNotUpdated", format!("{updated} of {desired} replicas are updated")));
     }
     Ok(availability(available, updated))
 }
@@ -102,7 +102,7 @@ fn replica_set(object: &Value) -> Result<(bool, Reason), Malformed> {
 fn availability(available: i64, wanted: i64) -> (bool, Reason) {
     let healthy = available >= wanted;
     let code = if healthy { "ReplicasAvailable" } else { "ReplicasNotAvailable" };
-    told(healthy, code, format!("{available} of {wanted} replicas are available"))
+    verdict(healthy, code, format!("{available} of {wanted} replicas are available"))
 }
 
 fn daemon_set(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -113,11 +113,11 @@ fn daemon_set(object: &Value) -> Result<(bool, Reason), Malformed> {
         return Ok((false, reason));
     }
     if updated < desired {
-        return Ok(told(false, "PodsNotUpdated", format!("{updated} of {desired} pods are updated")));
+        return Ok(verdict(false, "PodsNotUpdated", format!("{updated} of {desired} pods are updated")));
     }
     let healthy = available >= updated;
     let code = if healthy { "PodsAvailable" } else { "PodsNotAvailable" };
-    Ok(told(healthy, code, format!("{available} of {updated} pods are available")))
+    Ok(verdict(healthy, code, format!("{available} of {updated} pods are available")))
 }
 
 fn pod(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -130,11 +130,11 @@ fn pod(object: &Value) -> Result<(bool, Reason), Malformed> {
         }
     }
     match (phase, ready) {
-        ("Succeeded", _) => Ok(told(true, "PodSucceeded", "the pod has succeeded".to_owned())),
-        ("Running", Some("True")) => Ok(told(true, "PodReady", "the pod is running and ready".to_owned())),
-        ("Running", _) => Ok(told(false, "PodNotReady", "the pod is running, but not ready".to_owned())),
-        ("", _) => Ok(told(false, "PodNotRunning", "the pod has no phase".to_owned())),
-        (phase, _) => Ok(told(false, "PodNotRunning", format!("the pod's phase is {phase}"))),
+        ("Succeeded", _) => Ok(verdict(true, "PodSucceeded", "the pod has succeeded".to_owned())),
+        ("Running", Some("True")) => Ok(verdict(true, "PodReady", "the pod is running and ready".to_owned())),
+        ("Running", _) => Ok(verdict(false, "PodNotReady", "the pod is running, but not ready".to_owned())),
+        ("", _) => Ok(verdict(false, "PodNotRunning", "the pod has no phase".to_owned())),
+        (phase, _) => Ok(verdict(false, "PodNotRunning", format!("the pod's phase is {phase}"))),
     }
 }
 
@@ -142,7 +142,7 @@ fn service(object: &Value) -> Result<(bool, Reason), Malformed> {
     if text(object, &["spec", "type"])? == "LoadBalancer" {
         return ingress(object);
     }
-    Ok(told(true, "NoLoadBalancer", "the service needs no load balancer".to_owned()))
+    Ok(verdict(true, "NoLoadBalancer", "the service needs no load balancer".to_owned()))
 }
 
 fn ingress(object: &Value) -> Result<(bool, Reason), Malformed> {
@@ -153,14 +153,14 @@ fn ingress(object: &Value) -> Result<(bool, Reason), Malformed> {
         }
     }
     let code = if addressed > 0 { "LoadBalancerReady" } else { "LoadBalancerPending" };
-    Ok(told(addressed > 0, code, format!("{addressed} of {} load balancer entries have an address", entries.len())))
+    Ok(verdict(addressed > 0, code, format!("{addressed} of {} load balancer entries have an address", entries.len())))
 }
 
 fn claim(object: &Value) -> Result<(bool, Reason), Malformed> {
     match text(object, &["status", "phase"])? {
-        "Bound" => Ok(told(true, "ClaimBound", "the claim is bound".to_owned())),
-        "" => Ok(told(false, "ClaimNotBound", "the claim has no phase".to_owned())),
-        phase => Ok(told(false, "ClaimNotBound", format!("the claim's phase is {phase}"))),
+        "Bound" => Ok(verdict(true, "ClaimBound", "the claim is bound".to_owned())),
+        "" => Ok(verdict(false, "ClaimNotBound", "the claim has no phase".to_owned())),
+        phase => Ok(verdict(false, "ClaimNotBound", format!("the claim's phase is {phase}"))),
     }
 }
 
@@ -168,7 +168,7 @@ fn disruption_budget(object: &Value) -> Result<(bool, Reason), Malformed> {
     let current = count(object, &["status", "currentHealthy"])?;
     let desired = count(object, &["status", "desiredHealthy"])?;
     let code = if current >= desired { "BudgetMet" } else { "BudgetNotMet" };
-    Ok(told(current >= desired, code, format!("{current} of {desired} pods are healthy")))
+    Ok(verdict(current >= desired, code, format!("{current} of {desired} pods are healthy")))
 }
 
 #[cfg(test)]
@@ -186,10 +186,10 @@ mod tests {
         object["kind"] = json!(kind.1);
         let object = Arc::new(object);
         let call = Call::Health(HealthCall { object: &object, now: Time::from_millis(0) });
-        let Ok(Reply::Health(told)) = NativeHealth::default().call(&call) else {
+        let Ok(Reply::Health(actual)) = NativeHealth::default().call(&call) else {
             panic!("no health of {object}");
         };
-        assert_eq!(format!("{} {}", told.health.as_str(), told.reason), expected, "{object}");
+        assert_eq!(format!("{} {}", actual.health.as_str(), actual.reason), expected, "{object}");
     }
 
     #[test]

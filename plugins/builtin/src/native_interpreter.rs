@@ -136,7 +136,7 @@ mod tests {
         let object = Arc::new(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"unknown": []}}));
         let mut expected = Value::clone(&object);
         expected["status"] = json!({"phase": "Bound"});
-        let told = ask(Operation::AggregateStatus { object: &object, items: &[] });
-        assert_eq!(told, Ok(Reply::Interpret(Some(Interpretation::Object(expected)))));
+        let actual = ask(Operation::AggregateStatus { object: &object, items: &[] });
+        assert_eq!(actual, Ok(Reply::Interpret(Some(Interpretation::Object(expected)))));
     }
 }

@@ -127,12 +127,12 @@ mod tests {
     fn check(kind: &str, mut object: Value, expected: Result<Value, &str>) {
         object["kind"] = json!(kind);
         let before = object.clone();
-        let told = prune(&mut object).map(|()| object).map_err(|error| error.to_string());
+        let actual = prune(&mut object).map(|()| object).map_err(|error| error.to_string());
         let expected = expected.map(|mut expected| {
             expected["kind"] = json!(kind);
             expected
         });
-        assert_eq!(told, expected.map_err(str::to_owned), "{before}");
+        assert_eq!(actual, expected.map_err(str::to_owned), "{before}");
     }
 
     #[test]

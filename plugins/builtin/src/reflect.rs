@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     fn check(kind: (&str, &str), object: Value, expected: Result<Value, &str>) {
-        let told = status(kind, &object).map(Option::unwrap_or_default).map_err(|error| error.to_string());
-        assert_eq!(told, expected.map_err(str::to_owned), "{kind:?} {object}");
+        let actual = status(kind, &object).map(Option::unwrap_or_default).map_err(|error| error.to_string());
+        assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {object}");
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn workloads_without_annotation_are_not_reported() {
-        let told = format!("annotation {TEMPLATE_GENERATION} is \"\", not an integer");
-        check(("apps/v1", "Deployment"), json!({"status": {}}), Err(&told));
+        let text = format!("annotation {TEMPLATE_GENERATION} is \"\", not an integer");
+        check(("apps/v1", "Deployment"), json!({"status": {}}), Err(&text));
         check(("apps/v1", "Deployment"), json!({}), Ok(Value::Null));
         check(("apps/v1", "Deployment"), json!({"status": null}), Err("status is null, not an object"));
     }

@@ -62,12 +62,12 @@ mod tests {
     #[test]
     fn replicas_follow_karmada() {
         let check = |kind: (&str, &str), spec: Value, expected: Result<Option<i32>, &str>| {
-            let told = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
-            let told = told.map(|interpretation| match interpretation {
+            let actual = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
+            let actual = actual.map(|interpretation| match interpretation {
                 Some(Interpretation::Replicas { replicas, .. }) => Some(replicas),
                 _ => None,
             });
-            assert_eq!(told.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
+            assert_eq!(actual.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{kind:?} {spec}");
         };
         let deployment = ("apps/v1", "Deployment");
         check(deployment, json!({"replicas": 3}), Ok(Some(3)));
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn requirements_come_from_the_template_or_the_pod_itself() {
         let check = |kind: (&str, &str), spec: Value| {
-            let told = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
-            let Ok(Some(Interpretation::Replicas { requirements: Some(needed), .. })) = told else {
-                panic!("{told:?}");
+            let actual = interpret(kind, &json!({"spec": spec}), pod::Detail::Plain);
+            let Ok(Some(Interpretation::Replicas { requirements: Some(needed), .. })) = actual else {
+                panic!("{actual:?}");
             };
             assert_eq!(needed.resource_request.get("cpu").map(String::as_str), Some("1"));
         };
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn only_a_field_that_is_there_is_revised() {
         let check = |kind: (&str, &str), spec: Value, expected: Result<Option<Value>, &str>| {
-            let told = revise(kind, &json!({"spec": spec}), 5).map_err(|error| error.to_string());
+            let actual = revise(kind, &json!({"spec": spec}), 5).map_err(|error| error.to_string());
             let expected = expected.map(|spec| spec.map(|spec| json!({"spec": spec}))).map_err(str::to_owned);
-            assert_eq!(told, expected, "{kind:?} {spec}");
+            assert_eq!(actual, expected, "{kind:?} {spec}");
         };
         let deployment = ("apps/v1", "Deployment");
         check(deployment, json!({"replicas": 3, "x": {}}), Ok(Some(json!({"replicas": 5, "x": {}}))));

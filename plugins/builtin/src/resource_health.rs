@@ -103,12 +103,12 @@ mod tests {
         let task = GracefulEvictionTask::default();
         let now = Time::from_millis(0);
         let call = EvictionCheckCall { binding: &binding, task: &task, observed: &observed, now };
-        let told = match ResourceHealth::default().call(&Call::EvictionCheck(call)) {
+        let actual = match ResourceHealth::default().call(&Call::EvictionCheck(call)) {
             Ok(Reply::EvictionCheck(EvictionVerdict::Release(reason))) => format!("release {reason}"),
             Ok(Reply::EvictionCheck(EvictionVerdict::Hold { reason, .. })) => format!("hold {reason}"),
             other => panic!("{other:?}"),
         };
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]
@@ -120,11 +120,11 @@ mod tests {
         check((1, 1), &["m2"], &[("m2", None)], "hold ReplacementNotHealthy: m2: no health yet");
         let two = [("m2", unknown), ("m3", sick)];
         check((1, 1), &["m2", "m3"], &two, "hold ReplacementNotHealthy: m2: Unknown, m3: Unhealthy");
-        let told = "hold ReplacementNotHealthy: a: no status yet, b: no status yet, c: no status yet, d: no status yet, \
+        let text = "hold ReplacementNotHealthy: a: no status yet, b: no status yet, c: no status yet, d: no status yet, \
                     e: no status yet and 2 others";
-        check((1, 1), &["a", "b", "c", "d", "e", "f", "g"], &[], told);
+        check((1, 1), &["a", "b", "c", "d", "e", "f", "g"], &[], text);
         let two = [("m1", sick), ("m2", healthy), ("m3", healthy)];
-        let told = "release ReplacementHealthy: 2 of 2 target clusters report Healthy";
-        check((1, 1), &["m2", "m3"], &two, told);
+        let text = "release ReplacementHealthy: 2 of 2 target clusters report Healthy";
+        check((1, 1), &["m2", "m3"], &two, text);
     }
 }

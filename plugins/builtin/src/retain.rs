@@ -198,8 +198,9 @@ mod tests {
     use super::*;
 
     fn check(kind: (&str, &str), desired: Value, observed: Value, expected: Result<Value, &str>) {
-        let told = retain(kind, &desired, &observed).map(Option::unwrap_or_default).map_err(|error| error.to_string());
-        assert_eq!(told, expected.map_err(str::to_owned), "{kind:?} {desired} beside {observed}");
+        let actual =
+            retain(kind, &desired, &observed).map(Option::unwrap_or_default).map_err(|error| error.to_string());
+        assert_eq!(actual, expected.map_err(str::to_owned), "{kind:?} {desired} beside {observed}");
     }
 
     #[test]

@@ -72,14 +72,14 @@ pub(crate) fn fault_name(kind: FaultKind) -> String {
 /// Formats an answer in one line.
 pub(crate) fn shown(reply: &Result<Reply, Fault>) -> String {
     let text = match reply {
-        Ok(Reply::Health(told)) => format!("{} ({})", told.health.as_str(), told.reason),
-        Ok(Reply::ClusterTaint(told)) if told.changes.is_empty() => "no changes of taints".to_owned(),
-        Ok(Reply::ClusterTaint(told)) => told.changes.iter().map(taint_change).collect::<Vec<_>>().join(", "),
+        Ok(Reply::Health(verdict)) => format!("{} ({})", verdict.health.as_str(), verdict.reason),
+        Ok(Reply::ClusterTaint(verdict)) if verdict.changes.is_empty() => "no changes of taints".to_owned(),
+        Ok(Reply::ClusterTaint(verdict)) => verdict.changes.iter().map(taint_change).collect::<Vec<_>>().join(", "),
         Ok(Reply::Filter(verdicts)) => verdicts.iter().map(filter_verdict).collect::<Vec<_>>().join(", "),
         Ok(Reply::Score(scores)) => format!("{scores:?}"),
         Ok(Reply::EvictionCheck(verdict)) => eviction_verdict(verdict),
         Ok(Reply::Interpret(None)) => "no rule".to_owned(),
-        Ok(Reply::Interpret(Some(told))) => interpretation(told).to_string(),
+        Ok(Reply::Interpret(Some(answer))) => interpretation(answer).to_string(),
         Err(fault) => format!("the fault {} ({fault})", fault_name(fault.kind)),
     };
     if text.chars().count() <= SHOWN_CHARS_MAX {
@@ -117,9 +117,9 @@ fn eviction_verdict(verdict: &EvictionVerdict) -> String {
 
 /// Returns the JSON form of an interpretation: replicas as `{"replicas": 3, "requirements": {…}}`, everything else
 /// unchanged.
-pub(crate) fn interpretation(told: &Interpretation) -> serde_json::Value {
+pub(crate) fn interpretation(answer: &Interpretation) -> serde_json::Value {
     use serde_json::{Value, json, to_value};
-    match told {
+    match answer {
         Interpretation::Replicas { replicas, requirements: None } => json!({"replicas": replicas}),
         Interpretation::Replicas { replicas, requirements: Some(requirements) } => {
             json!({"replicas": replicas, "requirements": requirements})
@@ -134,8 +134,8 @@ pub(crate) fn interpretation(told: &Interpretation) -> serde_json::Value {
 /// Returns every reason in a reply.
 pub(crate) fn reasons(reply: &Reply) -> Vec<&Reason> {
     match reply {
-        Reply::Health(told) => vec![&told.reason],
-        Reply::ClusterTaint(told) => told.changes.iter().map(reason_of_change).collect(),
+        Reply::Health(verdict) => vec![&verdict.reason],
+        Reply::ClusterTaint(verdict) => verdict.changes.iter().map(reason_of_change).collect(),
         Reply::Filter(verdicts) => verdicts.iter().filter_map(reason_of_filter).collect(),
         Reply::EvictionCheck(EvictionVerdict::Release(reason) | EvictionVerdict::Hold { reason, .. }) => vec![reason],
         Reply::EvictionCheck(EvictionVerdict::Abstain) | Reply::Score(_) | Reply::Interpret(_) => Vec::new(),

@@ -105,19 +105,26 @@ impl Expectation {
         let names =
             || -> Vec<&str> { call.clusters().into_iter().flatten().map(|cluster| cluster.name.as_str()).collect() };
         let fits = match (self, reply) {
-            (Self::Health(health, why), Ok(Reply::Health(told))) => *health == told.health && why.fits(&told.reason),
-            (Self::Taints(expected), Ok(Reply::ClusterTaint(told))) => {
-                expected.len() == told.changes.len() && expected.iter().zip(&told.changes).all(|(e, got)| e.fits(got))
+            (Self::Health(health, why), Ok(Reply::Health(actual))) => {
+                *health == actual.health && why.fits(&actual.reason)
             }
-            (Self::Filter(expected), Ok(Reply::Filter(told))) => return filter_objection(expected, &names(), told),
-            (Self::Score(scores, order), Ok(Reply::Score(told))) => {
-                return score_objection(scores, order, &names(), told);
+            (Self::Taints(expected), Ok(Reply::ClusterTaint(actual))) => {
+                expected.len() == actual.changes.len()
+                    && expected.iter().zip(&actual.changes).all(|(e, got)| e.fits(got))
             }
-            (Self::EvictionCheck(expected, why), Ok(Reply::EvictionCheck(told))) => expected.fits(why, told),
-            (Self::Result(expected), Ok(Reply::Interpret(Some(told)))) => same_json(expected, &interpretation(told)),
-            (Self::Contains(expected), Ok(Reply::Interpret(Some(told)))) => contains(&interpretation(told), expected),
+            (Self::Filter(expected), Ok(Reply::Filter(actual))) => return filter_objection(expected, &names(), actual),
+            (Self::Score(scores, order), Ok(Reply::Score(actual))) => {
+                return score_objection(scores, order, &names(), actual);
+            }
+            (Self::EvictionCheck(expected, why), Ok(Reply::EvictionCheck(actual))) => expected.fits(why, actual),
+            (Self::Result(expected), Ok(Reply::Interpret(Some(actual)))) => {
+                same_json(expected, &interpretation(actual))
+            }
+            (Self::Contains(expected), Ok(Reply::Interpret(Some(actual)))) => {
+                contains(&interpretation(actual), expected)
+            }
             (Self::Outputs(expected), Ok(reply)) => expected.fit(&Outputs::of(&call.request, reply)),
-            (Self::NoRule, Ok(Reply::Interpret(told))) => told.is_none(),
+            (Self::NoRule, Ok(Reply::Interpret(actual))) => actual.is_none(),
             (Self::Fault(kind), Err(fault)) => *kind == fault.kind,
             _ => false,
         };
@@ -148,8 +155,8 @@ impl Expectation {
 /// Formats a reply. Interpreted objects and statuses are not truncated, because the difference may be at their end.
 fn shown_whole(reply: &Result<Reply, Fault>) -> String {
     match reply {
-        Ok(Reply::Interpret(Some(told @ (Interpretation::Object(_) | Interpretation::Status(_))))) => {
-            interpretation(told).to_string()
+        Ok(Reply::Interpret(Some(actual @ (Interpretation::Object(_) | Interpretation::Status(_))))) => {
+            interpretation(actual).to_string()
         }
         other => shown(other),
     }
@@ -176,8 +183,8 @@ impl ExpectedChange {
 }
 
 impl ExpectedVerdict {
-    fn fits(&self, why: &Why, told: &EvictionVerdict) -> bool {
-        match (self, told) {
+    fn fits(&self, why: &Why, actual: &EvictionVerdict) -> bool {
+        match (self, actual) {
             (Self::Release, EvictionVerdict::Release(reason)) => why.fits(reason),
             (Self::Hold(seconds), EvictionVerdict::Hold { reason, recheck_after_s }) => {
                 why.fits(reason) && (seconds.is_none() || seconds == recheck_after_s)
@@ -198,8 +205,8 @@ impl ExpectedVerdict {
 }
 
 impl ExpectedFilter {
-    fn fits(&self, told: &FilterVerdict) -> bool {
-        match (self, told) {
+    fn fits(&self, actual: &FilterVerdict) -> bool {
+        match (self, actual) {
             (Self::Fit, FilterVerdict::Fit) | (Self::Abstain, FilterVerdict::Abstain) => true,
             (Self::Unfit(why), FilterVerdict::Unfit(reason)) => why.fits(reason),
             _ => false,
@@ -218,11 +225,11 @@ impl ExpectedFilter {
 fn filter_objection(
     expected: &BTreeMap<String, ExpectedFilter>,
     names: &[&str],
-    told: &[FilterVerdict],
+    actual: &[FilterVerdict],
 ) -> Option<String> {
-    let told: BTreeMap<_, _> = names.iter().copied().zip(told).collect();
+    let actual: BTreeMap<_, _> = names.iter().copied().zip(actual).collect();
     let wrong = expected.iter().filter_map(|(name, expected)| {
-        let got = told.get(name.as_str());
+        let got = actual.get(name.as_str());
         let fits = got.is_some_and(|got| expected.fits(got));
         let got = || got.map_or_else(|| "nothing".to_owned(), |got| filter_verdict(got));
         (!fits).then(|| format!("{name}: expected {}, got {}", expected.shown(), got()))
@@ -230,9 +237,9 @@ fn filter_objection(
     joined(wrong.collect())
 }
 
-fn score_objection(scores: &BTreeMap<String, i64>, order: &[String], names: &[&str], told: &[i64]) -> Option<String> {
-    let told: BTreeMap<_, _> = names.iter().copied().zip(told).collect();
-    let got = |name: &String| told.get(name.as_str()).map(|score| **score);
+fn score_objection(scores: &BTreeMap<String, i64>, order: &[String], names: &[&str], actual: &[i64]) -> Option<String> {
+    let actual: BTreeMap<_, _> = names.iter().copied().zip(actual).collect();
+    let got = |name: &String| actual.get(name.as_str()).map(|score| **score);
     let text = |score: Option<i64>| score.map_or_else(|| "nothing".to_owned(), |score| score.to_string());
     let wrong = scores.iter().filter(|(name, score)| got(name) != Some(**score));
     let mut wrong: Vec<_> =

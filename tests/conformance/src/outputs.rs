@@ -36,23 +36,23 @@ impl Outputs {
     ///
     /// Health is returned both as Karmada's boolean and as Bulkhead's `health`. Unknown health has no boolean.
     pub fn of(request: &Request, reply: &Reply) -> Self {
-        let told = match reply {
+        let actual = match reply {
             Reply::Health(verdict) => {
                 let healthy = match verdict.health {
                     Health::Healthy => Some(true),
                     Health::Unhealthy => Some(false),
                     Health::Unknown => None,
                 };
-                let mut told = json!({"health": verdict.health, "reason": verdict.reason.code});
+                let mut actual = json!({"health": verdict.health, "reason": verdict.reason.code});
                 if let Some(healthy) = healthy {
-                    told["healthy"] = json!(healthy);
+                    actual["healthy"] = json!(healthy);
                 }
                 if !verdict.reason.message.is_empty() {
-                    told["message"] = json!(verdict.reason.message);
+                    actual["message"] = json!(verdict.reason.message);
                 }
-                told
+                actual
             }
-            Reply::Interpret(Some(told)) => match told {
+            Reply::Interpret(Some(actual)) => match actual {
                 Interpretation::Replicas { replicas, requirements } => {
                     json!({"replica": replicas, "requires": requirements})
                 }
@@ -67,7 +67,7 @@ impl Outputs {
             },
             _ => Value::Null,
         };
-        match told {
+        match actual {
             Value::Object(members) => Self(members.into_iter().collect()),
             _ => Self::default(),
         }
@@ -87,9 +87,9 @@ impl Outputs {
     }
 
     /// True if every result in `self` equals its counterpart. Further results of the counterpart are ignored.
-    pub(crate) fn fit(&self, told: &Self) -> bool {
+    pub(crate) fn fit(&self, actual: &Self) -> bool {
         self.0.iter().all(|(name, expected)| {
-            let got = told.0.get(name).cloned().unwrap_or_default();
+            let got = actual.0.get(name).cloned().unwrap_or_default();
             let (expected, got) = excluded(expected, &got);
             canonical(&expected, name) == canonical(&got, name)
         })

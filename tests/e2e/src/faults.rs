@@ -209,8 +209,8 @@ pub(crate) async fn credentials(site: &Site) -> anyhow::Result<()> {
     ensure!(replicas(&federation)? == "1", "the binding tells {}", replicas(&federation)?);
     federation.kubectl(&["scale", "deployment", "app-0", "--replicas=2"])?;
     wait::until("the new status is at the binding", Duration::from_mins(1), async || {
-        let told = replicas(&federation).map_err(|error| error.to_string())?;
-        if told == "2" { Ok(()) } else { Err(format!("{told} replicas are ready")) }
+        let output = replicas(&federation).map_err(|error| error.to_string())?;
+        if output == "2" { Ok(()) } else { Err(format!("{output} replicas are ready")) }
     })
     .await
     .map(drop)
@@ -283,8 +283,8 @@ pub(crate) async fn kills(site: &Site) -> anyhow::Result<()> {
     println!("      killed {killed} times");
     recorder.check(STORM, STORM * 3 / 4).await?;
     let replayed = federation.bulkhead(&["replay", "--all", "--journal", &journal])?;
-    let told = federation.bulkhead(&["history", "--journal", &journal])?;
-    let evictions = told.lines().filter(|line| line.contains("Evicted")).count();
+    let output = federation.bulkhead(&["history", "--journal", &journal])?;
+    let evictions = output.lines().filter(|line| line.contains("Evicted")).count();
     ensure!(evictions + 5 >= STORM, "{evictions} of {STORM} evictions are in the journal; {replayed}");
     println!("      {}", replayed.trim());
     Ok(())

@@ -134,8 +134,8 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     ensure!(federation.metric(1, ASKED).await? > 0.0, "Wasm not asked");
     let health = "jsonpath={.status.aggregatedStatus[*].health}";
     wait::until("the ConfigMap is unhealthy", Duration::from_secs(30), async || {
-        let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
-        match told.as_deref() {
+        let output = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
+        match output.as_deref() {
             Ok("Unhealthy") => Ok(()),
             Ok(other) => Err(other.to_owned()),
             Err(error) => Err(error.to_string()),
@@ -155,8 +155,8 @@ pub(crate) async fn interpret(site: &Site) -> anyhow::Result<()> {
     .await?;
     federation.kubectl(&["label", "configmap", "game", "again=yes"])?;
     wait::until("the ConfigMap is healthy", Duration::from_secs(30), async || {
-        let told = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
-        if told.as_deref().ok() == Some("Healthy") { Ok(()) } else { Err(format!("{told:?}")) }
+        let output = federation.kubectl(&["get", "resourcebinding", "game-configmap", "-o", health]);
+        if output.as_deref().ok() == Some("Healthy") { Ok(()) } else { Err(format!("{output:?}")) }
     })
     .await?;
     nothing_refused(&federation, &user)

@@ -43,9 +43,9 @@ pub(crate) async fn objects(site: &Site) -> anyhow::Result<()> {
     apply(&federation, &script("vital", BROKEN))?;
     condition(&federation, "vital", "Loaded", "False", "failed to compile").await?;
     condition(&federation, "vital", "Answering", "True", "the answers of the plugin count").await?;
-    let told = federation.kubectl(&["get", "plugins"])?;
-    let freeze = told.lines().find(|line| line.starts_with("freeze")).context("get shows no plugin")?;
-    ensure!(freeze.split_whitespace().take(3).eq(["freeze", "True", "True"]), "get shows {told}");
+    let output = federation.kubectl(&["get", "plugins"])?;
+    let freeze = output.lines().find(|line| line.starts_with("freeze")).context("get shows no plugin")?;
+    ensure!(freeze.split_whitespace().take(3).eq(["freeze", "True", "True"]), "get shows {output}");
     let events = federation.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"])?;
     ensure!(events.contains("PluginLoaded") && events.contains("PluginRefused"), "events: {events}");
 
@@ -72,9 +72,9 @@ fn script(name: &str, code: &str) -> String {
 /// Returns an error unless the binding has `expected` eviction tasks.
 fn leaving(federation: &Federation<'_>, expected: usize) -> Result<(), String> {
     let tasks = "jsonpath={.spec.gracefulEvictionTasks[*].fromCluster}";
-    let told =
+    let output =
         federation.kubectl(&["get", "resourcebinding", BINDING, "-o", tasks]).map_err(|error| error.to_string())?;
-    if told.split_whitespace().count() == expected { Ok(()) } else { Err(format!("tasks: {told:?}")) }
+    if output.split_whitespace().count() == expected { Ok(()) } else { Err(format!("tasks: {output:?}")) }
 }
 
 async fn condition(
@@ -90,7 +90,8 @@ async fn condition(
         let found =
             plugin["status"]["conditions"].as_array().into_iter().flatten().find(|found| found["type"] == type_);
         let found = found.ok_or_else(|| "there is no such condition".to_owned())?;
-        let is_so = found["status"] == status && found["message"].as_str().is_some_and(|told| told.contains(message));
+        let is_so =
+            found["status"] == status && found["message"].as_str().is_some_and(|output| output.contains(message));
         if is_so { Ok(()) } else { Err(found.to_string()) }
     })
     .await

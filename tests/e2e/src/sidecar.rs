@@ -83,8 +83,8 @@ pub(crate) async fn follow(site: &Site) -> anyhow::Result<()> {
     ensure!(!requests.is_empty(), "the process does not use the account of the tutorial");
     // Commands of the tutorial that read the journal.
     let journal = folder.join("journal").display().to_string();
-    let told = federation.bulkhead(&["history", "--journal", &journal])?;
-    ensure!(told.contains("default/till"), "the history has no decision about it: {told}");
+    let history = federation.bulkhead(&["history", "--journal", &journal])?;
+    ensure!(history.contains("default/till"), "the history has no decision about it: {history}");
     let why = federation.bulkhead(&["explain", "--journal", &journal, "default/till"])?;
     ensure!(why.contains("member1"), "the explanation does not name the cluster: {why}");
     Ok(())

@@ -31,8 +31,8 @@ fn ask(federation: &Federation<'_>, more: &[&str]) -> anyhow::Result<Verdict> {
     let words: Vec<_> =
         ["doctor", "--kubeconfig", &kubeconfig, "-o", "json"].into_iter().chain(more.iter().copied()).collect();
     let (code, text) = federation.bulkhead_with_code(&words)?;
-    let told: Value = serde_json::from_str(&text).with_context(|| format!("doctor says {text}"))?;
-    let findings = told["checks"]
+    let output: Value = serde_json::from_str(&text).with_context(|| format!("doctor says {text}"))?;
+    let findings = output["checks"]
         .as_array()
         .into_iter()
         .flatten()
@@ -47,7 +47,7 @@ fn ask(federation: &Federation<'_>, more: &[&str]) -> anyhow::Result<Verdict> {
             )
         })
         .collect();
-    let sound = told["sound"] == true;
+    let sound = output["sound"] == true;
     ensure!(code == Some(i32::from(!sound)), "exit code {code:?} of an installation with sound: {sound}");
     Ok(Verdict { sound, errors })
 }

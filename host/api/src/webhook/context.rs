@@ -76,9 +76,9 @@ pub fn request(call: &Call<'_>, uid: &str) -> Option<Value> {
 pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer> {
     let envelope: Value =
         serde_json::from_slice(body).map_err(|error| BadAnswer::invalid(format!("it is not JSON: {error}")))?;
-    let told = |name: &str| envelope.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |name: &str| envelope.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     for (name, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-        if let Some(found) = told(name).filter(|found| *found != expected) {
+        if let Some(found) = text(name).filter(|found| *found != expected) {
             return Err(BadAnswer::invalid(format!("its {name} is {found:?}, expected {expected:?}")));
         }
     }
@@ -93,7 +93,7 @@ pub fn reply(call: &Call<'_>, uid: &str, body: &[u8]) -> Result<Reply, BadAnswer
     }
     match call {
         Call::Health(_) => health(response).map(Reply::Health),
-        Call::Interpret(call) => interpretation(&call.operation, response).map(|told| Reply::Interpret(Some(told))),
+        Call::Interpret(call) => interpretation(&call.operation, response).map(|answer| Reply::Interpret(Some(answer))),
         Call::ClusterTaint(_) | Call::Filter(_) | Call::Score(_) | Call::EvictionCheck(_) => {
             Err(BadAnswer::invalid("webhooks do not support this call"))
         }
@@ -202,8 +202,8 @@ mod tests {
             response["uid"] = json!("u");
         }
         let body = json!({"apiVersion": API_VERSION, "kind": KIND, "response": response});
-        let told = reply(call, "u", body.to_string().as_bytes()).map_err(|error| error.to_string());
-        assert_eq!(told, expected.map_err(str::to_owned), "{body}");
+        let actual = reply(call, "u", body.to_string().as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(actual, expected.map_err(str::to_owned), "{body}");
     }
 
     #[test]
@@ -280,14 +280,18 @@ mod tests {
     fn patches_change_the_object_or_are_errors() {
         let object = widget();
         let call = interpret(Operation::Revise { object: &object, replicas: 5 });
-        let told = |object: Value| Ok(Reply::Interpret(Some(Interpretation::Object(object))));
+        let object_reply = |object: Value| Ok(Reply::Interpret(Some(Interpretation::Object(object))));
         let patch = |patch: &str| json!({"successful": true, "patchType": "JSONPatch", "patch": patch});
-        check(&call, json!({"successful": true}), told(Value::clone(&object)));
-        check(&call, patch("W10="), told(Value::clone(&object)));
+        check(&call, json!({"successful": true}), object_reply(Value::clone(&object)));
+        check(&call, patch("W10="), object_reply(Value::clone(&object)));
         // [{"op":"replace","path":"/spec/replicas","value":5}]
         let mut revised = Value::clone(&object);
         revised["spec"]["replicas"] = json!(5);
-        check(&call, patch("W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL3JlcGxpY2FzIiwidmFsdWUiOjV9XQ=="), told(revised));
+        check(
+            &call,
+            patch("W3sib3AiOiJyZXBsYWNlIiwicGF0aCI6Ii9zcGVjL3JlcGxpY2FzIiwidmFsdWUiOjV9XQ=="),
+            object_reply(revised),
+        );
         // [{"op":"remove","path":"/kind"}]
         let kindless = Err("applying the patch of the webhook: the object no longer has a kind");
         check(&call, patch("W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2tpbmQifV0="), kindless);

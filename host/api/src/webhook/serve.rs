@@ -61,7 +61,7 @@ impl Refusal {
 pub fn answer(policies: &PolicySet, body: &[u8], now: Time) -> Result<Value, String> {
     let Envelope { request } =
         serde_json::from_slice(body).map_err(|error| format!("the body is not a {KIND} with a request: {error}"))?;
-    let mut response = match told(policies, &request, now) {
+    let mut response = match respond(policies, &request, now) {
         Ok(fields) => fields,
         Err(Refusal { code, message }) => {
             json!({"successful": false, "status": {"code": code, "message": message}})
@@ -71,7 +71,7 @@ pub fn answer(policies: &PolicySet, body: &[u8], now: Time) -> Result<Value, Str
     Ok(json!({"apiVersion": API_VERSION, "kind": KIND, "response": response}))
 }
 
-fn told(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, Refusal> {
+fn respond(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, Refusal> {
     let object = &request.object;
     if request.operation == HEALTH {
         let outcome = combine::health(policies, HealthCall { object, now });
@@ -208,7 +208,7 @@ mod tests {
         }
 
         fn call(&self, call: &Call<'_>) -> Result<Reply, Fault> {
-            let told = match call {
+            let actual = match call {
                 Call::Health(call) => {
                     let health = match call.object["spec"]["state"].as_str() {
                         Some("good") => Health::Healthy,
@@ -237,7 +237,7 @@ mod tests {
                 },
                 _ => return Err(Fault::new(FaultKind::Unsupported, "")),
             };
-            Ok(Reply::Interpret(told))
+            Ok(Reply::Interpret(actual))
         }
     }
 

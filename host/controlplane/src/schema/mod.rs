@@ -275,11 +275,11 @@ pub(crate) fn decode(kind: &ResourceKind, object: &mut Value, mode: UnknownField
         }
         object[field] = value;
     }
-    let told: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if mode == UnknownFields::Refuse && !told.is_empty() {
-        return Err(unhandled(kind, &format!("strict decoding error: {}", told.join(", "))));
+    let messages: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    if mode == UnknownFields::Refuse && !messages.is_empty() {
+        return Err(unhandled(kind, &format!("strict decoding error: {}", messages.join(", "))));
     }
-    Ok(if mode == UnknownFields::Warn { told } else { Vec::new() })
+    Ok(if mode == UnknownFields::Warn { messages } else { Vec::new() })
 }
 
 /// Sets the defaults of missing fields.
@@ -332,13 +332,13 @@ fn refuse(kind: &ResourceKind, name: &str, wrong: &[Wrong]) -> Result<(), Status
     if wrong.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> = wrong.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.message)).collect();
+    let messages: Vec<String> = wrong.iter().map(|wrong| format!("{}: {}", wrong.field, wrong.message)).collect();
     let causes: Vec<Value> = wrong
         .iter()
         .map(|wrong| json!({"reason": wrong.reason, "message": wrong.message, "field": wrong.field}))
         .collect();
-    let told = if let [only] = told.as_slice() { only.clone() } else { format!("[{}]", told.join(", ")) };
-    Err(StatusError::invalid_for(kind, name, &told, causes))
+    let messages = if let [only] = messages.as_slice() { only.clone() } else { format!("[{}]", messages.join(", ")) };
+    Err(StatusError::invalid_for(kind, name, &messages, causes))
 }
 
 fn followed(node: &Value) -> &Value {

@@ -204,9 +204,9 @@ mod tests {
                 spec(json!({"conflictResolution": resolution, "preserveResourcesOnDeletion": preserve}))
             });
             let dependants: Vec<_> = dependants.collect();
-            let (strategies, mut told) = (Strategies::of(&dependants), spec(json!({})));
-            strategies.apply(&mut told);
-            let found = (told.conflict_resolution.as_str(), told.preserve_resources_on_deletion == Some(true));
+            let (strategies, mut actual) = (Strategies::of(&dependants), spec(json!({})));
+            strategies.apply(&mut actual);
+            let found = (actual.conflict_resolution.as_str(), actual.preserve_resources_on_deletion == Some(true));
             assert_eq!((found, !strategies.disagreements().is_empty()), (expected, disagrees), "{dependants:?}");
         };
         check(&[], ("Abort", false), false);

@@ -263,9 +263,9 @@ mod tests {
     fn a_node_is_of_the_highest_grade_that_all_its_free_resources_reach() {
         let check = |nodes: &[Value], pods: &[Value], counts: [u64; 3]| {
             let (_, resources) = summarize(nodes, pods, &models());
-            let told: Vec<_> =
+            let actual: Vec<_> =
                 resources.allocatable_modelings.iter().filter_map(|modeling| modeling["count"].as_u64()).collect();
-            assert_eq!(told, counts, "{nodes:?} {pods:?}");
+            assert_eq!(actual, counts, "{nodes:?} {pods:?}");
         };
         let large = || node("a", "True", json!({"cpu": "8", "memory": "32Gi", "pods": "2"}));
         check(&[large()], &[], [0, 0, 1]);

@@ -268,7 +268,7 @@ mod tests {
         let is_empty = plan.is_empty();
         cluster.spec.taints = plan.taints.unwrap_or(cluster.spec.taints);
         cluster.taint_owners = plan.owners.unwrap_or(cluster.taint_owners);
-        let told: Vec<_> = cluster
+        let actual: Vec<_> = cluster
             .spec
             .taints
             .iter()
@@ -278,7 +278,7 @@ mod tests {
                 format!("{owner}:{}{value}", taint.key)
             })
             .collect();
-        assert_eq!(told, expected, "{before:?}");
+        assert_eq!(actual, expected, "{before:?}");
         assert_eq!(is_empty, before == expected, "{before:?}");
         // A second decision after the plan was applied changes nothing.
         assert!(decide(&cluster, &set, options, Time::from_millis(9_000)).is_empty(), "{before:?} is not settled");

@@ -61,7 +61,7 @@ mod tests {
     fn differences_name_their_place_and_both_sides() {
         let before = json!({"a": [1, 2], "b/c": {"d": "x"}, "same": null});
         let after = json!({"a": [1, 3, 4], "b/c": {}, "same": null});
-        let told: Vec<_> = differences(&before, &after)
+        let actual: Vec<_> = differences(&before, &after)
             .into_iter()
             .map(|difference| (difference.path, difference.recorded, difference.again))
             .collect();
@@ -70,7 +70,7 @@ mod tests {
             ("/a/2", None, Some(json!(4))),
             ("/b~1c/d", Some(json!("x")), None),
         ];
-        assert_eq!(told, expected.map(|(path, recorded, again)| (path.to_owned(), recorded, again)));
+        assert_eq!(actual, expected.map(|(path, recorded, again)| (path.to_owned(), recorded, again)));
         assert!(differences(&before, &before).is_empty());
     }
 }

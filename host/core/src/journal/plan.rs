@@ -32,7 +32,7 @@ fn change<T: serde::Serialize>(value: Option<&T>) -> Value {
     value.map_or(Value::Null, |value| json!({ "becomes": value }))
 }
 
-fn diagnostics(diagnostics: &Diagnostics) -> Value {
+fn encode_diagnostics(diagnostics: &Diagnostics) -> Value {
     let Diagnostics { faults, divergences } = diagnostics;
     let fault = |fault: &PolicyFault| {
         let PolicyFault { policy, fault } = fault;
@@ -55,14 +55,14 @@ fn about_clusters(list: &[(String, Attribution)]) -> Value {
 
 /// Encodes a plan for the taints of a cluster.
 pub fn taint(plan: &TaintPlan) -> Value {
-    let TaintPlan { taints, owners, history, added, removed, diagnostics: told } = plan;
+    let TaintPlan { taints, owners, history, added, removed, diagnostics } = plan;
     object([
         ("taints", change(taints.as_ref())),
         ("owners", change(owners.as_ref())),
         ("history", change(history.as_ref())),
         ("added", about_taints(added)),
         ("removed", about_taints(removed)),
-        ("remarks", diagnostics(told)),
+        ("remarks", encode_diagnostics(diagnostics)),
     ])
 }
 
@@ -94,7 +94,7 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
         called_off,
         held,
         again_after_ms,
-        diagnostics: told,
+        diagnostics,
         rests_on_targets: _,
     } = plan;
     object([
@@ -104,7 +104,7 @@ pub fn graceful_eviction(plan: &GracefulEvictionPlan) -> Value {
         ("calledOff", about_tasks(called_off)),
         ("held", about_tasks(held)),
         ("againAfterMs", canonical(again_after_ms)),
-        ("remarks", diagnostics(told)),
+        ("remarks", encode_diagnostics(diagnostics)),
     ])
 }
 
@@ -149,7 +149,7 @@ pub fn failback(plan: &FailbackPlan) -> Value {
 /// Encodes a plan of the scheduler.
 pub fn schedule(plan: &SchedulePlan) -> Value {
     // The explanation is left out: it is recomputed on request.
-    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, diagnostics: told } =
+    let SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation: _, diagnostics } =
         plan;
     let failed = |failed: &FailedTerm| json!({"index": failed.index, "error": error(&failed.error)});
     let outcome = match outcome {
@@ -172,7 +172,7 @@ pub fn schedule(plan: &SchedulePlan) -> Value {
         ("affinityName", canonical(affinity_name)),
         ("failedTerms", failed_terms.iter().map(failed).collect()),
         ("rejected", rejected),
-        ("remarks", diagnostics(told)),
+        ("remarks", encode_diagnostics(diagnostics)),
     ])
 }
 
@@ -190,6 +190,10 @@ fn error(error: &ScheduleError) -> Value {
 
 /// Encodes the health of an object.
 pub fn health(outcome: &HealthOutcome) -> Value {
-    let HealthOutcome { health, attribution, diagnostics: told } = outcome;
-    object([("health", canonical(health)), ("because", canonical(attribution)), ("remarks", diagnostics(told))])
+    let HealthOutcome { health, attribution, diagnostics } = outcome;
+    object([
+        ("health", canonical(health)),
+        ("because", canonical(attribution)),
+        ("remarks", encode_diagnostics(diagnostics)),
+    ])
 }

@@ -52,7 +52,7 @@ fn walk<'a>(steps: &[Step], root: &'a Value, current: &'a Value) -> Result<Vec<&
         for value in values {
             match take(step, root, value, &mut next) {
                 Err(PathError::Missing(_)) if lenient => {}
-                told => told?,
+                result => result?,
             }
             if next.len() > VALUES_MAX {
                 return Err(PathError::TooMany);

@@ -64,9 +64,9 @@ impl Reader<'_> {
             return Err(syntax(self.at, format!("nested more than {DEPTH_MAX} deep")));
         }
         self.depth += 1;
-        let told = read(self);
+        let result = read(self);
         self.depth -= 1;
-        told
+        result
     }
 
     /// Parses text and actions, up to `{end}` inside a range.

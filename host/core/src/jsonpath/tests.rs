@@ -22,8 +22,8 @@ fn object() -> Value {
 #[test]
 fn templates_read_as_kubectls_do() {
     let check = |template: &str, expected: &str| {
-        let told = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
-        assert_eq!(told.as_deref(), Ok(expected), "{template}");
+        let actual = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
+        assert_eq!(actual.as_deref(), Ok(expected), "{template}");
     };
     check("plain", "plain");
     check("{.replicas}", "2");
@@ -57,8 +57,8 @@ fn templates_read_as_kubectls_do() {
 #[test]
 fn what_is_not_there_is_named() {
     let check = |template: &str, expected: &str| {
-        let told = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
-        assert_eq!(told.map_err(|error| error.to_string()), Err(expected.to_owned()), "{template}");
+        let actual = template.parse::<Template>().and_then(|template| template.evaluate(&object()));
+        assert_eq!(actual.map_err(|error| error.to_string()), Err(expected.to_owned()), "{template}");
     };
     check("{.missing}", "missing is not found");
     check("{.jobStatus.missing.deeper}", "missing is not found");
@@ -69,8 +69,8 @@ fn what_is_not_there_is_named() {
 #[test]
 fn what_does_not_read_is_named_with_its_place() {
     let check = |template: &str, expected: &str| {
-        let told = template.parse::<Template>().map_err(|error| error.to_string());
-        assert_eq!(told, Err(expected.to_owned()), "{template}");
+        let actual = template.parse::<Template>().map_err(|error| error.to_string());
+        assert_eq!(actual, Err(expected.to_owned()), "{template}");
     };
     check("{.replicas", "at byte 10: expected \"}\"");
     check("{.names[}", "at byte 8: expected an index, a slice, '*' or a quoted name");

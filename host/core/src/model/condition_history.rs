@@ -58,12 +58,12 @@ impl ConditionHistory {
             }
             let changes = self.0.entry(condition.type_.clone()).or_default();
             let last = changes.last().copied();
-            let told = condition.last_transition_time.filter(|told| !ahead(told)).map(Time::truncated);
-            let since = match (last, told) {
-                (Some(last), Some(told)) => told.max(last.since),
+            let reported = condition.last_transition_time.filter(|reported| !ahead(reported)).map(Time::truncated);
+            let since = match (last, reported) {
+                (Some(last), Some(reported)) => reported.max(last.since),
                 (Some(last), None) if last.status == condition.status => last.since,
                 (_, None) => now.truncated(),
-                (None, Some(told)) => told,
+                (None, Some(reported)) => reported,
             };
             let change = ConditionChange { status: condition.status, since };
             if last != Some(change) {

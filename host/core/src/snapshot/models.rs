@@ -136,8 +136,8 @@ mod tests {
     fn grades_ascend_and_counts_follow_them() {
         let model = |grade: u64, cpu: &str| json!({"grade": grade, "ranges": [{"name": "cpu", "min": cpu}]});
         let grades = Grades::new(&[model(2, "4"), model(0, "0"), model(1, "1500m")]);
-        let told: Vec<_> = grades.iter().map(|grade| (grade.grade, grade.capacity["cpu"])).collect();
-        assert_eq!(told, [(0, 0), (1, 1500), (2, 4000)]);
+        let actual: Vec<_> = grades.iter().map(|grade| (grade.grade, grade.capacity["cpu"])).collect();
+        assert_eq!(actual, [(0, 0), (1, 1500), (2, 4000)]);
         let check = |modelings: Value, expected: NodeCounts| {
             let list = modelings.as_array().cloned().unwrap_or_default();
             assert_eq!(NodeCounts::new(&grades, &list), expected, "{modelings}");

@@ -40,7 +40,7 @@ fn binding(replicas: i32, placement: Value) -> Binding {
 }
 
 /// Returns the result as `m1:1, m2:2`, or reason and message of the condition.
-fn told(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
+fn result_of(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
     let plan = plan(binding, clusters, &IN_TREE);
     match &plan.outcome {
         Outcome::Place(targets) => {
@@ -56,7 +56,7 @@ fn told(binding: &Binding, clusters: &[Arc<Cluster>]) -> String {
 }
 
 fn check(replicas: i32, placement: Value, clusters: &[Arc<Cluster>], expected: &str) {
-    assert_eq!(told(&binding(replicas, placement.clone()), clusters), expected, "{placement}");
+    assert_eq!(result_of(&binding(replicas, placement.clone()), clusters), expected, "{placement}");
 }
 
 fn divided(preference: &str, weights: Value) -> Value {
@@ -172,6 +172,6 @@ fn quantities_that_cannot_be_read_are_named() {
     let mut binding = binding(1, json!({"replicaScheduling": dynamic()}));
     let requirements = json!({"resourceRequest": {"cpu": "lots"}});
     binding.spec.replica_requirements = serde_json::from_value(requirements).unwrap();
-    let told = told(&binding, &three());
-    assert!(told.starts_with("SchedulerError: ") && told.contains("cpu") && told.contains("lots"), "{told}");
+    let actual = result_of(&binding, &three());
+    assert!(actual.starts_with("SchedulerError: ") && actual.contains("cpu") && actual.contains("lots"), "{actual}");
 }

@@ -61,8 +61,8 @@ fn filters_scores_estimates_regions_and_the_division_are_told() {
     let attempts = attempts(&binding, &clusters);
     let builtin = |name: &str| json!({"name": name, "version": env!("CARGO_PKG_VERSION"), "engine": "builtin"});
     let rejected = |name: &str, code: &Value, message: &str| json!({"policy": builtin(name), "reason": {"code": code, "message": message}});
-    let told = serde_json::to_value(&attempts).unwrap();
-    let code = |cluster: &str| &told[0]["rejected"][cluster]["reason"]["code"];
+    let actual = serde_json::to_value(&attempts).unwrap();
+    let code = |cluster: &str| &actual[0]["rejected"][cluster]["reason"]["code"];
     let candidate = |name: &str, score: i64, room: i64, available: i64, selected: bool| {
         json!({
             "cluster": name, "scores": {"ClusterAffinity": 0, "ClusterLocality": score}, "score": score,
@@ -70,7 +70,7 @@ fn filters_scores_estimates_regions_and_the_division_are_told() {
         })
     };
     assert_eq!(
-        told,
+        actual,
         json!([{
             "rejected": {
                 "m4": rejected("TaintToleration", code("m4"), "cluster(s) had untolerated taint {k:NoSchedule}"),
@@ -104,7 +104,7 @@ fn every_affinity_group_that_was_tried_is_told_with_its_error() {
         "clusterAffinities": [group("a", "nobody"), group("b", "m1"), group("c", "m2"), group("d", "m2")],
     });
     let attempts = attempts(&binding(json!({"replicas": 5, "placement": placement})), &clusters);
-    let told: Vec<_> = attempts
+    let actual: Vec<_> = attempts
         .iter()
         .map(|attempt| {
             let name = attempt.affinity_name.as_deref().unwrap_or_default();
@@ -114,7 +114,7 @@ fn every_affinity_group_that_was_tried_is_told_with_its_error() {
         .collect();
     let everything = Some(SelectionRule::Everything);
     assert_eq!(
-        told,
+        actual,
         [("a", 2, vec![], None, true), ("b", 1, vec!["m1"], everything, true), ("c", 1, vec!["m2"], everything, false),]
     );
     assert_eq!(

@@ -323,8 +323,8 @@ proptest! {
         let explained = explained(&binding, &clusters);
         prop_assert_eq!(&explained.outcome, &plan.outcome);
         let explanation = explained.explanation.unwrap();
-        let told = serde_json::to_string(&explanation).unwrap();
-        prop_assert_eq!(serde_json::from_str::<ScheduleExplanation>(&told).unwrap(), explanation);
+        let actual = serde_json::to_string(&explanation).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ScheduleExplanation>(&actual).unwrap(), explanation);
         if let Some(error) = plan.error() {
             prop_assert!(!error.to_string().is_empty());
         }

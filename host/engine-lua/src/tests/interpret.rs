@@ -11,13 +11,13 @@ use super::{interpret, load, now, value_of};
 /// Checks the result of `GetReplicas`. `expected` has the replicas and the requirements, or the text of a bad reply.
 fn check_replicas(result: &str, expected: Result<(i32, Value), &str>) {
     let script = format!("function GetReplicas(obj) return {result} end");
-    let told = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &Arc::new(json!({})) });
-    let told = told.map(|interpretation| match interpretation {
+    let actual = interpret(&script, EntryPoint::Replicas, Operation::Replicas { object: &Arc::new(json!({})) });
+    let actual = actual.map(|interpretation| match interpretation {
         Interpretation::Replicas { replicas, requirements } => (replicas, serde_json::to_value(requirements).unwrap()),
         other => panic!("{other:?}"),
     });
     let expected = expected.map_err(|text| (FaultKind::BadReply, format!("GetReplicas returned {text}")));
-    assert_eq!(told.map_err(|fault| (fault.kind, fault.message)), expected, "{result}");
+    assert_eq!(actual.map_err(|fault| (fault.kind, fault.message)), expected, "{result}");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn revising_keeps_empty_objects_and_lists_of_the_template() {
             "list": [{"a": {}}, {"a": {}}], "a.b|c\\d:e": {},
         },
     });
-    let told = interpret(script, EntryPoint::Revise, Operation::Revise { object: &Arc::new(object), replicas: 7 });
-    assert_eq!(told, Ok(Interpretation::Object(expected)));
+    let actual = interpret(script, EntryPoint::Revise, Operation::Revise { object: &Arc::new(object), replicas: 7 });
+    assert_eq!(actual, Ok(Interpretation::Object(expected)));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn an_object_needs_a_kind() {
     let check = |result: &str, expected: &str| {
         let script = format!("function ReviseReplica(obj, replicas) return {result} end");
         let object = Arc::new(json!({"kind": "Widget"}));
-        let told = interpret(&script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 1 });
-        let fault = told.expect_err(result);
+        let actual = interpret(&script, EntryPoint::Revise, Operation::Revise { object: &object, replicas: 1 });
+        let fault = actual.expect_err(result);
         assert_eq!(fault.kind, FaultKind::BadReply);
         assert_eq!(fault.message, format!("ReviseReplica returned {expected}"), "{result}");
     };
@@ -121,10 +121,10 @@ fn the_same_table_may_occur_twice() {
 fn a_status_is_a_table() {
     let check = |result: &str, expected: Result<Value, &str>| {
         let script = format!("function ReflectStatus(obj) return {result} end");
-        let told =
+        let actual =
             interpret(&script, EntryPoint::ReflectStatus, Operation::ReflectStatus { object: &Arc::new(json!({})) });
         let expected = expected.map(|status| Interpretation::Status(Some(status))).map_err(str::to_owned);
-        assert_eq!(told.map_err(|fault| fault.message), expected, "{result}");
+        assert_eq!(actual.map_err(|fault| fault.message), expected, "{result}");
     };
     check("{}", Ok(json!({})));
     check("{1}", Ok(json!([1])));
@@ -152,8 +152,8 @@ fn aggregation_gets_the_items_or_nil() {
     };
     let check = |items: &[AggregatedStatusItem], expected: Value| {
         let operation = Operation::AggregateStatus { object: &object, items };
-        let told = interpret(script, EntryPoint::AggregateStatus, operation);
-        assert_eq!(told, Ok(Interpretation::Object(json!({"kind": "Widget", "spec": {}, "status": expected}))));
+        let actual = interpret(script, EntryPoint::AggregateStatus, operation);
+        assert_eq!(actual, Ok(Interpretation::Object(json!({"kind": "Widget", "spec": {}, "status": expected}))));
     };
     check(&[item("m1", true), item("m2", false), item("m3", true)], json!({"ready": 4, "first": "m1"}));
     check(&[], json!({"ready": -1}));

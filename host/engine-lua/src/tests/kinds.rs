@@ -36,18 +36,18 @@ fn cluster_taints() {
     let cluster = Cluster { name: "member1".to_owned(), ..Cluster::default() };
     let check = |body: &str, expected: Result<&[TaintChange], &str>| {
         let script = format!("function ClusterTaint(cluster, now) {body} end");
-        let told = ask(
+        let actual = ask(
             &script,
             EntryPoint::ClusterTaint,
             &Call::ClusterTaint(ClusterTaintCall { cluster: &cluster, now: now() }),
         );
-        let told = told.map(|reply| match reply {
+        let actual = actual.map(|reply| match reply {
             Reply::ClusterTaint(verdict) => verdict.changes,
             other => panic!("{other:?}"),
         });
         match expected {
-            Ok(changes) => assert_eq!(told, Ok(changes.to_vec()), "{body}"),
-            Err(text) => assert_eq!(told, bad_reply(&format!("ClusterTaint returned {text}")), "{body}"),
+            Ok(changes) => assert_eq!(actual, Ok(changes.to_vec()), "{body}"),
+            Err(text) => assert_eq!(actual, bad_reply(&format!("ClusterTaint returned {text}")), "{body}"),
         }
     };
     let taint = Taint { key: "k".into(), value: "v".into(), effect: TaintEffect::NoExecute, time_added: None };
@@ -72,10 +72,10 @@ fn filters() {
     let check = |body: &str, expected: Result<&[FilterVerdict], &str>| {
         let script = format!("function Filter(binding, clusters, now) {body} end");
         let call = FilterCall { binding: &binding, clusters: clusters.present(), peers: &[], now: now() };
-        let told = ask(&script, EntryPoint::Filter, &Call::Filter(call));
+        let actual = ask(&script, EntryPoint::Filter, &Call::Filter(call));
         match expected {
-            Ok(verdicts) => assert_eq!(told, Ok(Reply::Filter(verdicts.to_vec())), "{body}"),
-            Err(text) => assert_eq!(told, bad_reply(&format!("Filter returned {text}")), "{body}"),
+            Ok(verdicts) => assert_eq!(actual, Ok(Reply::Filter(verdicts.to_vec())), "{body}"),
+            Err(text) => assert_eq!(actual, bad_reply(&format!("Filter returned {text}")), "{body}"),
         }
     };
     let unfit = |code: &str, message: &str| FilterVerdict::Unfit(Reason::new(code, message));
@@ -96,10 +96,10 @@ fn scores() {
     let check = |body: &str, expected: Result<&[i64], &str>| {
         let script = format!("function Score(binding, clusters, now) {body} end");
         let call = ScoreCall { binding: &binding, clusters: clusters.present(), now: now() };
-        let told = ask(&script, EntryPoint::Score, &Call::Score(call));
+        let actual = ask(&script, EntryPoint::Score, &Call::Score(call));
         match expected {
-            Ok(scores) => assert_eq!(told, Ok(Reply::Score(scores.to_vec())), "{body}"),
-            Err(text) => assert_eq!(told, bad_reply(&format!("Score returned {text}")), "{body}"),
+            Ok(scores) => assert_eq!(actual, Ok(Reply::Score(scores.to_vec())), "{body}"),
+            Err(text) => assert_eq!(actual, bad_reply(&format!("Score returned {text}")), "{body}"),
         }
     };
     check("return {100, 99.9}", Ok(&[100, 99]));
@@ -121,10 +121,10 @@ fn eviction_checks() {
     let check = |body: &str, expected: Result<EvictionVerdict, &str>| {
         let script = format!("function EvictionCheck(binding, task, observed, now) {body} end");
         let call = EvictionCheckCall { binding: &binding, task: &task, observed: &observed, now: now() };
-        let told = ask(&script, EntryPoint::EvictionCheck, &Call::EvictionCheck(call));
+        let actual = ask(&script, EntryPoint::EvictionCheck, &Call::EvictionCheck(call));
         match expected {
-            Ok(verdict) => assert_eq!(told, Ok(Reply::EvictionCheck(verdict)), "{body}"),
-            Err(text) => assert_eq!(told, bad_reply(&format!("EvictionCheck returned {text}")), "{body}"),
+            Ok(verdict) => assert_eq!(actual, Ok(Reply::EvictionCheck(verdict)), "{body}"),
+            Err(text) => assert_eq!(actual, bad_reply(&format!("EvictionCheck returned {text}")), "{body}"),
         }
     };
     let hold = |code: &str, message: &str, recheck_after_s| EvictionVerdict::Hold {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::interpret;
 
 /// Returns the result of a script's function, or the text of its bad reply.
-fn told(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<Interpretation, String> {
+fn result_of(point: EntryPoint, operation: Operation<'_>, body: &str) -> Result<Interpretation, String> {
     let function = point.function();
     interpret(&format!("function {function}(desired, observed) {body} end"), point, operation).map_err(|fault| {
         assert_eq!(fault.kind, FaultKind::BadReply, "{body}: {fault}");
@@ -23,7 +23,7 @@ fn retaining_keeps_empty_objects_and_lists_of_either_object() {
     let check = |body: &str, expected: Result<Value, &str>| {
         let operation = Operation::Retain { desired: &desired, observed: &observed };
         let expected = expected.map(Interpretation::Object).map_err(str::to_owned);
-        assert_eq!(told(EntryPoint::Retain, operation, body), expected, "{body}");
+        assert_eq!(result_of(EntryPoint::Retain, operation, body), expected, "{body}");
     };
     let kept = json!({"kind": "Widget", "spec": {"emptyDir": {}, "args": [], "replicas": 5, "affinity": {}}});
     let body = "desired.spec.replicas = observed.spec.replicas desired.spec.affinity = observed.spec.affinity
@@ -43,12 +43,12 @@ fn components_are_a_list_or_nil() {
     let object = Arc::new(json!({}));
     let check = |result: &str, expected: Result<Value, &str>| {
         let body = format!("return {result}");
-        let told = told(EntryPoint::Components, Operation::Components { object: &object }, &body);
-        let told = told.map(|interpretation| match interpretation {
+        let actual = result_of(EntryPoint::Components, Operation::Components { object: &object }, &body);
+        let actual = actual.map(|interpretation| match interpretation {
             Interpretation::Components(components) => serde_json::to_value(components).unwrap(),
             other => panic!("{other:?}"),
         });
-        assert_eq!(told, expected.map_err(str::to_owned), "{result}");
+        assert_eq!(actual, expected.map_err(str::to_owned), "{result}");
     };
     check("nil", Ok(json!([])));
     check("{}", Ok(json!([])));
@@ -81,12 +81,12 @@ fn dependencies_are_a_list() {
     let object = Arc::new(json!({}));
     let check = |result: &str, expected: Result<Value, &str>| {
         let body = format!("return {result}");
-        let told = told(EntryPoint::Dependencies, Operation::Dependencies { object: &object }, &body);
-        let told = told.map(|interpretation| match interpretation {
+        let actual = result_of(EntryPoint::Dependencies, Operation::Dependencies { object: &object }, &body);
+        let actual = actual.map(|interpretation| match interpretation {
             Interpretation::Dependencies(dependencies) => serde_json::to_value(dependencies).unwrap(),
             other => panic!("{other:?}"),
         });
-        assert_eq!(told, expected.map_err(str::to_owned), "{result}");
+        assert_eq!(actual, expected.map_err(str::to_owned), "{result}");
     };
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "ns", "name": "s"});
     check("{}", Ok(json!([])));

@@ -225,10 +225,10 @@ mod tests {
         let candidates = Candidates::new(Arc::new(Binding::default()), candidates);
         let check = |name: &str, allocatable: [Option<f64>; 5], free: [Option<f64>; 5]| {
             let known = |amount: f64| Some(amount).filter(|amount| !amount.is_nan());
-            let told: Vec<_> = candidates.amounts(name, |column| &column.allocatable).map(known).collect();
-            assert_eq!(told, allocatable, "allocatable {name}");
-            let told: Vec<_> = candidates.amounts(name, |column| &column.amounts).map(known).collect();
-            assert_eq!(told, free, "free {name}");
+            let actual: Vec<_> = candidates.amounts(name, |column| &column.allocatable).map(known).collect();
+            assert_eq!(actual, allocatable, "allocatable {name}");
+            let actual: Vec<_> = candidates.amounts(name, |column| &column.amounts).map(known).collect();
+            assert_eq!(actual, free, "free {name}");
         };
         check("cpu", [Some(4.0), Some(2.0), None, None, None], [Some(2.5), Some(0.0), None, None, None]);
         let all = 50.0 * 2_f64.powi(50);

@@ -36,14 +36,14 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
     let template = session.lend(Document::from(Arc::clone(operation.object())))?;
     match operation {
         Operation::Replicas { .. } => {
-            let told = guest.call_interpret_replicas(&mut session.store, template);
-            let told = session.answered(told)?;
-            let requirements = told.requirements.map(requirements).transpose()?;
-            Ok(Interpretation::Replicas { replicas: replicas(told.count)?, requirements })
+            let returned = guest.call_interpret_replicas(&mut session.store, template);
+            let returned = session.answered(returned)?;
+            let requirements = returned.requirements.map(requirements).transpose()?;
+            Ok(Interpretation::Replicas { replicas: replicas(returned.count)?, requirements })
         }
         Operation::Components { .. } => {
-            let told = guest.call_interpret_components(&mut session.store, template);
-            let components = session.answered(told)?.into_iter().map(component);
+            let returned = guest.call_interpret_components(&mut session.store, template);
+            let components = session.answered(returned)?.into_iter().map(component);
             Ok(Interpretation::Components(components.collect::<Result<_, _>>()?))
         }
         Operation::Revise { object, replicas } => {
@@ -60,8 +60,8 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
             edited(session, desired, edits)
         }
         Operation::ReflectStatus { .. } => {
-            let told = guest.call_reflect_status(&mut session.store, template);
-            let status = session.answered(told)?.map(|text| json(&text, "the status"));
+            let returned = guest.call_reflect_status(&mut session.store, template);
+            let status = session.answered(returned)?.map(|text| json(&text, "the status"));
             Ok(Interpretation::Status(status.transpose()?))
         }
         Operation::AggregateStatus { object, items } => {
@@ -71,8 +71,8 @@ fn answer(session: &mut Session<'_>, of: &Instance, operation: &Operation<'_>) -
             edited(session, object, edits)
         }
         Operation::Dependencies { .. } => {
-            let told = guest.call_interpret_dependencies(&mut session.store, template);
-            let dependencies = session.answered(told)?.into_iter().map(dependency);
+            let returned = guest.call_interpret_dependencies(&mut session.store, template);
+            let dependencies = session.answered(returned)?.into_iter().map(dependency);
             Ok(Interpretation::Dependencies(dependencies.collect::<Result<_, _>>()?))
         }
     }
@@ -111,9 +111,9 @@ fn replicas(count: i32) -> Result<i32, Fault> {
     if count < 0 { Err(bad(format!("{count} replicas; must be 0 or more"))) } else { Ok(count) }
 }
 
-fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
+fn requirements(returned: contract::ReplicaRequirements) -> Result<ReplicaRequirements, Fault> {
     let mut resource_request = BTreeMap::new();
-    for (name, text) in told.requests {
+    for (name, text) in returned.requests {
         if text.len() > QUANTITY_BYTES_MAX {
             let (name, bytes) = (edit::shown(&name), text.len());
             return Err(bad(format!(
@@ -125,28 +125,28 @@ fn requirements(told: contract::ReplicaRequirements) -> Result<ReplicaRequiremen
         resource_request.insert(name, quantity.to_string());
     }
     let mut rest = BTreeMap::new();
-    if let Some(claim) = told.node_claim {
+    if let Some(claim) = returned.node_claim {
         let claim = json(&claim, "the node claim")?;
         let claim: Map<String, Value> =
             serde_json::from_value(claim).map_err(|error| bad(format!("the node claim is not a map: {error}")))?;
         rest.insert("nodeClaim".to_owned(), Value::Object(claim));
     }
-    let texts = [("namespace", told.namespace), ("priorityClassName", told.priority_class_name)];
+    let texts = [("namespace", returned.namespace), ("priorityClassName", returned.priority_class_name)];
     let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
     rest.extend(texts);
     Ok(ReplicaRequirements { resource_request, rest })
 }
 
-fn component(told: contract::Component) -> Result<model::Component, Fault> {
+fn component(returned: contract::Component) -> Result<model::Component, Fault> {
     Ok(model::Component {
-        name: told.name,
-        replicas: replicas(told.replicas)?,
-        replica_requirements: told.requirements.map(requirements).transpose()?,
+        name: returned.name,
+        replicas: replicas(returned.replicas)?,
+        replica_requirements: returned.requirements.map(requirements).transpose()?,
     })
 }
 
-fn dependency(told: contract::Dependency) -> Result<DependentObjectReference, Fault> {
-    let contract::Dependency { api_version, kind, namespace, name, label_selector } = told;
+fn dependency(returned: contract::Dependency) -> Result<DependentObjectReference, Fault> {
+    let contract::Dependency { api_version, kind, namespace, name, label_selector } = returned;
     if api_version.is_empty() || kind.is_empty() {
         return Err(bad("a dependency without apiVersion or kind"));
     }

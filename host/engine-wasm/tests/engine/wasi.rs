@@ -34,7 +34,7 @@ fn ask(policy: &dyn Policy, binding: &str, now_ms: i64) -> Result<String, Fault>
 }
 
 /// Returns the results that the guest reported, by name.
-fn told(message: &str) -> BTreeMap<&str, &str> {
+fn summary(message: &str) -> BTreeMap<&str, &str> {
     message.split_whitespace().map(|pair| pair.split_once('=').unwrap()).collect()
 }
 
@@ -42,8 +42,8 @@ fn told(message: &str) -> BTreeMap<&str, &str> {
 fn the_standard_library_finds_a_world_that_is_empty() {
     let (policy, lines) = load("asks");
     let answer = ask(&*policy, "nginx", 1_700_000_000_123).unwrap();
-    let mut told = told(&answer);
-    assert!(told.remove("random").is_some());
+    let mut actual = summary(&answer);
+    assert!(actual.remove("random").is_some());
     let expected = [
         ("wall-ms", "1700000000123"),
         // An hour of sleep ends immediately, and no time has passed.
@@ -58,7 +58,7 @@ fn the_standard_library_finds_a_world_that_is_empty() {
         ("resolved", "false"),
         ("input", "0"),
     ];
-    assert_eq!(told, expected.into_iter().collect());
+    assert_eq!(actual, expected.into_iter().collect());
     let expected = [(Level::Info, "a line"), (Level::Info, "and another"), (Level::Warn, "no end")];
     assert_eq!(*lines.lock().unwrap(), expected.map(|(level, line)| (level, line.to_owned())));
 }
@@ -68,7 +68,7 @@ fn random_numbers_follow_from_the_question() {
     let random = |binding| {
         let (policy, _) = load("asks");
         let answer = ask(&*policy, binding, 0).unwrap();
-        told(&answer)["random"].to_owned()
+        summary(&answer)["random"].to_owned()
     };
     assert_eq!(random("nginx"), random("nginx"));
     assert_ne!(random("nginx"), random("redis"));

@@ -101,7 +101,7 @@ fn a_byte_that_was_changed_is_found_and_nothing_is_appended() {
     fs::write(&path, &bytes).unwrap();
     let (ids, problems) = read_ids(directory.path());
     assert!(!ids.is_empty() && ids.len() < 4, "{ids:?}");
-    assert!(matches!(&problems[..], [Problem::Changed { path: told, .. }] if *told == path), "{problems:?}");
+    assert!(matches!(&problems[..], [Problem::Changed { path: actual, .. }] if *actual == path), "{problems:?}");
     let refused = Writer::open(directory.path(), Bounds::default(), |_| {}).err().unwrap();
     assert!(matches!(refused, JournalError::Damaged(Problem::Changed { .. })), "{refused}");
 }
@@ -113,8 +113,8 @@ fn foreign_and_newer_files_are_named() {
         let path = segment::path(directory.path(), 1);
         fs::write(&path, bytes).unwrap();
         let (ids, problems) = read_ids(directory.path());
-        let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(ids.is_empty() && told.contains(expected) && told.contains("segment-0000000001"), "{told}");
+        let actual = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(ids.is_empty() && actual.contains(expected) && actual.contains("segment-0000000001"), "{actual}");
         assert!(Writer::open(directory.path(), Bounds::default(), |_| {}).is_err());
     };
     check(b"{\"kind\": \"List\"}", "not a journal segment");

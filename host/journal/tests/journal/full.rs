@@ -80,9 +80,9 @@ fn a_disk_that_stays_full_stops_the_writer_with_an_error_and_a_journal_that_is_i
     // Another program uses up the space.
     disk_bytes.store(0, Ordering::Relaxed);
     keep(3);
-    let told = failures.lock().unwrap().clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("the disk is full") && told[0].contains("no older segment"), "{told:?}");
+    let actual = failures.lock().unwrap().clone();
+    assert_eq!(actual.len(), 1, "{actual:?}");
+    assert!(actual[0].contains("the disk is full") && actual[0].contains("no older segment"), "{actual:?}");
     assert_eq!(ids(directory.path()).last(), Some(&30));
 }
 

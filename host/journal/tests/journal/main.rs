@@ -46,10 +46,10 @@ fn what_is_kept_is_read_again_whole() {
 #[test]
 fn what_is_handed_in_is_kept_in_order_and_told_once() {
     let directory = tempfile::tempdir().unwrap();
-    let (told, kept) = std::sync::mpsc::channel();
+    let (sender, kept) = std::sync::mpsc::channel();
     // More than the queue holds.
     let count = 4_500;
-    let background = Background::start(open(directory.path()), move || told.send(()).unwrap()).unwrap();
+    let background = Background::start(open(directory.path()), move || sender.send(()).unwrap()).unwrap();
     for id in 1..=count {
         background.keep(&record(id, 5), None);
     }
@@ -114,8 +114,8 @@ fn secrets_do_not_reach_the_disk_and_what_is_missing_is_counted() {
 #[test]
 fn a_disk_that_says_no_is_told_once() {
     let directory = tempfile::tempdir().unwrap();
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let actual = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = Arc::clone(&actual);
     // One record per segment; the path of the third segment is a directory, so that it cannot be created.
     let bounds = Bounds { segment_bytes: 1, ..Bounds::default() };
     let opened = Writer::open(directory.path(), bounds, move |error| tell.lock().unwrap().push(error.to_string()));
@@ -124,7 +124,7 @@ fn a_disk_that_says_no_is_told_once() {
     for id in 1..=4 {
         writer.keep(&record(id, 5), None);
     }
-    let told = told.lock().unwrap().clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("making ") && told[0].ends_with("segment-0000000003.journal"), "{told:?}");
+    let actual = actual.lock().unwrap().clone();
+    assert_eq!(actual.len(), 1, "{actual:?}");
+    assert!(actual[0].starts_with("making ") && actual[0].ends_with("segment-0000000003.journal"), "{actual:?}");
 }

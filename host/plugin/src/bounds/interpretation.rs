@@ -17,8 +17,8 @@ const DEPENDENCIES_MAX: usize = 4_096;
 const RESOURCES_MAX: usize = 256;
 
 /// Returns a description of the exceeded bound, if any.
-pub(super) fn excess(told: &Interpretation) -> Option<String> {
-    match told {
+pub(super) fn excess(answer: &Interpretation) -> Option<String> {
+    match answer {
         Interpretation::Replicas { requirements, .. } => requirements.as_ref().and_then(of_requirements),
         Interpretation::Components(components) => {
             let mut requirements = components.iter().filter_map(|component| component.replica_requirements.as_ref());
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn an_interpretation_has_bounds() {
-        let check = |told: &Interpretation, expected: Option<&str>| assert_eq!(excess(told).as_deref(), expected);
+        let check = |actual: &Interpretation, expected: Option<&str>| assert_eq!(excess(actual).as_deref(), expected);
         check(&Interpretation::Object(nested(128)), None);
         check(&Interpretation::Object(nested(129)), Some("an object that is nested deeper than 128"));
         check(&Interpretation::Status(Some(nested(129))), Some("a status that is nested deeper than 128"));

@@ -73,8 +73,8 @@ fn health(plugins: &Plugins) -> Health {
 
 /// Returns the name and stage of every plugin, with the error of the newest version.
 fn stages(plugins: &Plugins) -> Vec<(String, LoadStage, Option<String>)> {
-    let told = plugins.status().into_iter();
-    told.map(|status| (status.name, status.stage, status.refused.map(|refused| refused.message))).collect()
+    let actual = plugins.status().into_iter();
+    actual.map(|status| (status.name, status.stage, status.refused.map(|refused| refused.message))).collect()
 }
 
 fn active(name: &str) -> (String, LoadStage, Option<String>) {
@@ -157,11 +157,11 @@ fn one_bad_plugin_does_not_touch_the_others() {
     let bad = "- {name: a, wasm: a.wasm}\n- {name: b, wasm: b.wasm, answers: [health]}\n- {name: c, wasm: c.wasm}\n";
     fs::write(folder.path().join(LIST), list(bad)).unwrap();
     plugins.refresh();
-    let told = stages(&plugins);
-    assert_eq!(told[0], active("a"));
-    assert!(told[1].2.as_ref().unwrap().starts_with("plugins.yaml line 5: answers is for scripts"), "{told:?}");
-    assert_eq!(told[1].1, LoadStage::Verified);
-    assert!(told[2].1 == LoadStage::Fetched && told[2].2.as_ref().unwrap().contains("c.wasm"), "{told:?}");
+    let actual = stages(&plugins);
+    assert_eq!(actual[0], active("a"));
+    assert!(actual[1].2.as_ref().unwrap().starts_with("plugins.yaml line 5: answers is for scripts"), "{actual:?}");
+    assert_eq!(actual[1].1, LoadStage::Verified);
+    assert!(actual[2].1 == LoadStage::Fetched && actual[2].2.as_ref().unwrap().contains("c.wasm"), "{actual:?}");
     let counts: Vec<_> = plugins.status().iter().map(|status| status.counts.calls).collect();
     assert_eq!(counts, [1, 0, 0], "what did not change is not loaded again");
 }
@@ -302,8 +302,8 @@ fn a_name_belongs_to_the_first_who_has_it() {
     let (healthy, unhealthy) = ("aGVhbHRoeQ==", "dW5oZWFsdGh5");
     objects.set(vec![object("a", unhealthy), object("b", healthy)]);
     assert_eq!(plugins.refresh(), Refresh::Changed);
-    let told: Vec<_> = plugins.status().iter().map(|status| (status.generation, status.to_string())).collect();
-    let [file, second, other] = told.as_slice() else { panic!("{told:?}") };
+    let actual: Vec<_> = plugins.status().iter().map(|status| (status.generation, status.to_string())).collect();
+    let [file, second, other] = actual.as_slice() else { panic!("{actual:?}") };
     assert!(file.0.is_none() && file.1.contains("is active"), "{file:?}");
     assert_eq!(second.0, Some(7));
     let why = "plugin a is not active; the newest version was refused: Plugin a spec.wasm failed to verify: its name is \

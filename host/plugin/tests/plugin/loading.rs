@@ -138,7 +138,7 @@ impl Host {
         combine::health(&self.plugins.registry().policies(), call).health
     }
 
-    fn told(&self) -> Vec<String> {
+    fn summary(&self) -> Vec<String> {
         self.plugins.status().iter().map(ToString::to_string).collect()
     }
 }
@@ -158,9 +158,9 @@ fn a_listed_plugin_that_does_not_load_after_a_restart_holds_evictions() {
         !released && why.starts_with("PluginNotLoaded: freeze is not loaded: test freeze.lua failed to comp"),
         "{why}"
     );
-    let told = "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was \
+    let text = "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was \
                 refused: test freeze.lua failed to compile: no end";
-    assert_eq!(host.told(), [told]);
+    assert_eq!(host.summary(), [text]);
     host.data.set(files(&[("{name: freeze, lua: freeze.lua}", "release")]));
     host.plugins.refresh();
     assert!(host.eviction().0, "it loads now");
@@ -223,8 +223,11 @@ fn a_plugin_that_takes_long_to_load_delays_no_other() {
     // The empty set, followed by the loaded plugin.
     next(&installed);
     next(&installed);
-    let told = host.told();
-    assert!(told[0] == "plugin slow is being loaded" && told[1].starts_with("plugin quick 1 is active"), "{told:?}");
+    let actual = host.summary();
+    assert!(
+        actual[0] == "plugin slow is being loaded" && actual[1].starts_with("plugin quick 1 is active"),
+        "{actual:?}"
+    );
     host.data
         .set(files(&[("{name: slow, lua: slow.lua}", "gate"), ("{name: quick, lua: quick.lua}", "release again")]));
     assert_eq!(host.plugins.look(), Refresh::Changed);
@@ -233,7 +236,7 @@ fn a_plugin_that_takes_long_to_load_delays_no_other() {
     assert_eq!(host.engine.loads.load(Ordering::Relaxed), 3, "what is being loaded does not begin again");
     host.engine.open();
     next(&installed);
-    assert!(host.told()[0].starts_with("plugin slow 1 is active"));
+    assert!(host.summary()[0].starts_with("plugin slow 1 is active"));
 }
 
 #[test]
@@ -249,10 +252,10 @@ fn loads_over_time_hold_and_only_so_many_of_them_go_on() {
     first.sort();
     assert_eq!(first, ["a", "b"]);
     assert!(!host.eviction().0);
-    let told = host.told();
+    let actual = host.summary();
     let late = "refused: test a.lua failed to compile: loading it took longer than 0 s";
-    assert!(told[0].ends_with(late), "{told:?}");
-    assert_eq!(told[2], "plugin c is being loaded; until it is, every eviction-check call is a fault");
+    assert!(actual[0].ends_with(late), "{actual:?}");
+    assert_eq!(actual[2], "plugin c is being loaded; until it is, every eviction-check call is a fault");
     assert!(begun.try_recv().is_err(), "a third load began");
     host.engine.open();
     assert_eq!(next(&begun), "c");
@@ -344,12 +347,12 @@ fn a_plugin_that_ended_the_process_during_its_load_is_not_loaded_again_and_holds
     assert_eq!(after.engine.loads.load(Ordering::Relaxed), 1, "the code of the first plugin does not run");
     let (released, why) = after.eviction();
     assert!(!released && why.starts_with("PluginNotLoaded: freeze is not loaded: test freeze.lua failed to "), "{why}");
-    assert!(after.told()[0].contains("plugins-quarantined is deleted"), "{:?}", after.told());
+    assert!(after.summary()[0].contains("plugins-quarantined is deleted"), "{:?}", after.summary());
 
     // The operator deletes the line, and the next attempt loads it.
     std::fs::write(folder.path().join("plugins-quarantined"), "").unwrap();
     after.plugins.refresh();
-    assert!(after.eviction().0, "{:?}", after.told());
+    assert!(after.eviction().0, "{:?}", after.summary());
     before.engine.open();
 }
 

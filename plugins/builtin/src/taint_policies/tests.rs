@@ -7,7 +7,7 @@ use crate::ready_condition::in_short;
 const OWNED: TaintPolicyOptions = TaintPolicyOptions { cleans_up: true, damping_window_s: 0 };
 const KARMADA: TaintPolicyOptions = TaintPolicyOptions { cleans_up: false, damping_window_s: 0 };
 
-fn told(rules: &[ClusterTaintPolicyRule], cluster: &Cluster, now_s: i64) -> Vec<String> {
+fn summary(rules: &[ClusterTaintPolicyRule], cluster: &Cluster, now_s: i64) -> Vec<String> {
     let call = ClusterTaintCall { cluster, now: Time::from_millis(now_s * 1000) };
     rules.iter().flat_map(|rule| in_short(rule.call(&Call::ClusterTaint(call.clone())))).collect()
 }
@@ -24,7 +24,7 @@ fn check(policies: Vec<(&str, i64, Value)>, expected: &[&str]) {
         (name.to_owned(), Time::from_millis(created_s * 1000), serde_json::from_value(spec).unwrap())
     });
     let rules = ClusterTaintPolicyRule::all(policies.collect(), OWNED);
-    assert_eq!(told(&rules, &cluster, 0), expected, "{label}");
+    assert_eq!(summary(&rules, &cluster, 0), expected, "{label}");
 }
 
 fn when(type_: &str, operator: &str, values: &[&str]) -> Value {
@@ -80,7 +80,7 @@ fn a_cluster_that_is_no_longer_selected_gives_the_taint_back_unless_as_in_karmad
     let mut targeted = spec(&[when("Ready", "In", &["False"])], &[], "k");
     let check = |spec: &Value, options, expected: &[&str]| {
         let rule = ClusterTaintPolicyRule::new("p", serde_json::from_value(spec.clone()).unwrap(), options);
-        assert_eq!(told(&[rule], &cluster(&[(ConditionStatus::False, 0)]), 0), expected, "{spec} {options:?}");
+        assert_eq!(summary(&[rule], &cluster(&[(ConditionStatus::False, 0)]), 0), expected, "{spec} {options:?}");
     };
     targeted["targetClusters"] = json!({"clusterNames": ["member1"]});
     check(&targeted, OWNED, &["+k:NoExecute"]);
@@ -103,7 +103,7 @@ fn what_the_policy_added_and_no_longer_declares_goes() {
     let declares = json!({"taints": [{"key": "k", "effect": "NoSchedule"}]});
     let check = |options, expected: &[&str]| {
         let rule = ClusterTaintPolicyRule::new("p", serde_json::from_value(declares.clone()).unwrap(), options);
-        assert_eq!(told(&[rule], &tainted, 0), expected, "{options:?}");
+        assert_eq!(summary(&[rule], &tainted, 0), expected, "{options:?}");
     };
     check(OWNED, &["-mine:NoSchedule"]);
     check(KARMADA, &[]);
@@ -125,7 +125,7 @@ fn the_proposals_windows_begin_with_the_match_and_survive_a_change_between_match
     let rule = ClusterTaintPolicyRule::new("p", serde_json::from_str(PROPOSAL).unwrap(), OWNED);
     let rules = [rule];
     let check = |ready: &[(ConditionStatus, i64)], now_s: i64, expected: &[&str]| {
-        assert_eq!(told(&rules, &cluster(ready), now_s), expected, "{ready:?} at {now_s}");
+        assert_eq!(summary(&rules, &cluster(ready), now_s), expected, "{ready:?} at {now_s}");
     };
     let (add, remove) = (["+not-ready:PreferNoExecute"], ["-not-ready:PreferNoExecute"]);
     check(&[(True, 0), (False, 100)], 399, &[]);
@@ -143,14 +143,14 @@ fn without_match_conditions_the_taint_is_always_there_and_defaults_are_those_of_
     use ConditionStatus::{False, True};
     let always = json!({"taintsToAdd": [{"key": "k", "effect": "NoSchedule"}]});
     let rule = ClusterTaintPolicyRule::new("p", serde_json::from_value(always).unwrap(), OWNED);
-    assert_eq!(told(&[rule], &cluster(&[(True, 0)]), 0), ["+k:NoSchedule"]);
+    assert_eq!(summary(&[rule], &cluster(&[(True, 0)]), 0), ["+k:NoSchedule"]);
     let mut defaults: Value = serde_json::from_str(PROPOSAL).unwrap();
     defaults["taintsToAdd"] = json!([{"key": "k", "effect": "NoSchedule"}]);
     let rules = [ClusterTaintPolicyRule::new("p", serde_json::from_value(defaults).unwrap(), OWNED)];
-    assert_eq!(told(&rules, &cluster(&[(True, 0), (False, 0)]), 299), [""; 0]);
-    assert_eq!(told(&rules, &cluster(&[(True, 0), (False, 0)]), 300), ["+k:NoSchedule"]);
-    assert_eq!(told(&rules, &cluster(&[(False, 0), (True, 0)]), 179), [""; 0]);
-    assert_eq!(told(&rules, &cluster(&[(False, 0), (True, 0)]), 180), ["-k:NoSchedule"]);
+    assert_eq!(summary(&rules, &cluster(&[(True, 0), (False, 0)]), 299), [""; 0]);
+    assert_eq!(summary(&rules, &cluster(&[(True, 0), (False, 0)]), 300), ["+k:NoSchedule"]);
+    assert_eq!(summary(&rules, &cluster(&[(False, 0), (True, 0)]), 179), [""; 0]);
+    assert_eq!(summary(&rules, &cluster(&[(False, 0), (True, 0)]), 180), ["-k:NoSchedule"]);
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn while_a_cluster_flaps_its_taints_stay() {
     let rules = [ClusterTaintPolicyRule::new("p", serde_json::from_value(spec).unwrap(), options)];
     let calm = [(True, 0), (False, 100), (True, 200)];
     let flapping = [(True, 0), (False, 100), (True, 200), (False, 300), (True, 400), (False, 500), (True, 600)];
-    assert_eq!(told(&rules, &cluster(&calm), 200), ["-k:NoExecute"]);
-    assert_eq!(told(&rules, &cluster(&flapping), 600), [""; 0]);
-    assert_eq!(told(&rules, &cluster(&flapping), 699), [""; 0]);
-    assert_eq!(told(&rules, &cluster(&flapping), 800), ["-k:NoExecute"]);
+    assert_eq!(summary(&rules, &cluster(&calm), 200), ["-k:NoExecute"]);
+    assert_eq!(summary(&rules, &cluster(&flapping), 600), [""; 0]);
+    assert_eq!(summary(&rules, &cluster(&flapping), 699), [""; 0]);
+    assert_eq!(summary(&rules, &cluster(&flapping), 800), ["-k:NoExecute"]);
 }

@@ -47,7 +47,7 @@ fn ask(policy: &dyn Policy, case: &Value) -> Result<Reply, Fault> {
 }
 
 /// Formats an answer as in the file.
-fn told(operation: &str, reply: Result<Reply, Fault>) -> Value {
+fn summary(operation: &str, reply: Result<Reply, Fault>) -> Value {
     match reply {
         Err(_) => json!("error"),
         Ok(Reply::Health(verdict)) => match verdict.health {
@@ -55,7 +55,7 @@ fn told(operation: &str, reply: Result<Reply, Fault>) -> Value {
             Health::Unhealthy => json!({"healthy": false}),
             Health::Unknown => json!("error"),
         },
-        Ok(Reply::Interpret(Some(told))) => match told {
+        Ok(Reply::Interpret(Some(actual))) => match actual {
             Interpretation::Replicas { replicas, requirements } => {
                 json!({"replica": replicas, "requires": requirements})
             }
@@ -144,8 +144,8 @@ fn the_library_agrees_with_karmada_but_where_it_means_not_to() {
         let (_, policy) = library.iter().find(of).unwrap_or_else(|| panic!("{api_version} is not covered"));
         let reply = ask(&**policy, case);
         let why = reply.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        let told = told(case["operation"].as_str().unwrap(), reply);
-        let (expected, got) = (plain(&expected(case), ""), plain(&told, ""));
+        let actual = summary(case["operation"].as_str().unwrap(), reply);
+        let (expected, got) = (plain(&expected(case), ""), plain(&actual, ""));
         match (expected == got, deviation(case)) {
             (true, _) => agreeing += 1,
             (false, Some(reason)) => *meant.entry(reason).or_default() += 1,

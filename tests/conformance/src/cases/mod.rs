@@ -153,14 +153,14 @@ pub fn one(subject: &Subject<'_>, case: &Case) -> Check {
 }
 
 fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
-    let told = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.call.kind()), outcome, steps };
+    let finished = |outcome, steps| Check { name: case.name.clone(), kind: Some(case.call.kind()), outcome, steps };
     let at = |why: String| Outcome::failed(format!("{}: {why}", case.origin));
     let own;
     let policy = match &case.config {
         None => loaded.subject.policy(),
         Some(config) => match loaded.with(config) {
-            None => return told(Outcome::skipped("it cannot be loaded with another configuration"), 0),
-            Some(Err(error)) => return told(at(format!("does not load with {config}: {error}")), 0),
+            None => return finished(Outcome::skipped("it cannot be loaded with another configuration"), 0),
+            Some(Err(error)) => return finished(at(format!("does not load with {config}: {error}")), 0),
             Some(Ok(policy)) => {
                 own = policy;
                 &*own
@@ -172,7 +172,7 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
         (!answers).then(|| format!("it does not answer {} calls{}", call.kind(), about(call)))
     });
     if let Some(why) = unanswered {
-        return told(at(why), 0);
+        return finished(at(why), 0);
     }
     let answer = ask(policy, &case.call);
     let dear = case.steps_max.filter(|most| answer.steps > *most);
@@ -181,7 +181,7 @@ fn check(loaded: &mut Configured<'_>, case: &Case) -> Check {
         (None, Some(most)) => at(format!("took {} steps, at most {most} were expected", answer.steps)),
         (None, None) => Outcome::Passed,
     };
-    told(outcome, answer.steps)
+    finished(outcome, answer.steps)
 }
 
 /// Returns ` about v1 Pod` for calls about an object, otherwise an empty string.

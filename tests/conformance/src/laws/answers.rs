@@ -21,10 +21,10 @@ pub(super) fn is_over_budget(fault: &Fault) -> bool {
 
 /// Returns the text of an answer's fault, unless the plugin does not handle the question.
 pub(super) fn fault(answer: &CallResult) -> Option<String> {
-    answer.fault().filter(|fault| fault.kind != FaultKind::Unsupported).map(told)
+    answer.fault().filter(|fault| fault.kind != FaultKind::Unsupported).map(describe)
 }
 
-fn told(fault: &Fault) -> String {
+fn describe(fault: &Fault) -> String {
     format!("{} ({fault})", fault_name(fault.kind))
 }
 
@@ -32,7 +32,7 @@ fn told(fault: &Fault) -> String {
 pub(super) fn no_input_makes_it_fail(examined: &Examination<'_>) -> Outcome {
     let inputs = examined.inputs;
     let fails = |answer: &CallResult, spared: &dyn Fn(&Fault) -> bool| {
-        answer.fault().filter(|fault| !is_answer(fault) && !spared(fault)).map(told)
+        answer.fault().filter(|fault| !is_answer(fault) && !spared(fault)).map(describe)
     };
     let plain = each(inputs.plain.iter(), |sample| fails(&examined.ask(sample), &is_over_budget));
     if plain != Outcome::Passed {
@@ -52,7 +52,7 @@ pub(super) fn budget(examined: &Examination<'_>) -> Outcome {
     each(examined.inputs.plain.iter(), |sample| {
         let answer = examined.ask(sample);
         let dear = (answer.steps > most).then(|| format!("took {} steps of {most}", answer.steps));
-        answer.fault().filter(|fault| is_over_budget(fault)).map(told).or(dear)
+        answer.fault().filter(|fault| is_over_budget(fault)).map(describe).or(dear)
     })
 }
 
@@ -77,7 +77,7 @@ pub(super) fn one_verdict_each(examined: &Examination<'_>) -> Outcome {
         let answer = examined.ask(sample);
         match &answer.reply {
             // A host that validates replies reports an out-of-bounds reply as this fault.
-            Err(fault) if fault.kind == FaultKind::BadReply => Some(told(fault)),
+            Err(fault) if fault.kind == FaultKind::BadReply => Some(describe(fault)),
             Err(_) => None,
             Ok(reply) => miscounted(sample, reply),
         }

@@ -64,8 +64,8 @@ fn a_law_is_not_held_by_a_call_that_faults() {
             let judged = |check: &&Check| check.kind.is_some() && check.skipped();
             let why = format!("not judged: the call faults: {} (", crate::call_result::fault_name(fault_kind));
             for check in checks.iter().filter(judged) {
-                let Outcome::Skipped { why: told } = &check.outcome else { continue };
-                assert!(told.starts_with(&why), "{}: {told}", check.name);
+                let Outcome::Skipped { why: actual } = &check.outcome else { continue };
+                assert!(actual.starts_with(&why), "{}: {actual}", check.name);
             }
         }
     }

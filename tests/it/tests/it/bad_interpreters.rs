@@ -97,8 +97,8 @@ fn a_health_script_that_keeps_failing_is_recorded_once_for_each_member() {
 fn a_health_script_that_never_ends_makes_health_unknown() {
     for script in ["while true do end", "while true do pcall(error) end"] {
         let script = format!("function InterpretHealth(o) {script} end");
-        let (told, fault) = health(&registry(&[(EntryPoint::Health, &script)]), &deployment());
-        assert_eq!(told, Health::Unknown, "{script}");
+        let (actual, fault) = health(&registry(&[(EntryPoint::Health, &script)]), &deployment());
+        assert_eq!(actual, Health::Unknown, "{script}");
         assert!(matches!(fault, Some(FaultKind::OutOfFuel | FaultKind::Deadline)), "{script}: {fault:?}");
     }
 }
@@ -119,8 +119,8 @@ fn what_a_script_does_to_its_input_nobody_else_sees() {
     }
     assert_eq!(object, deployment());
     let call = InterpretCall { operation: Operation::Replicas { object: &object }, now: Time::from_millis(0) };
-    let told = combine::interpret(&registry.policies(), call).unwrap().interpretation;
-    assert!(matches!(told, Some(Interpretation::Replicas { replicas: 2, .. })), "{told:?}");
+    let actual = combine::interpret(&registry.policies(), call).unwrap().interpretation;
+    assert!(matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })), "{actual:?}");
 }
 
 /// A script answers only the operation of its rule, even if it defines functions of other operations.
@@ -130,8 +130,8 @@ fn of_two_functions_only_the_one_that_is_wanted_is_asked() {
     let (registry, object) = (registry(&[(EntryPoint::Health, script)]), deployment());
     assert_eq!(health(&registry, &object), (Health::Unhealthy, None));
     let call = InterpretCall { operation: Operation::Replicas { object: &object }, now: Time::from_millis(0) };
-    let told = combine::interpret(&registry.policies(), call).unwrap().interpretation;
-    assert!(matches!(told, Some(Interpretation::Replicas { replicas: 2, .. })), "{told:?}");
+    let actual = combine::interpret(&registry.policies(), call).unwrap().interpretation;
+    assert!(matches!(actual, Some(Interpretation::Replicas { replicas: 2, .. })), "{actual:?}");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn any_other_operation_with_a_script_that_is_wrong_is_an_error() {
             _ => Operation::Dependencies { object: &object },
         };
         let call = InterpretCall { operation, now: Time::from_millis(0) };
-        let told = combine::interpret(&registry.policies(), call).map(|told| told.interpretation);
-        assert_eq!(told.map_err(|fault| fault.fault.kind), Err(expected), "{script}");
+        let actual = combine::interpret(&registry.policies(), call).map(|actual| actual.interpretation);
+        assert_eq!(actual.map_err(|fault| fault.fault.kind), Err(expected), "{script}");
         // A faulty script does not affect the answers of the other rules.
         assert_eq!(health(&registry, &object), (Health::Healthy, None), "{script}");
     };

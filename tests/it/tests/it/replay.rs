@@ -46,12 +46,12 @@ pub(crate) fn recorded(name: &str, seed: u64) -> Contents {
 }
 
 fn assert_exact(name: &str, how: &str, summary: &Summary) {
-    let told: Vec<_> = summary
+    let actual: Vec<_> = summary
         .different
         .iter()
         .map(|replay| format!("{name}, {how}: decision {}: {:?}", replay.id, replay.differences))
         .collect();
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(actual.is_empty(), "{}", actual.join("\n"));
     assert!(summary.exact > 0, "{name}, {how}: no decision was made again");
 }
 
@@ -95,9 +95,9 @@ fn a_record_that_says_something_else_than_was_decided_is_found() {
     kept.decision.plan["evict"]["task"]["fromCluster"] = "member2".into();
     changed.decision = Some(Arc::new(kept));
     let summary = Replayer::default().replay_all(&contents.records);
-    let told: Vec<_> =
+    let actual: Vec<_> =
         summary.different.iter().map(|replay| (replay.id, replay.differences[0].path.as_str())).collect();
-    assert_eq!(told, [(id, "/evict/task/fromCluster")]);
+    assert_eq!(actual, [(id, "/evict/task/fromCluster")]);
 }
 
 #[test]

@@ -14,9 +14,9 @@ fn trials(base: Base, seeds: u64, faults: &str) -> Trials {
 
 #[track_caller]
 fn check(base: Base, seeds: u64) {
-    let told = format!("{base:?}");
+    let label = format!("{base:?}");
     let trials = trials(base, seeds, "all");
-    assert!(trials.failure.is_none(), "{told}: {:#?}", trials.failure);
+    assert!(trials.failure.is_none(), "{label}: {:#?}", trials.failure);
     assert!(trials.decisions > 0 && trials.troubles.values().sum::<u64>() > seeds, "{trials:?}");
 }
 
@@ -75,8 +75,8 @@ fn a_broken_promise_is_found_made_small_and_written_to_a_file() {
     assert_eq!(failure.violations.first().map(|violation| violation.invariant), Some("S1"), "{failure:?}");
     assert!(failure.parts.1 < failure.parts.0, "{failure:?}");
     let again = try_run(&scenario::load(failure.file.as_ref().unwrap()).unwrap(), None).unwrap();
-    let told = |violations: &[bulkhead::report::Violation]| violations.to_vec();
-    assert_eq!(told(&again.violations), told(&failure.violations));
+    let listed = |violations: &[bulkhead::report::Violation]| violations.to_vec();
+    assert_eq!(listed(&again.violations), listed(&failure.violations));
     assert!(!again.held());
 }
 

@@ -143,8 +143,8 @@ fn a_large_federation_is_answered_whole() {
 #[test]
 fn a_bad_export_says_what_is_missing() {
     let check = |name: &str, files: &[(&str, &str)], part: &str| {
-        let told = ask(name, files, |_| {}).err().unwrap();
-        assert!(told.contains(part), "{told}");
+        let actual = ask(name, files, |_| {}).err().unwrap();
+        assert!(actual.contains(part), "{actual}");
     };
     let (all, some) = (clusters(2), bindings(1, &["member1"]));
     check("no-clusters", &[("b.json", &some)], "there is no Cluster here");

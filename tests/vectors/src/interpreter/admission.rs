@@ -29,8 +29,8 @@ pub(super) fn run(case: &Case) -> Result<Ran, String> {
     };
     let expected = case.expected.as_ref().and_then(|expected| expected.get("allowed")).and_then(Value::as_bool);
     let as_expected = expected == Some(refused.is_none());
-    let told = if as_expected { case.expected.clone().unwrap_or_default() } else { json!({"refused": refused}) };
-    Ok(Ran::Outcome(Outcome::Result(told)))
+    let result = if as_expected { case.expected.clone().unwrap_or_default() } else { json!({"refused": refused}) };
+    Ok(Ran::Outcome(Outcome::Result(result)))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {

@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn outputs_are_read_by_name() {
-        let told =
+        let actual =
             results("---\n# [1/2] replica:\n2\n---\n# [2/2] requires:\nresourceRequest:\n  cpu: 100m\n").unwrap();
         let request = json!({"resourceRequest": {"cpu": "100m"}});
-        assert_eq!(told, [("replica".to_owned(), json!(2)), ("requires".to_owned(), request)]);
+        assert_eq!(actual, [("replica".to_owned(), json!(2)), ("requires".to_owned(), request)]);
         assert_eq!(results("replica: 2\n"), None);
     }
 

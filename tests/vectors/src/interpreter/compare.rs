@@ -41,14 +41,14 @@ fn same(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
             Some(class) => classes.contains(&class),
             None => true,
         },
-        (None, Outcome::Result(told)) => same_results(case, expected, told),
+        (None, Outcome::Result(actual)) => same_results(case, expected, actual),
         _ => false,
     }
 }
 
 /// True if two results are equal after normalization.
-pub(super) fn same_results(case: &Case, expected: &Value, told: &Value) -> bool {
-    same_values(&normal(case, expected.clone()), &normal(case, told.clone()))
+pub(super) fn same_results(case: &Case, expected: &Value, actual: &Value) -> bool {
+    same_values(&normal(case, expected.clone()), &normal(case, actual.clone()))
 }
 
 /// Normalizes a result: sorts the unordered lists, uses one notation for quantities, and replaces null lists with

@@ -61,10 +61,10 @@ fn hooks(policies: &PolicySet, case: &Case) -> Result<Value, String> {
 /// an aggregation, only the status is compared, because only the status is written. For a retained pod, the fields
 /// that the struct adds are added here.
 fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
-    let Outcome::Result(mut told) = outcome else { return outcome };
+    let Outcome::Result(mut actual) = outcome else { return outcome };
     let expected = case.expected.as_ref();
-    if let (Some(told), Some(expected)) =
-        (told.get_mut("aggregatedStatus"), expected.and_then(|expected| expected.get("aggregatedStatus")))
+    if let (Some(actual), Some(expected)) =
+        (actual.get_mut("aggregatedStatus"), expected.and_then(|expected| expected.get("aggregatedStatus")))
     {
         let mut whole = expected.clone();
         let plain = |status: &Value| {
@@ -72,17 +72,17 @@ fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
             drop_nulls(&mut status);
             status
         };
-        match told.get("status") {
+        match actual.get("status") {
             Some(status) if whole.get("status").is_some_and(|wanted| same_values(&plain(wanted), &plain(status))) => {}
             Some(status) => whole["status"] = status.clone(),
             None => {
                 whole.as_object_mut().map(|members| members.remove("status"));
             }
         }
-        *told = whole;
+        *actual = whole;
     }
     if case.kind.kind == "Pod"
-        && let Some(pod) = told.get_mut("retained")
+        && let Some(pod) = actual.get_mut("retained")
     {
         for list in ["/spec/containers", "/spec/initContainers"] {
             for container in pod.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -91,7 +91,7 @@ fn without_typing(case: &Case, outcome: Outcome) -> Outcome {
         }
         pod.as_object_mut().map(|members| members.entry("status").or_insert_with(|| json!({})));
     }
-    Outcome::Result(told)
+    Outcome::Result(actual)
 }
 
 /// Removes nulls from a status, where a typed struct writes a null for a missing time.

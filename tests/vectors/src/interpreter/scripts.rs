@@ -171,9 +171,9 @@ impl Scripts {
             Err(fault) => Outcome::Failed(classes(EngineKind::Lua, fault.kind), fault.to_string()),
         };
         let expected = super::compare::is_expected(case, &outcome);
-        if !expected && let Some(told) = reference(case, &outcome) {
+        if !expected && let Some(result) = reference(case, &outcome) {
             self.as_reference.borrow_mut().insert(case.title.clone());
-            return Ok(told);
+            return Ok(result);
         }
         Ok(outcome)
     }
@@ -182,8 +182,8 @@ impl Scripts {
 /// Returns the expected outcome if the actual one is recorded in the file for reference Lua.
 fn reference(case: &Case, outcome: &Outcome) -> Option<Outcome> {
     let same = |engine: &Value| match outcome {
-        Outcome::Result(told) => {
-            engine.get("expected").is_some_and(|recorded| super::compare::same_values(recorded, told))
+        Outcome::Result(result) => {
+            engine.get("expected").is_some_and(|recorded| super::compare::same_values(recorded, result))
         }
         Outcome::Failed(..) => engine.get("error").is_some(),
     };

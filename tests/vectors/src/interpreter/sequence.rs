@@ -25,21 +25,21 @@ pub(super) fn run(case: &Case, scripts: &Scripts) -> Result<Outcome, String> {
     let steps = steps(case)?;
     let customizations = customizations(case, scripts, &steps)?;
     let shared = PolicySet::new(scripts.policies(case, &customizations));
-    let mut told = Vec::new();
+    let mut actual = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let arguments = Arguments::read(&step.inputs)?;
         let outcome = ask(&shared, &step.operation, &arguments)?;
         let alone = PolicySet::new(scripts.policies(case, &customizations));
         let isolated = ask(&alone, &step.operation, &arguments)? == outcome;
         let passed = as_recorded(case, &step.expected, &outcome) || (index > 0 && isolated);
-        told.push(if passed { step.expected.clone() } else { outcome.printed() });
+        actual.push(if passed { step.expected.clone() } else { outcome.printed() });
     }
-    Ok(Outcome::Result(Value::Array(told)))
+    Ok(Outcome::Result(Value::Array(actual)))
 }
 
 fn as_recorded(case: &Case, expected: &Value, outcome: &Outcome) -> bool {
     match (expected.get("result"), outcome) {
-        (Some(result), Outcome::Result(told)) => same_results(case, result, told),
+        (Some(result), Outcome::Result(actual)) => same_results(case, result, actual),
         (None, Outcome::Failed(..)) => expected.get("error").is_some(),
         _ => false,
     }

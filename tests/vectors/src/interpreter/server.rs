@@ -116,11 +116,11 @@ async fn answer_on(
 ) -> std::io::Result<()> {
     let request = read(&mut stream).await?;
     let uid = request.body["request"]["uid"].clone();
-    let redirects = behaviour.redirects && request.told["url"] != REDIRECTED;
+    let redirects = behaviour.redirects && request.summary["url"] != REDIRECTED;
     {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.requests += 1;
-        seen.last = request.told;
+        seen.last = request.summary;
     }
     advance(behaviour.takes).await;
     let status = if redirects {
@@ -152,7 +152,7 @@ async fn answer_on(
 }
 
 struct Request {
-    told: Value,
+    summary: Value,
     body: Value,
 }
 
@@ -170,24 +170,24 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Request>
         if let Some((head, body)) = text.split_once("\r\n\r\n")
             && let Ok(body) = serde_json::from_str(body)
         {
-            return Ok(Request { told: told(head), body });
+            return Ok(Request { summary: summary(head), body });
         }
     }
 }
 
 /// Returns the head of a request in the form of case files.
-fn told(head: &str) -> Value {
+fn summary(head: &str) -> Value {
     let mut lines = head.lines();
     let mut first = lines.next().unwrap_or_default().split(' ');
-    let mut told = Map::new();
+    let mut summary = Map::new();
     for name in ["method", "url", "proto"] {
-        told.insert(name.to_owned(), first.next().unwrap_or_default().into());
+        summary.insert(name.to_owned(), first.next().unwrap_or_default().into());
     }
     let headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).collect();
     let header =
         |name: &str| headers.iter().find(|(there, _)| there.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
-    told.insert("accept".to_owned(), header("accept").into());
-    told.insert("contentType".to_owned(), header("content-type").into());
-    told.insert("userAgentPresent".to_owned(), header("user-agent").is_some().to_string().into());
-    Value::Object(told)
+    summary.insert("accept".to_owned(), header("accept").into());
+    summary.insert("contentType".to_owned(), header("content-type").into());
+    summary.insert("userAgentPresent".to_owned(), header("user-agent").is_some().to_string().into());
+    Value::Object(summary)
 }

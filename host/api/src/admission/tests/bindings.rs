@@ -8,18 +8,21 @@ fn admit_binding(spec: Value, annotations: Value) -> Result<Value, String> {
     let mut whole = json!({"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nginx"}});
     merge(&mut whole, spec);
     let object = json!({"metadata": {"name": "b", "namespace": "default", "annotations": annotations}, "spec": whole});
-    let mut told = Ok(Value::Null);
+    let mut actual = Ok(Value::Null);
     for kind in ["ResourceBinding", "ClusterResourceBinding"] {
-        told = run(&create("work.karmada.io", kind), object.clone(), AdmissionOptions::default());
+        actual = run(&create("work.karmada.io", kind), object.clone(), AdmissionOptions::default());
     }
-    told
+    actual
 }
 
 #[test]
 fn malformed_bindings_are_refused_with_the_field() {
     let check = |spec: Value, expected: &str| {
-        let told = admit_binding(spec, json!({})).err().unwrap_or_default();
-        assert!(if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) }, "{told}\n{expected}");
+        let actual = admit_binding(spec, json!({})).err().unwrap_or_default();
+        assert!(
+            if expected.is_empty() { actual.is_empty() } else { actual.starts_with(expected) },
+            "{actual}\n{expected}"
+        );
     };
     let task = |patch: Value| {
         let mut task = json!({"fromCluster": "m1", "reason": "TaintUntolerated", "producer": "TaintManager"});
@@ -44,8 +47,8 @@ fn malformed_bindings_are_refused_with_the_field() {
     check(json!({"clusters": [{"name": "m1", "replicas": -2}]}), "spec.clusters[0].replicas: Invalid value: -2");
     check(json!({"replicas": -2}), "spec.replicas: Invalid value: -2");
     let field = "metadata.annotations[resourcebinding.karmada.io/dependencies]: Invalid value";
-    let told = admit_binding(json!({}), json!({"resourcebinding.karmada.io/dependencies": "{"})).unwrap_err();
-    assert!(told.starts_with(field), "{told}");
+    let actual = admit_binding(json!({}), json!({"resourcebinding.karmada.io/dependencies": "{"})).unwrap_err();
+    assert!(actual.starts_with(field), "{actual}");
     assert!(admit_binding(json!({}), json!({"resourcebinding.karmada.io/dependencies": "[]"})).is_ok());
 }
 
@@ -53,8 +56,8 @@ fn malformed_bindings_are_refused_with_the_field() {
 fn a_work_has_to_say_what_it_is_about() {
     let check = |manifest: Value, expected: &str| {
         let object = json!({"metadata": {"name": "w"}, "spec": {"workload": {"manifests": [manifest]}}});
-        let told = run(&create("work.karmada.io", "Work"), object, AdmissionOptions::default()).err();
-        assert_eq!(told.unwrap_or_default(), expected);
+        let actual = run(&create("work.karmada.io", "Work"), object, AdmissionOptions::default()).err();
+        assert_eq!(actual.unwrap_or_default(), expected);
     };
     check(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}), "");
     let field = |name: &str| format!("spec.workload.manifests[0].{name}: Required value");

@@ -16,10 +16,13 @@ fn durations_and_states_out_of_range_are_refused_with_the_field() {
         let mut whole = json!({"decisionConditions": {}});
         merge(&mut whole, application);
         let patch = json!({"propagateDeps": true, "failover": {"application": whole}});
-        let told = admit_with(AdmissionOptions::default(), patch).err().unwrap_or_default();
+        let actual = admit_with(AdmissionOptions::default(), patch).err().unwrap_or_default();
         let expected =
             if expected.is_empty() { String::new() } else { format!("spec.failover.application.{expected}") };
-        assert!(if expected.is_empty() { told.is_empty() } else { told.starts_with(&expected) }, "{told}\n{expected}");
+        assert!(
+            if expected.is_empty() { actual.is_empty() } else { actual.starts_with(&expected) },
+            "{actual}\n{expected}"
+        );
     };
     let absurd = 400_000_000;
     check(json!({"preConditions": {"delaySeconds": 0, "healthyState": "Healthy"}, "blockPredecessorSeconds": 0}), "");
@@ -47,8 +50,8 @@ fn the_documents_example_wants_dependencies_to_travel_along() {
         "preConditions": {"delaySeconds": 5000},
         "decisionConditions": {"tolerationSeconds": 200, "healthyState": ["Unhealthy"]},
     }});
-    let told = admit_with(AdmissionOptions::default(), json!({"failover": failover})).unwrap_err();
-    assert!(told.starts_with("spec.propagateDeps: Invalid value: false"), "{told}");
+    let actual = admit_with(AdmissionOptions::default(), json!({"failover": failover})).unwrap_err();
+    assert!(actual.starts_with("spec.propagateDeps: Invalid value: false"), "{actual}");
     let spec = admit_with(AdmissionOptions::default(), json!({"failover": failover, "propagateDeps": true})).unwrap();
     let application = &spec["failover"]["application"];
     assert_eq!(application["preConditions"], json!({"delaySeconds": 5000}));
@@ -58,8 +61,8 @@ fn the_documents_example_wants_dependencies_to_travel_along() {
 #[test]
 fn clusters_may_purge_never_only_where_the_option_says_so() {
     let patch = || json!({"failover": {"cluster": {"purgeMode": "Never"}}});
-    let told = admit_with(AdmissionOptions::default(), patch()).unwrap_err();
-    assert!(told.starts_with("spec.failover.cluster.purgeMode: Unsupported value: \"Never\""), "{told}");
+    let actual = admit_with(AdmissionOptions::default(), patch()).unwrap_err();
+    assert!(actual.starts_with("spec.failover.cluster.purgeMode: Unsupported value: \"Never\""), "{actual}");
     let options = AdmissionOptions { allow_never_purging_clusters: true, ..AdmissionOptions::default() };
     assert_eq!(admit_with(options, patch()).unwrap()["failover"]["cluster"]["purgeMode"], "Never");
 }
@@ -94,6 +97,6 @@ fn a_taint_policy_that_takes_back_what_it_gives_is_refused() {
     let spec = json!({"addOnConditions": conditions, "removeOnConditions": conditions,
                       "taints": [{"key": "k", "effect": "NoSchedule"}]});
     let object = json!({"metadata": {"name": "p"}, "spec": spec});
-    let told = run(&create("policy.karmada.io", "ClusterTaintPolicy"), object, AdmissionOptions::default());
-    assert!(told.unwrap_err().starts_with("spec.removeOnConditions: Invalid value: "));
+    let actual = run(&create("policy.karmada.io", "ClusterTaintPolicy"), object, AdmissionOptions::default());
+    assert!(actual.unwrap_err().starts_with("spec.removeOnConditions: Invalid value: "));
 }

@@ -241,9 +241,9 @@ fn customizations_do_not_conflict_and_have_scripts_that_compile() {
 fn plugins_that_make_no_sense_are_refused_with_the_field() {
     let check = |spec: Value, expected: &str| {
         let object = json!({"metadata": {"name": "p"}, "spec": spec});
-        let told = run(&create("bulkhead.dev", "Plugin"), object, AdmissionOptions::default()).err();
-        let told = told.unwrap_or_default();
-        assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{told}\n{expected}");
+        let actual = run(&create("bulkhead.dev", "Plugin"), object, AdmissionOptions::default()).err();
+        let actual = actual.unwrap_or_default();
+        assert!(actual.starts_with(expected) && actual.is_empty() == expected.is_empty(), "{actual}\n{expected}");
     };
     check(json!({"lua": "x", "mode": "shadow", "fallback": {"builtin": "ResourceHealth"}}), "");
     check(json!({"wasm": "AGFzbQ=="}), "");

@@ -82,10 +82,10 @@ mod tests {
             ..AggregatedStatusItem::default()
         };
         let rule = StatePreservationRule { alias_label_name: "job".to_owned(), json_path: path.to_owned() };
-        let told = labels(&[item], "m1", &[rule]).map(|labels| labels["job"].clone());
-        let told = told.as_deref().map_err(ToString::to_string);
+        let actual = labels(&[item], "m1", &[rule]).map(|labels| labels["job"].clone());
+        let actual = actual.as_deref().map_err(ToString::to_string);
         assert_eq!(
-            told.map_err(|text| text.split(':').next().unwrap_or_default().to_owned()),
+            actual.map_err(|text| text.split(':').next().unwrap_or_default().to_owned()),
             expected.map_err(str::to_owned)
         );
     }

@@ -60,8 +60,8 @@ mod tests {
                 taints: taints.iter().map(|key| format!("{key}:NoSchedule")).collect(),
             });
             let now = Time::from_millis(100_500);
-            let told = stability(&cluster, known.as_ref(), now).map(|stable| stable.since.as_millis() / 1000);
-            assert_eq!(told, since, "{cluster:?} {known:?}");
+            let actual = stability(&cluster, known.as_ref(), now).map(|stable| stable.since.as_millis() / 1000);
+            assert_eq!(actual, since, "{cluster:?} {known:?}");
         };
         check("True", 10, &[], None, Some(101));
         check("True", 10, &[], Some((20, &[])), Some(20));

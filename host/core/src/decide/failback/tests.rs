@@ -78,7 +78,7 @@ fn decided(binding: &Binding, change: &Value, now_s: i64) -> FailbackPlan {
 }
 
 /// Returns the placement after a return, the code and the remaining time of a wait, or the code of an obsolete home.
-fn told(plan: &FailbackPlan) -> String {
+fn summary(plan: &FailbackPlan) -> String {
     match plan {
         FailbackPlan::Rest => "rest".to_owned(),
         FailbackPlan::Forget(attribution) => format!("forget {}", attribution.reason.code),
@@ -97,7 +97,7 @@ fn told(plan: &FailbackPlan) -> String {
 #[test]
 fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
     let check = |home: Value, change: Value, now_s: i64, expected: &str| {
-        assert_eq!(told(&decided(&binding(home, &json!({})), &change, now_s)), expected, "{change} at {now_s}");
+        assert_eq!(summary(&decided(&binding(home, &json!({})), &change, now_s)), expected, "{change} at {now_s}");
     };
     check(m1(), json!({}), 300, "wait Stabilizing 400001");
     check(m1(), json!({}), 700, "wait Stabilizing 1");
@@ -119,7 +119,7 @@ fn nothing_comes_back_before_the_window_has_passed_without_a_break() {
 #[test]
 fn only_what_can_be_taken_back_as_a_whole_goes_back() {
     let check = |home: Value, change: Value, expected: &str| {
-        assert_eq!(told(&decided(&binding(home, &change), &json!({}), 5000)), expected, "{change}");
+        assert_eq!(summary(&decided(&binding(home, &change), &json!({}), 5000)), expected, "{change}");
     };
     let on = |targets: &[(&str, i32)]| {
         let targets = targets.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas}));
@@ -145,7 +145,7 @@ fn only_what_can_be_taken_back_as_a_whole_goes_back() {
 #[test]
 fn a_move_a_person_or_another_placement_comes_first() {
     let check = |change: Value, expected: &str| {
-        assert_eq!(told(&decided(&binding(m1(), &change), &json!({}), 5000)), expected, "{change}");
+        assert_eq!(summary(&decided(&binding(m1(), &change), &json!({}), 5000)), expected, "{change}");
     };
     let task = json!([{"fromCluster": "m3", "reason": "R", "producer": "p"}]);
     check(json!({"spec": {"gracefulEvictionTasks": task}}), "wait MoveUnderWay");
@@ -170,7 +170,7 @@ fn a_move_a_person_or_another_placement_comes_first() {
         window_s: WINDOW_S,
         now: at(5000),
     });
-    assert_eq!(told(&plan), "wait EvictionPaused");
+    assert_eq!(summary(&plan), "wait EvictionPaused");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_home_in_another_group_of_affinities_is_scheduled_for_anew_only_if_nothing_e
             "spec": {"clusters": targets, "placement": placement}, "status": {"schedulerObservingAffinityName": observed},
         });
         let plan = decided(&binding(m1(), &change), &json!({}), 5000);
-        assert_eq!(told(&plan), expected);
+        assert_eq!(summary(&plan), expected);
         let at_all = matches!(&plan, FailbackPlan::Return(back) if back.spec.reschedule_triggered_at == Some(at(5000)));
         assert_eq!(at_all, restarts, "{plan:?}");
     };

@@ -108,7 +108,7 @@ fn binding(targets: Value, seen: bool, scheduled: &str, task: &Value) -> Binding
 
 /// Returns `held`, `released` or `called off`, with the code of the reason; `stamped` if the task only got its
 /// timestamp.
-fn told(plan: &GracefulEvictionPlan) -> String {
+fn summary(plan: &GracefulEvictionPlan) -> String {
     for (word, list) in [("held", &plan.held), ("released", &plan.released), ("called off", &plan.called_off)] {
         if let [(_, attribution)] = list.as_slice() {
             return format!("{word}: {}", attribution.reason.code);
@@ -133,7 +133,7 @@ fn a_task_ends_as_its_fields_and_the_checks_say() {
             options,
             now: at(now_s),
         };
-        assert_eq!(told(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
+        assert_eq!(summary(&decide(snapshot, &policies(say))), expected, "{task} at {now_s}");
     };
     check(json!({}), 600, hold, "held: Ill");
     check(json!({}), 601, hold, "released: GracePeriodExceeded");
@@ -173,7 +173,7 @@ fn a_result_that_is_not_there_yet_one_that_is_empty_and_one_that_is_present_diff
             now: at(601),
         };
         assert_eq!(
-            told(&decide(snapshot, &policies(hold))),
+            summary(&decide(snapshot, &policies(hold))),
             expected,
             "{targets} {seen} {scheduled} {own} {options:?}"
         );
@@ -250,7 +250,7 @@ fn an_application_that_was_purged_first_starts_anew_where_it_was_if_it_fits_nowh
             },
             &policies(hold),
         );
-        assert_eq!(told(&plan), expected, "{mode}");
+        assert_eq!(summary(&plan), expected, "{mode}");
     };
     let ill = json!([{"clusterName": "m1", "health": "Unhealthy"}]);
     check("Directly", json!([]), "called off: SourceRecovered");
@@ -271,16 +271,16 @@ fn issue_3747_a_workload_that_fits_nowhere_is_neither_stuck_nor_lost() {
     };
     let (well, lost) = (cluster("m1", "True", json!([])), cluster("m1", "False", json!([])));
     let options = GracefulEvictionOptions::default();
-    assert_eq!(told(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
-    assert_eq!(told(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
+    assert_eq!(summary(&decide_at(&lost, at(10_000), options)), "held: NoReplacement");
+    assert_eq!(summary(&decide_at(&well, at(10_000), options)), "called off: SourceRecovered");
     // Karmada's behavior since the issue was closed: the end of the grace period always ends the task.
     let as_karmada = GracefulEvictionOptions {
         purge_without_replacement: PurgeWithoutReplacement::AfterGracePeriod,
         restore_source: RestoreSource::Never,
         ..options
     };
-    assert_eq!(told(&decide_at(&well, at(600), as_karmada)), "held: Ill");
-    assert_eq!(told(&decide_at(&well, at(601), as_karmada)), "released: GracePeriodExceeded");
+    assert_eq!(summary(&decide_at(&well, at(600), as_karmada)), "held: Ill");
+    assert_eq!(summary(&decide_at(&well, at(601), as_karmada)), "released: GracePeriodExceeded");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn issue_7455_the_old_copy_stays_when_no_other_cluster_fits() {
         },
         &policies(hold),
     );
-    assert_eq!(told(&plan), "held: NoReplacement");
+    assert_eq!(summary(&plan), "held: NoReplacement");
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn issue_5150_configuration_that_is_placed_by_cluster_name_outlives_a_lost_conne
             &policies(hold),
         )
     };
-    assert_eq!(told(&decide_at(cluster("m1", "False", json!([])))), "held: NoReplacement");
+    assert_eq!(summary(&decide_at(cluster("m1", "False", json!([])))), "held: NoReplacement");
     let plan = decide_at(cluster("m1", "True", json!([])));
     assert_eq!((plan.clusters, plan.tasks), (Some(vec![TargetCluster::new("m1", 0)]), Some(Vec::new())));
 }
@@ -351,8 +351,8 @@ fn issue_4951_tasks_of_cluster_scoped_resources_end_too() {
             &policies(say),
         )
     };
-    assert_eq!(told(&decide_at(at(1), release)), "released: Well");
-    assert_eq!(told(&decide_at(at(601), hold)), "released: GracePeriodExceeded");
+    assert_eq!(summary(&decide_at(at(1), release)), "released: Well");
+    assert_eq!(summary(&decide_at(at(601), hold)), "released: GracePeriodExceeded");
 }
 
 #[test]
@@ -456,7 +456,7 @@ fn dead_targets_outlive_the_grace_period_unless_a_policy_or_the_flag_says_otherw
             options,
             now: at(601),
         };
-        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
+        assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{targets:?} {own} {options:?}");
     };
     let (dead, over) = ([("m2", NotReady), ("m3", Unreachable)], "released: GracePeriodExceeded");
     check(&dead, json!(null), IfPlaced, "held: ReplacementUnconfirmed");
@@ -484,7 +484,7 @@ fn a_copy_without_a_report_replaces_nothing_unless_a_policy_or_the_flag_says_oth
             options,
             now: at(601),
         };
-        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
+        assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{reports} {own} {options:?}");
     };
     let (held, over) = ("held: ReplacementUnconfirmed", "released: GracePeriodExceeded");
     let reports = |of_m3: Value| {
@@ -521,7 +521,7 @@ fn an_object_without_replicas_is_seen_as_soon_as_it_is_applied() {
             options,
             now: at(601),
         };
-        assert_eq!(told(&decide(snapshot, &policies(hold))), expected, "{applied}");
+        assert_eq!(summary(&decide(snapshot, &policies(hold))), expected, "{applied}");
     };
     check(true, "released: GracePeriodExceeded");
     check(false, "held: ReplacementUnconfirmed");

@@ -18,7 +18,7 @@ use crate::snapshot::Candidates;
 
 /// Additional results of an attempt.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AttemptOutput {
     /// Rejections of the current attempt.
     pub(super) rejections: Rejections,
     pub(super) diagnostics: Diagnostics,
@@ -26,7 +26,7 @@ pub(super) struct Told {
     pub(super) explanation: Option<ScheduleExplanation>,
 }
 
-impl Told {
+impl AttemptOutput {
     /// Returns the explanation of the current attempt, if requested.
     fn attempt(&mut self) -> Option<&mut AttemptExplanation> {
         self.explanation.as_mut()?.attempts.last_mut()
@@ -38,17 +38,17 @@ pub(super) fn attempt(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
     policies: &PolicySet,
-    told: &mut Told,
+    output: &mut AttemptOutput,
 ) -> Result<Vec<TargetCluster>, ScheduleError> {
-    told.rejections = Rejections::default();
-    if let Some(explanation) = &mut told.explanation {
+    output.rejections = Rejections::default();
+    if let Some(explanation) = &mut output.explanation {
         let group = &snapshot.binding.status.scheduler_observed_affinity_name;
         let affinity_name = placement.cluster_affinities.is_some().then(|| group.clone());
         explanation.attempts.push(AttemptExplanation { affinity_name, ..AttemptExplanation::default() });
     }
-    let result = place(snapshot, placement, policies, told);
-    if let Some(attempt) = told.explanation.as_mut().and_then(|explanation| explanation.attempts.last_mut()) {
-        attempt.conclude(&told.rejections, &result);
+    let result = place(snapshot, placement, policies, output);
+    if let Some(attempt) = output.explanation.as_mut().and_then(|explanation| explanation.attempts.last_mut()) {
+        attempt.conclude(&output.rejections, &result);
     }
     result
 }
@@ -57,24 +57,24 @@ fn place(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
     policies: &PolicySet,
-    told: &mut Told,
+    output: &mut AttemptOutput,
 ) -> Result<Vec<TargetCluster>, ScheduleError> {
     let SchedulingSnapshot { binding, clusters, options, now, .. } = snapshot;
     let spec = &binding.spec;
     if spec.replicas < 0 {
         return Err(ScheduleError::BadInput(format!("spec.replicas is {}, it must be 0 or more", spec.replicas)));
     }
-    let feasible = filter(snapshot, policies, told);
+    let feasible = filter(snapshot, policies, output);
     if feasible.is_empty() {
-        return Err(ScheduleError::NoClusterFit(told.rejections.no_cluster_fits()));
+        return Err(ScheduleError::NoClusterFit(output.rejections.no_cluster_fits()));
     }
     let feasible = Candidates::of_rows(clusters, &feasible);
     let scored = combine::score(policies, ScoreCall { binding, clusters: feasible, now });
-    told.diagnostics.extend(scored.diagnostics);
+    output.diagnostics.extend(scored.diagnostics);
     let (assumed, accurate) = (snapshot.assumed, snapshot.accurate);
     let estimates = capacity::available(&Availability { spec, placement, options, assumed, accurate }, feasible)?;
     let candidates = candidate::rank(binding, placement, feasible, &scored.totals, &estimates.available);
-    if let Some(attempt) = told.attempt() {
+    if let Some(attempt) = output.attempt() {
         attempt.note_candidates(feasible, &candidates, &scored.by_policy, &estimates);
         attempt.selection = select::rule(placement).ok().map(Into::into);
     }
@@ -87,7 +87,7 @@ fn place(
     let selection = Selection { placement, replicas: spec.replicas, needed, snapshot: clusters };
     let (selected, regions) = select::select(&selection, candidates)?;
     let assignment = Assignment { binding, placement, snapshot: clusters, options, selected: &selected };
-    if let Some(attempt) = told.attempt() {
+    if let Some(attempt) = output.attempt() {
         attempt.regions = regions;
         attempt.division = assign::explain(&assignment);
         attempt.note_selected(assign::weights(&assignment).map(|(row, weight)| (clusters.name(row), weight)));
@@ -97,14 +97,14 @@ fn place(
 
 /// Returns the rows of the clusters that pass all filters. Terminating clusters are excluded without a reason.
 /// Readiness is not checked here; taints cover it.
-fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, told: &mut Told) -> Vec<u32> {
+fn filter(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, output: &mut AttemptOutput) -> Vec<u32> {
     let SchedulingSnapshot { binding, clusters, peers, now, .. } = snapshot;
     let present = clusters.present();
     let filtered = combine::filter(policies, FilterCall { binding, clusters: present, peers, now });
     let passed = present.rows().iter().zip(&filtered.rejections).filter(|(_, rejection)| rejection.is_none());
     let feasible = passed.map(|(row, _)| *row).collect();
-    told.diagnostics.extend(filtered.diagnostics);
+    output.diagnostics.extend(filtered.diagnostics);
     let (clusters, asked) = (Arc::clone(clusters), present.rows().to_vec());
-    told.rejections = Rejections { clusters, asked, rejections: filtered.rejections };
+    output.rejections = Rejections { clusters, asked, rejections: filtered.rejections };
     feasible
 }

@@ -41,7 +41,7 @@ use crate::policy::PolicySet;
 use crate::snapshot::ClusterSnapshot;
 use crate::time::Time;
 pub use assign::Strategy;
-use attempt::Told;
+use attempt::AttemptOutput;
 use capacity::{AccurateEstimates, AssumedWorkload};
 pub use divide::{Mode, Packing};
 pub use error::{Retry, ScheduleError, Verdict, WriteError};
@@ -78,21 +78,25 @@ pub struct SchedulingSnapshot<'a> {
 
 /// Schedules one binding, regardless of its trigger.
 pub fn decide(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
-    plan(snapshot, policies, Told::default())
+    plan(snapshot, policies, AttemptOutput::default())
 }
 
 /// Schedules one binding like [`decide`] and adds an explanation. Costs more, because all considered data is recorded
 /// by name.
 pub fn decide_explained(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet) -> SchedulePlan {
-    plan(snapshot, policies, Told { explanation: Some(ScheduleExplanation::default()), ..Told::default() })
+    plan(
+        snapshot,
+        policies,
+        AttemptOutput { explanation: Some(ScheduleExplanation::default()), ..AttemptOutput::default() },
+    )
 }
 
-fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut told: Told) -> SchedulePlan {
+fn plan(snapshot: SchedulingSnapshot<'_>, policies: &PolicySet, mut output: AttemptOutput) -> SchedulePlan {
     let (outcome, affinity_name, failed_terms) = match &snapshot.binding.spec.placement {
         None => (Outcome::Keep(ScheduleError::NoPlacement), None, Vec::new()),
-        Some(placement) => by_placement(snapshot, placement, policies, &mut told),
+        Some(placement) => by_placement(snapshot, placement, policies, &mut output),
     };
-    let Told { rejections, diagnostics, explanation } = told;
+    let AttemptOutput { rejections, diagnostics, explanation } = output;
     let (outcome, displaced) = standing::keep(snapshot, outcome);
     SchedulePlan { outcome, displaced, affinity_name, failed_terms, rejections, explanation, diagnostics }
 }
@@ -105,12 +109,12 @@ fn by_placement(
     snapshot: SchedulingSnapshot<'_>,
     placement: &Placement,
     policies: &PolicySet,
-    told: &mut Told,
+    output: &mut AttemptOutput,
 ) -> Decided {
     if let Some(terms) = &placement.cluster_affinities {
-        return by_terms(snapshot, placement, terms, policies, told);
+        return by_terms(snapshot, placement, terms, policies, output);
     }
-    let result = attempt::attempt(snapshot, placement, policies, told);
+    let result = attempt::attempt(snapshot, placement, policies, output);
     (result.map_or_else(unplaced, Outcome::Place), None, Vec::new())
 }
 
@@ -127,7 +131,7 @@ fn by_terms(
     placement: &Placement,
     terms: &[ClusterAffinityTerm],
     policies: &PolicySet,
-    told: &mut Told,
+    output: &mut AttemptOutput,
 ) -> Decided {
     let observed = &snapshot.binding.status.scheduler_observed_affinity_name;
     let first = if reschedule_required(snapshot.binding) {
@@ -146,7 +150,7 @@ fn by_terms(
             binding.status.scheduler_observed_affinity_name.clone_from(&term.affinity_name);
             SchedulingSnapshot { binding: &binding, ..snapshot }
         };
-        let result = attempt::attempt(evaluated, placement, policies, told);
+        let result = attempt::attempt(evaluated, placement, policies, output);
         match result {
             Ok(targets) => return (Outcome::Place(targets), Some(term.affinity_name.clone()), failed_terms),
             Err(error) => failed_terms.push(FailedTerm { index, error }),

@@ -32,8 +32,8 @@ impl Plugin for AsksWasi {
 
 /// Returns the results as `name=value` pairs.
 fn answers() -> String {
-    let mut told = String::new();
-    let mut note = |name: &str, value: String| write!(told, "{name}={value} ").expect("a string takes it");
+    let mut text = String::new();
+    let mut note = |name: &str, value: String| write!(text, "{name}={value} ").expect("a string takes it");
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     note("wall-ms", since_epoch.map_or_else(|_| "before".to_owned(), |age| age.as_millis().to_string()));
     let started = Instant::now();
@@ -50,7 +50,7 @@ fn answers() -> String {
     note("resolved", "localhost:80".to_socket_addrs().is_ok().to_string());
     let mut input = String::new();
     note("input", std::io::stdin().read_to_string(&mut input).map_or(u64::MAX, |read| read as u64).to_string());
-    told
+    text
 }
 
 impl EvictionCheck for AsksWasi {

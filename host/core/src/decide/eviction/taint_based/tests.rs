@@ -195,8 +195,8 @@ fn the_task_says_what_the_policy_says() {
         let taints = json!([{"key": "k", "effect": "NoExecute", "timeAdded": at(0)}]);
         let plan = decided(&taints, &json!([]), &failover, ALL);
         let EvictPlan::Evict { task, spec, .. } = plan else { panic!("{plan:?}") };
-        let told = (task.purge_mode, task.grace_period_seconds, task.suppress_deletion);
-        assert_eq!(told, (Some(purge_mode), grace_s, suppressed), "{failover}");
+        let actual = (task.purge_mode, task.grace_period_seconds, task.suppress_deletion);
+        assert_eq!(actual, (Some(purge_mode), grace_s, suppressed), "{failover}");
         assert_eq!((task.replicas, task.creation_timestamp), (Some(2), Some(Time::from_millis(100_000))));
         assert_eq!((task.reason.as_str(), task.producer.as_str()), ("TaintUntolerated", "TaintManager"));
         assert!(spec.clusters.is_empty() && spec.is_evicting("member1"));
@@ -229,19 +229,19 @@ fn state_is_carried_over_or_the_workload_stays() {
         }))
         .unwrap();
         let plan = decide((&binding).into(), Some(&cluster), options, Time::from_millis(0));
-        let told = plan.map(|plan| match plan {
+        let actual = plan.map(|plan| match plan {
             EvictPlan::Evict { task, .. } => {
                 (task.preserved_label_state.into_values().collect::<Vec<_>>(), task.clusters_before_failover)
             }
             other => panic!("{other:?}"),
         });
-        let told = told.map_err(|error| match error {
+        let actual = actual.map_err(|error| match error {
             EvictError::Preserve { source, .. } => source.to_string(),
             EvictError::NoAppliedPlacement(error) => panic!("{error}"),
         });
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let expected = expected.map(|(labels, before)| (owned(labels), owned(before))).map_err(str::to_owned);
-        assert_eq!(told, expected, "{status}");
+        assert_eq!(actual, expected, "{status}");
     };
     check(json!({"job": {"id": "f00"}}), ALL, Ok((&["f00"], &["m1", "m2"])));
     let missing = "the application status has not yet been collected from Cluster(m1)";
