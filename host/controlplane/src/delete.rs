@@ -222,9 +222,9 @@ impl Writer<'_> {
             };
             let waits = finalizers.iter().any(|known| known == FOREGROUND);
             if waits && !self.state.dependents(uid).iter().any(blocks) {
-                let left: Vec<Value> = finalizers.iter().filter(|known| **known != FOREGROUND).cloned().collect();
+                let remaining: Vec<Value> = finalizers.iter().filter(|known| **known != FOREGROUND).cloned().collect();
                 let mut value = Value::clone(owner.value());
-                value["metadata"]["finalizers"] = Value::Array(left);
+                value["metadata"]["finalizers"] = Value::Array(remaining);
                 self.state.put(key.clone(), value);
                 pending.push_back(key);
             }

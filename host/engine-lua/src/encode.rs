@@ -160,8 +160,8 @@ impl Encoder<'_> {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), NotJson> {
-        let left = self.bytes_left.checked_sub(bytes);
-        self.bytes_left = left.ok_or_else(|| NotJson(format!("larger than {} bytes", self.bytes_max)))?;
+        let remaining = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = remaining.ok_or_else(|| NotJson(format!("larger than {} bytes", self.bytes_max)))?;
         Ok(())
     }
 

@@ -210,8 +210,8 @@ fn promised(module: &Module, session: &Session<'_, '_>) -> Result<Vec<Entry>, St
 
 /// Returns an entry for every known function that the script defines.
 fn defined(source: &PluginSource, session: &Session<'_, '_>) -> Result<Vec<Entry>, String> {
-    let there = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
-    let points = EntryPoint::ALL.into_iter().filter(there);
+    let is_defined = |point: &EntryPoint| matches!(session.global(point.function()), Global::Function(_));
+    let points = EntryPoint::ALL.into_iter().filter(is_defined);
     let entries: Vec<_> = points.flat_map(|point| Entry::on(point, &source.object_kinds)).collect();
     if entries.is_empty() {
         let known = EntryPoint::ALL.map(EntryPoint::function).join(", ");

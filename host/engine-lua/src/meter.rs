@@ -114,14 +114,14 @@ impl Meter {
 
     /// Charges one step. Called at every loop iteration, call, return and pattern match step.
     pub(crate) fn step(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let left = self.steps_left.load(Ordering::Relaxed);
-        if left == 0 {
+        let remaining = self.steps_left.load(Ordering::Relaxed);
+        if remaining == 0 {
             return self.stop(lua, FaultKind::OutOfFuel, self.used_up());
         }
         if self.stopped.get().is_some() {
             return Err(mlua::Error::external(UsedUp));
         }
-        if left.is_multiple_of(STEPS_PER_LOOK) {
+        if remaining.is_multiple_of(STEPS_PER_LOOK) {
             if self.is_late() {
                 return self.stop(lua, FaultKind::Deadline, self.late());
             }
@@ -129,7 +129,7 @@ impl Meter {
                 self.collect(lua)?;
             }
         }
-        self.steps_left.store(left - 1, Ordering::Relaxed);
+        self.steps_left.store(remaining - 1, Ordering::Relaxed);
         Ok(VmState::Continue)
     }
 
@@ -138,11 +138,11 @@ impl Meter {
         if self.stopped.get().is_some() {
             return Err(mlua::Error::external(UsedUp));
         }
-        let Some(left) = self.steps_left.load(Ordering::Relaxed).checked_sub(steps) else {
+        let Some(remaining) = self.steps_left.load(Ordering::Relaxed).checked_sub(steps) else {
             self.steps_left.store(0, Ordering::Relaxed);
             return self.stop(lua, FaultKind::OutOfFuel, self.used_up()).map(drop);
         };
-        self.steps_left.store(left, Ordering::Relaxed);
+        self.steps_left.store(remaining, Ordering::Relaxed);
         if self.is_late() { self.stop(lua, FaultKind::Deadline, self.late()).map(drop) } else { Ok(()) }
     }
 

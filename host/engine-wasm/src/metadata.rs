@@ -63,7 +63,7 @@ pub(crate) fn capabilities(exports: &Exports, object_kinds: &[ObjectKind]) -> Ve
     let mut capabilities = Vec::new();
     let of_objects =
         [(exports.health.is_some(), CallKind::Health), (exports.interpreter.is_some(), CallKind::Interpret)];
-    for (_, kind) in of_objects.into_iter().filter(|(there, _)| *there) {
+    for (_, kind) in of_objects.into_iter().filter(|(exported, _)| *exported) {
         if object_kinds.is_empty() {
             capabilities.push(Capability::any(kind));
         }
@@ -76,6 +76,6 @@ pub(crate) fn capabilities(exports: &Exports, object_kinds: &[ObjectKind]) -> Ve
         (exports.score.is_some(), CallKind::Score),
         (exports.eviction.is_some(), CallKind::EvictionCheck),
     ];
-    capabilities.extend(others.into_iter().filter(|(there, _)| *there).map(|(_, kind)| Capability::any(kind)));
+    capabilities.extend(others.into_iter().filter(|(exported, _)| *exported).map(|(_, kind)| Capability::any(kind)));
     capabilities
 }

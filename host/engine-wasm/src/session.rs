@@ -149,10 +149,10 @@ impl<'a> Session<'a> {
     /// Deducts the steps spent by host functions while the guest ran from the fuel.
     fn settle(&mut self) -> Result<(), Fault> {
         let fuel = self.store.get_fuel().unwrap_or(0);
-        let left = self.store.data_mut().allowance.settle(fuel);
+        let remaining = self.store.data_mut().allowance.settle(fuel);
         let unmetered = |error: wasmtime::Error| Fault::new(FaultKind::HostBug, format!("setting fuel: {error:#}"));
-        self.store.set_fuel(left.unwrap_or(0)).map_err(unmetered)?;
-        left.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
+        self.store.set_fuel(remaining.unwrap_or(0)).map_err(unmetered)?;
+        remaining.map(drop).ok_or_else(|| fault::out_of_fuel(&self.code.budget))
     }
 
     /// Returns an error if the deadline is over. A later reply does not count, regardless of the cause of the delay.

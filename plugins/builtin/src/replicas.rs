@@ -41,14 +41,14 @@ pub(crate) fn revise(kind: (&str, &str), object: &Value, replicas: i64) -> Resul
         _ => return Ok(None),
     };
     let mut revised = object.clone();
-    let there = revised.get_mut("spec").and_then(|spec| spec.get_mut(name));
-    if let Some(there) = there {
+    let existing = revised.get_mut("spec").and_then(|spec| spec.get_mut(name));
+    if let Some(existing) = existing {
         // The field must be an integer. Null counts as unset elsewhere, but Karmada rejects it here.
-        if there.is_null() {
+        if existing.is_null() {
             return Err(Malformed::new(format!("spec.{name} is null, not an integer")));
         }
         integer(object, &["spec", name])?;
-        *there = replicas.into();
+        *existing = replicas.into();
     }
     Ok(Some(revised))
 }

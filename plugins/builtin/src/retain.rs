@@ -23,7 +23,7 @@ pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> R
         ("v1", "ServiceAccount") => service_account(&mut retained, observed)?,
         ("v1", "PersistentVolumeClaim") => {
             let path = ["spec", "volumeName"];
-            if let Some(name) = there(observed, &path)? {
+            if let Some(name) = value_at(observed, &path)? {
                 let blank = as_text(&path, name)?.is_empty();
                 if !blank {
                     put(&mut retained, &path, name.clone())?;
@@ -47,7 +47,7 @@ pub(crate) fn retain(kind: (&str, &str), desired: &Value, observed: &Value) -> R
 }
 
 /// Returns the value at `path`, which may be null; `None` if it or a parent is missing.
-fn there<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
+fn value_at<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, Malformed> {
     let mut current = object;
     for (depth, name) in path.iter().enumerate() {
         let Value::Object(members) = current else {
@@ -81,12 +81,12 @@ fn put(object: &mut Value, path: &[&str], value: Value) -> Result<(), Malformed>
 }
 
 fn copy(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
-    there(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
+    value_at(observed, path)?.map_or(Ok(()), |value| put(retained, path, value.clone()))
 }
 
 /// Copies an object whose members must all be strings.
 fn copy_texts(retained: &mut Value, observed: &Value, path: &[&str]) -> Result<(), Malformed> {
-    let Some(value) = there(observed, path)? else { return Ok(()) };
+    let Some(value) = value_at(observed, path)? else { return Ok(()) };
     let members = value.as_object().ok_or_else(|| unfit(path, value, "an object"))?;
     for (name, member) in members {
         let whole: Vec<_> = path.iter().copied().chain([name.as_str()]).collect();
@@ -100,7 +100,7 @@ fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
         return Ok(());
     }
     let path = ["spec", "replicas"];
-    match there(observed, &path)?.and_then(Value::as_i64) {
+    match value_at(observed, &path)?.and_then(Value::as_i64) {
         Some(replicas) => put(retained, &path, replicas.into()),
         None => Err(Malformed::new("the observed object has no integer at spec.replicas, which is to be retained")),
     }
@@ -110,14 +110,14 @@ fn replicas(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
 /// `clusterIPs` and node ports.
 fn service(retained: &mut Value, observed: &Value) -> Result<(), Malformed> {
     let path = ["spec", "healthCheckNodePort"];
-    if let Some(value) = there(observed, &path)? {
+    if let Some(value) = value_at(observed, &path)? {
         let port = value.as_i64().ok_or_else(|| unfit(&path, value, "an integer"))?;
         if port > 0 {
             put(retained, &path, port.into())?;
         }
     }
     let path = ["spec", "clusterIP"];
-    if let Some(value) = there(observed, &path)?
+    if let Some(value) = value_at(observed, &path)?
         && !as_text(&path, value)?.is_empty()
     {
         put(retained, &path, value.clone())?;

@@ -90,7 +90,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
             let chosen: Vec<_> = scenarios::all().into_iter().filter(|(name, _)| name.contains(&filter)).collect();
             anyhow::ensure!(!chosen.is_empty(), "no scenario is called like {filter:?}");
             for (name, scenario) in &chosen {
-                for left in (0..attempts.max(1)).rev() {
+                for remaining in (0..attempts.max(1)).rev() {
                     let started = Instant::now();
                     let outcome = scenario(&site).await;
                     let seconds = started.elapsed().as_secs_f32();
@@ -98,8 +98,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<bool> {
                         println!("ok    {name} ({seconds:.0} s)");
                         break;
                     };
-                    *if left > 0 { &mut again } else { &mut failed } += 1;
-                    let fate = if left > 0 { "AGAIN" } else { "FAIL " };
+                    *if remaining > 0 { &mut again } else { &mut failed } += 1;
+                    let fate = if remaining > 0 { "AGAIN" } else { "FAIL " };
                     println!("{fate} {name} ({seconds:.0} s)\n      {error:#}");
                 }
             }

@@ -40,7 +40,7 @@ pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &
     let api: Api<ResourceBinding> = Api::namespaced(client.clone(), "default");
     wait::until(&format!("all {deployments} are healthy on {member}"), LIMIT, async || {
         let bindings = api.list(&Default::default()).await.map_err(|error| error.to_string())?.items;
-        let there = |binding: &&ResourceBinding| {
+        let is_moved = |binding: &&ResourceBinding| {
             let healthy =
                 binding.status.aggregated_status.iter().any(|item| {
                     item.cluster_name == member && item.health == Some(bulkhead_core::model::Health::Healthy)
@@ -48,7 +48,7 @@ pub(crate) async fn everything_on(client: &Client, deployments: usize, member: &
             let placed = matches!(binding.spec.clusters.as_slice(), [only] if only.name == member);
             placed && healthy && binding.spec.graceful_eviction_tasks.is_empty()
         };
-        let count = bindings.iter().filter(there).count();
+        let count = bindings.iter().filter(is_moved).count();
         if count == deployments { Ok(()) } else { Err(format!("{count} are")) }
     })
     .await

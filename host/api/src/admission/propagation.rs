@@ -54,7 +54,7 @@ fn default_toleration(tolerations: &mut List<Toleration>, key: &str, seconds: i6
         effect: Some(TaintEffect::NoExecute),
         toleration_seconds: Some(seconds),
     };
-    let same = |there: &Toleration| Toleration { toleration_seconds: Some(seconds), ..there.clone() } == added;
+    let same = |existing: &Toleration| Toleration { toleration_seconds: Some(seconds), ..existing.clone() } == added;
     if !tolerations.iter().any(same) {
         *tolerations = tolerations.iter().cloned().chain([added]).collect();
     }

@@ -41,12 +41,12 @@ impl FieldSet {
     }
 
     pub(super) fn without(&self, other: &Self) -> Self {
-        let mut left = Self { is_member: self.is_member && !other.is_member, children: BTreeMap::new() };
+        let mut remaining = Self { is_member: self.is_member && !other.is_member, children: BTreeMap::new() };
         for (element, below) in &self.children {
             let kept = other.children.get(element).map_or_else(|| below.clone(), |other| below.without(other));
-            left.insert(element.clone(), kept);
+            remaining.insert(element.clone(), kept);
         }
-        left
+        remaining
     }
 
     pub(super) fn common(&self, other: &Self) -> Self {

@@ -211,10 +211,10 @@ async fn dependents_go_with_their_last_owner() {
     api.create(&PostParams::default(), &grandchild).await.unwrap();
 
     api.delete("first", &DeleteParams::default()).await.unwrap();
-    let left = api.list(&ListParams::default()).await.unwrap();
-    let names: Vec<_> = left.items.iter().map(ResourceExt::name_any).collect();
+    let remaining = api.list(&ListParams::default()).await.unwrap();
+    let names: Vec<_> = remaining.items.iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, ["of-both", "second"]);
-    assert_eq!(left.items[0].owner_references().len(), 1);
+    assert_eq!(remaining.items[0].owner_references().len(), 1);
     api.delete("second", &DeleteParams::default()).await.unwrap();
     assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
 }
@@ -261,8 +261,8 @@ async fn a_collection_is_deleted_by_selector() {
     api.create(&PostParams::default(), &labelled).await.unwrap();
     create_configmap(&server, "b", "1").await;
     api.delete_collection(&DeleteParams::default(), &ListParams::default().labels("x=1")).await.unwrap();
-    let left = api.list(&ListParams::default()).await.unwrap();
-    assert_eq!(left.items.len(), 1);
+    let remaining = api.list(&ListParams::default()).await.unwrap();
+    assert_eq!(remaining.items.len(), 1);
     assert_eq!(server.objects_total()["configmaps"], 1);
 }
 

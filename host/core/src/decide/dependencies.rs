@@ -43,7 +43,7 @@ pub struct Strategies {
 pub fn clusters(spec: &BindingSpec) -> Vec<TargetCluster> {
     let mut clusters = spec.clusters.clone();
     for task in spec.graceful_eviction_tasks.iter().filter(|task| task.purge_mode != Some(PurgeMode::Directly)) {
-        if !clusters.iter().any(|there| there.name == task.from_cluster) {
+        if !clusters.iter().any(|existing| existing.name == task.from_cluster) {
             clusters.push(TargetCluster::new(&task.from_cluster, 0));
         }
     }
@@ -66,15 +66,15 @@ pub fn refers_to(
 /// Adds a snapshot, or replaces the existing one of the same binding.
 pub fn attach(spec: &mut BindingSpec, snapshot: &Snapshot) {
     let value = serde_json::to_value(snapshot).unwrap_or_default();
-    match spec.required_by.iter_mut().find(|there| is_of(there, &snapshot.namespace, &snapshot.name)) {
-        Some(there) => *there = value,
+    match spec.required_by.iter_mut().find(|existing| is_of(existing, &snapshot.namespace, &snapshot.name)) {
+        Some(existing) => *existing = value,
         None => spec.required_by.push(value),
     }
 }
 
 /// Removes the snapshots of a binding.
 pub fn detach(spec: &mut BindingSpec, namespace: &str, name: &str) {
-    spec.required_by.retain(|there| !is_of(there, namespace, name));
+    spec.required_by.retain(|existing| !is_of(existing, namespace, name));
 }
 
 /// Returns namespace and name of the bindings that depend on this one.

@@ -25,7 +25,7 @@ pub fn decide(spec: &BindingSpec) -> Dispatch {
     for snapshot in &spec.required_by {
         let clusters = snapshot.get("clusters").cloned().unwrap_or_default();
         for target in serde_json::from_value::<Vec<TargetCluster>>(clusters).unwrap_or_default() {
-            if !rendered.iter().any(|there| there.name == target.name) {
+            if !rendered.iter().any(|existing| existing.name == target.name) {
                 rendered.push(target);
             }
         }

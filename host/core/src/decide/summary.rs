@@ -113,8 +113,8 @@ fn allocatable_of(node: &Value) -> Amounts {
 
 fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
-        let there = sum.entry(name.clone()).or_default();
-        *there = there.saturating_add(*amount);
+        let existing = sum.entry(name.clone()).or_default();
+        *existing = existing.saturating_add(*amount);
     }
 }
 
@@ -188,8 +188,8 @@ fn counts_for(grades: &[Grade], name: &str) -> bool {
 fn index_of(grades: &[Grade], free: &Amounts) -> usize {
     let names = grades.first().map(|(_, least)| least.keys()).into_iter().flatten();
     let reached = |name: &String| {
-        let there = free.get(name).copied().unwrap_or(0);
-        grades.iter().rposition(|(_, least)| least.get(name).is_some_and(|least| *least <= there)).unwrap_or(0)
+        let existing = free.get(name).copied().unwrap_or(0);
+        grades.iter().rposition(|(_, least)| least.get(name).is_some_and(|least| *least <= existing)).unwrap_or(0)
     };
     names.map(reached).min().unwrap_or(0)
 }

@@ -110,10 +110,10 @@ impl Draft {
     fn add(&mut self, policy: &PolicyId, mut taint: Taint, reason: Reason, now: Time) {
         let identity = taint.identity();
         let owned = self.owners.get(&identity) == Some(&policy.name);
-        match self.taints.iter_mut().find(|there| there.same_identity(&taint)) {
-            Some(there) if owned && there.value != taint.value => {
-                there.value = taint.value;
-                self.plan.added.push((there.clone(), Attribution::policy(policy, reason)));
+        match self.taints.iter_mut().find(|existing| existing.same_identity(&taint)) {
+            Some(existing) if owned && existing.value != taint.value => {
+                existing.value = taint.value;
+                self.plan.added.push((existing.clone(), Attribution::policy(policy, reason)));
             }
             Some(_) => {}
             None => {

@@ -79,7 +79,7 @@ impl Interned {
 }
 
 fn remember<T>(known: &mut Vec<Arc<T>>, item: &Arc<T>) {
-    if known.len() < INTERNED_MAX && !known.iter().any(|there| Arc::ptr_eq(there, item)) {
+    if known.len() < INTERNED_MAX && !known.iter().any(|existing| Arc::ptr_eq(existing, item)) {
         known.push(Arc::clone(item));
     }
 }

@@ -166,9 +166,9 @@ impl Allowance {
     /// Deducts the steps spent by host functions since the last time from the remaining fuel; `None` if they exceed
     /// it.
     pub(crate) fn settle(&mut self, fuel: u64) -> Option<u64> {
-        let left = fuel.checked_sub(std::mem::take(&mut self.steps_spent));
-        self.steps_left = left.unwrap_or(0);
-        left
+        let remaining = fuel.checked_sub(std::mem::take(&mut self.steps_spent));
+        self.steps_left = remaining.unwrap_or(0);
+        remaining
     }
 }
 

@@ -122,8 +122,8 @@ fn karmada_6518_what_leaves_a_cluster_does_not_all_go_to_the_same_one() {
     let by_room = FIRST_MEMBER1.replace("Weighted}", "Weighted, weightPreference: {dynamicWeight: AvailableReplicas}}");
     let report = check(&Case { name: "6518", clusters: 4, ready_after: "5s", apps: (30, apps(1, &by_room)), rest });
     for cluster in ["member2", "member3", "member4"] {
-        let there = report.placements.iter().filter(|row| row.clusters.contains_key(cluster)).count();
-        assert!((4..=16).contains(&there), "{there} of 30 went to {cluster}");
+        let count = report.placements.iter().filter(|row| row.clusters.contains_key(cluster)).count();
+        assert!((4..=16).contains(&count), "{count} of 30 went to {cluster}");
     }
 }
 

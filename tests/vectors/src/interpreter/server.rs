@@ -184,8 +184,7 @@ fn summary(head: &str) -> Value {
         summary.insert(name.to_owned(), first.next().unwrap_or_default().into());
     }
     let headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).collect();
-    let header =
-        |name: &str| headers.iter().find(|(there, _)| there.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
+    let header = |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
     summary.insert("accept".to_owned(), header("accept").into());
     summary.insert("contentType".to_owned(), header("content-type").into());
     summary.insert("userAgentPresent".to_owned(), header("user-agent").is_some().to_string().into());

@@ -149,7 +149,7 @@ pub fn decide<C: Borrow<Cluster>>(snapshot: FailoverSnapshot<'_, C>) -> Failover
         health_histories.insert(cluster.clone(), seen);
     }
     match leave(binding, application, failed, producer, options, &usable_clusters(binding, clusters, now), now) {
-        Ok(Left { spec, evicted, without_target }) => {
+        Ok(FailedTargets { spec, evicted, without_target }) => {
             // A later placement on the same cluster starts with a new history.
             for (task, _) in &evicted {
                 health_histories.remove(&task.from_cluster);
@@ -208,7 +208,7 @@ fn unhealthy(application: &ApplicationFailover, seen: HealthHistory, now: Time) 
 
 /// Result of moving the failed clusters of a binding.
 #[derive(Default)]
-struct Left {
+struct FailedTargets {
     spec: BindingSpec,
     evicted: Vec<(GracefulEvictionTask, Attribution)>,
     without_target: Vec<(String, Attribution)>,
@@ -244,12 +244,12 @@ fn leave(
     options: FailoverOptions,
     clusters: &[&Cluster],
     now: Time,
-) -> Result<Left, Blocked> {
+) -> Result<FailedTargets, Blocked> {
     if failed.is_empty() {
-        return Ok(Left::default());
+        return Ok(FailedTargets::default());
     }
-    let mut left = Left { spec: binding.spec.clone(), ..Left::default() };
-    let before: Vec<_> = left.spec.clusters.iter().map(|target| target.name.clone()).collect();
+    let mut targets = FailedTargets { spec: binding.spec.clone(), ..FailedTargets::default() };
+    let before: Vec<_> = targets.spec.clusters.iter().map(|target| target.name.clone()).collect();
     let graceful = application.purge_mode == PurgeMode::Gracefully;
     if graceful && !options.graceful_eviction {
         return Err(Blocked::GateOff);
@@ -259,16 +259,16 @@ fn leave(
     let placement = binding.spec.placement.as_ref().unwrap_or(&anywhere);
     for (cluster, attribution) in failed {
         // The spec has the tasks of the clusters before it, which bar those as targets.
-        if !has_other_place(pre_check, &left.spec, placement, &cluster, clusters) {
+        if !has_other_place(pre_check, &targets.spec, placement, &cluster, clusters) {
             let message = "no other cluster can run the workload, so an eviction would only remove it";
-            left.without_target.push((cluster, Attribution::rule("NoTargetCluster", message)));
+            targets.without_target.push((cluster, Attribution::rule("NoTargetCluster", message)));
             continue;
         }
         // The scheduler may know a reason against the other clusters, so one of several targets stays until it has placed
         // the rest.
-        if pre_check != PreCheck::None && before.len() > 1 && left.spec.clusters.len() == 1 {
+        if pre_check != PreCheck::None && before.len() > 1 && targets.spec.clusters.len() == 1 {
             let message = "it is the last target, and is left once the workload is placed elsewhere";
-            left.without_target.push((cluster, Attribution::rule("LastTarget", message)));
+            targets.without_target.push((cluster, Attribution::rule("LastTarget", message)));
             continue;
         }
         let rules = application.state_preservation.as_ref().filter(|_| options.preserve_state);
@@ -287,14 +287,14 @@ fn leave(
             preserved_label_state,
             ..GracefulEvictionTask::default()
         };
-        left.evicted.push((graceful_evict(&mut left.spec, &cluster, task), attribution));
+        targets.evicted.push((graceful_evict(&mut targets.spec, &cluster, task), attribution));
     }
-    if application.block_predecessor_seconds.is_some() && !left.evicted.is_empty() {
-        let sources = left.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
+    if application.block_predecessor_seconds.is_some() && !targets.evicted.is_empty() {
+        let sources = targets.evicted.iter().map(|(task, _)| task.from_cluster.as_str());
         let history = history(binding, sources, now);
-        left.spec.rest.insert(EVICTION_HISTORY.to_owned(), history);
+        targets.spec.rest.insert(EVICTION_HISTORY.to_owned(), history);
     }
-    Ok(left)
+    Ok(targets)
 }
 
 /// Returns the eviction history with these clusters added. Expired entries are removed.

@@ -56,7 +56,7 @@ pub fn paused(pauses: &[EvictionPause], scope: PauseScope<'_>, now: Time) -> Opt
 /// Returns true if every non-empty list contains a match; a pause without lists matches everything.
 fn covers(spec: &EvictionPauseSpec, scope: PauseScope<'_>) -> bool {
     let named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|listed| listed == name);
-    let same = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;
+    let same = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
     named(&spec.clusters, scope.cluster)
         && named(&spec.namespaces, &scope.workload.namespace)
         && (spec.workloads.is_empty()

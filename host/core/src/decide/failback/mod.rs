@@ -157,7 +157,7 @@ fn shares(
     let placed = |name: &str| spec.clusters.iter().find(|target| target.name == name).map(|target| target.replicas);
     let lacks = |(name, replicas): (&String, &i32)| match placed(name) {
         None => Some((name.clone(), *replicas)),
-        Some(there) => (there < *replicas).then(|| (name.clone(), replicas - there)),
+        Some(existing) => (existing < *replicas).then(|| (name.clone(), replicas - existing)),
     };
     let (mut ready, mut waits) = (Vec::new(), Vec::new());
     for (name, replicas) in home.clusters.iter().filter_map(lacks) {
@@ -180,18 +180,18 @@ fn shares(
     if !divided {
         return Ok(vec![TargetCluster { name: first, ..stand_in.clone() }]);
     }
-    let mut left = stand_in.replicas;
+    let mut remaining = stand_in.replicas;
     let mut shares: Vec<_> = ready
         .into_iter()
         .map(|(name, replicas)| {
-            let share = replicas.clamp(0, left);
-            left -= share;
+            let share = replicas.clamp(0, remaining);
+            remaining -= share;
             TargetCluster::new(name, share)
         })
         .collect();
     // The workload was scaled up since it left.
     if let Some(share) = shares.first_mut() {
-        share.replicas += left;
+        share.replicas += remaining;
     }
     shares.retain(|share| share.replicas > 0);
     Ok(shares)

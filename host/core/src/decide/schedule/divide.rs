@@ -150,10 +150,10 @@ fn merge(kept: &[Share], mut given: Vec<Share>) -> Vec<Share> {
     if given.is_empty() {
         return kept.to_vec();
     }
-    let mut left: BTreeMap<u32, i32> = kept.iter().map(|share| (share.row, share.replicas)).collect();
+    let mut remaining: BTreeMap<u32, i32> = kept.iter().map(|share| (share.row, share.replicas)).collect();
     for share in &mut given {
-        share.replicas = share.replicas.wrapping_add(left.remove(&share.row).unwrap_or(0));
+        share.replicas = share.replicas.wrapping_add(remaining.remove(&share.row).unwrap_or(0));
     }
-    given.extend(left.into_iter().map(|(row, replicas)| Share { row, replicas }));
+    given.extend(remaining.into_iter().map(|(row, replicas)| Share { row, replicas }));
     given
 }

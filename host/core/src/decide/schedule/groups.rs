@@ -85,7 +85,7 @@ impl Largest {
 
     fn insert(&mut self, number: i64) {
         let number = number.max(0);
-        let place = self.numbers.partition_point(|there| *there >= number);
+        let place = self.numbers.partition_point(|existing| *existing >= number);
         self.numbers.insert(place, number);
         self.numbers.truncate(self.most);
     }

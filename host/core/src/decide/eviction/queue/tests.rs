@@ -22,7 +22,8 @@ fn drain(
     while now <= end {
         match queue.next(now, &limit) {
             Next::Take(key) => {
-                let cluster = queue.items().find(|(there, _)| **there == key).map(|(_, cluster)| cluster.to_owned());
+                let cluster =
+                    queue.items().find(|(existing, _)| **existing == key).map(|(_, cluster)| cluster.to_owned());
                 let cluster = cluster.unwrap_or_default();
                 queue.charge(&cluster, &limit(&cluster), now);
                 queue.finish(&key, Finished::Done, now);
@@ -243,9 +244,9 @@ proptest! {
                 }
                 Step::Recover(cluster) => {
                     let dropped = queue.drop_cluster(&cluster.to_string());
-                    let expected: Vec<_> = model.iter().filter(|(there, _)| *there == cluster).copied().collect();
+                    let expected: Vec<_> = model.iter().filter(|(existing, _)| *existing == cluster).copied().collect();
                     prop_assert_eq!(&dropped, &expected);
-                    model.retain(|(there, _)| *there != cluster);
+                    model.retain(|(existing, _)| *existing != cluster);
                 }
                 Step::Wake => queue.wake(now),
                 Step::Pass(ms) => now += Duration::from_millis(ms),
@@ -272,8 +273,8 @@ proptest! {
                     }
                 }
             }
-            let there: Vec<_> = queue.items().map(|(key, _)| *key).collect();
-            prop_assert_eq!(there, model.iter().copied().collect::<Vec<_>>());
+            let existing: Vec<_> = queue.items().map(|(key, _)| *key).collect();
+            prop_assert_eq!(existing, model.iter().copied().collect::<Vec<_>>());
         }
         for pair in evicted.windows(2) {
             prop_assert!(pair[1].0.checked_sub(pair[0].0).unwrap() >= Duration::from_millis(500));

@@ -174,17 +174,17 @@ mod tests {
         let now = Time::from_millis(0);
         let mut assumptions = Assumptions::default();
         assumptions.assume(&binding, &[target("grown"), target("new")], now);
-        let left = |assumptions: &Assumptions| assumptions.by_cluster(now).into_keys().collect::<Vec<_>>();
+        let remaining = |assumptions: &Assumptions| assumptions.by_cluster(now).into_keys().collect::<Vec<_>>();
         let before = [report("grown", "Healthy"), report("new", "Unknown")];
         assumptions.settle(&binding.key(), &before, &before);
-        assert_eq!(left(&assumptions), ["grown", "new"]);
+        assert_eq!(remaining(&assumptions), ["grown", "new"]);
         let after = [report("grown", "Healthy"), report("new", "Healthy")];
         assumptions.settle(&binding.key(), &before, &after);
-        assert_eq!(left(&assumptions), ["grown"]);
+        assert_eq!(remaining(&assumptions), ["grown"]);
         let shrunk = [report("grown", "Unhealthy"), report("new", "Healthy")];
         assumptions.settle(&binding.key(), &after, &shrunk);
-        assert_eq!(left(&assumptions), ["grown"]);
+        assert_eq!(remaining(&assumptions), ["grown"]);
         assumptions.settle(&binding.key(), &shrunk, &after);
-        assert_eq!(left(&assumptions), Vec::<String>::new());
+        assert_eq!(remaining(&assumptions), Vec::<String>::new());
     }
 }

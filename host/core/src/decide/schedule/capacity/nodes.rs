@@ -116,24 +116,24 @@ impl Nodes {
 
     /// Fills the first nodes with as many pods as fit. Returns true if all pods were placed.
     fn place(&mut self, shape: &Shape, pods: i64) -> bool {
-        let mut left = pods.max(0);
+        let mut remaining = pods.max(0);
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
         for run in std::mem::take(&mut self.runs) {
-            let per_node = if left > 0 { shape.fits(&run.free, run.pods) } else { 0 };
+            let per_node = if remaining > 0 { shape.fits(&run.free, run.pods) } else { 0 };
             if per_node == 0 {
                 append(&mut runs, run);
                 continue;
             }
-            let full = (left / per_node).min(run.nodes);
-            let partial = if full < run.nodes { left - full * per_node } else { 0 };
-            left -= full * per_node + partial;
+            let full = (remaining / per_node).min(run.nodes);
+            let partial = if full < run.nodes { remaining - full * per_node } else { 0 };
+            remaining -= full * per_node + partial;
             let touched = full + i64::from(partial > 0);
             append(&mut runs, run.take(full, shape, per_node));
             append(&mut runs, run.take(touched - full, shape, partial));
             append(&mut runs, Run { nodes: run.nodes - touched, ..run });
         }
         self.runs = runs;
-        left == 0
+        remaining == 0
     }
 }
 
