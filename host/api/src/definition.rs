@@ -28,7 +28,7 @@ pub(crate) struct Schemas {
 }
 
 /// Kind with a definition.
-pub(crate) trait Described: kube::Resource<DynamicType = ()> {
+pub(crate) trait HasDefinition: kube::Resource<DynamicType = ()> {
     fn schemas(generator: &mut SchemaGenerator) -> Schemas;
 }
 

@@ -70,7 +70,7 @@ macro_rules! api_object {
             }
         }
 
-        impl crate::definition::Described for $name {
+        impl crate::definition::HasDefinition for $name {
             fn schemas(generator: &mut schemars::SchemaGenerator) -> crate::definition::Schemas {
                 crate::definition::Schemas {
                     description: [$($doc),*].concat().trim().to_owned(),

@@ -1,6 +1,6 @@
 //! Admission in process: the context of an object that is about to be stored, and Karmada's webhooks.
 
-use bulkhead_api::admission::{self, AdmissionOptions, Surroundings};
+use bulkhead_api::admission::{self, AdmissionContext, AdmissionOptions};
 use bulkhead_controlplane as controlplane;
 use bulkhead_core::time::Time;
 use bulkhead_engine_lua::check_portable;
@@ -16,7 +16,7 @@ pub struct Around<'a> {
     pub others: &'a dyn Fn() -> Vec<Value>,
 }
 
-impl Surroundings for Around<'_> {
+impl AdmissionContext for Around<'_> {
     fn new_id(&mut self) -> String {
         (self.ids)()
     }

@@ -1,7 +1,7 @@
 //! Ownership of objects in member clusters, derived from the marks on them and on their Works.
 
 use bulkhead_api::Work;
-use bulkhead_core::decide::ownership::{Marks, Ownership, ownership};
+use bulkhead_core::decide::ownership::{Ownership, OwnershipMetadata, ownership};
 use bulkhead_core::names::keys;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -11,10 +11,10 @@ use crate::context::Stores;
 use crate::store::Key;
 
 /// Returns the marks of an object in a member.
-pub(crate) fn marks(object: &DynamicObject) -> Marks {
+pub(crate) fn marks(object: &DynamicObject) -> OwnershipMetadata {
     let label = |key| object.labels().get(key).cloned().unwrap_or_default();
     let annotation = |key| object.annotations().get(key).cloned().unwrap_or_default();
-    Marks {
+    OwnershipMetadata {
         managed: label(keys::MANAGED) == "true",
         work_id: label(keys::WORK_ID),
         work: (annotation(keys::WORK_NAMESPACE), annotation(keys::WORK_NAME)),
@@ -23,11 +23,11 @@ pub(crate) fn marks(object: &DynamicObject) -> Marks {
 }
 
 /// Returns the relation of an object in a member to a Work and its manifest.
-pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &Marks) -> Ownership {
+pub(crate) fn of(stores: &Stores, work: &Work, manifest: &Value, object: &OwnershipMetadata) -> Ownership {
     let annotations = manifest.pointer("/metadata/annotations");
     let template_uid = annotations.and_then(|all| all.get(keys::TEMPLATE_UID)?.as_str()).unwrap_or_default();
     let key = Key::of(work);
-    let ours = Marks {
+    let ours = OwnershipMetadata {
         managed: true,
         work_id: work.labels().get(keys::WORK_ID).cloned().unwrap_or_default(),
         work: (key.namespace, key.name),

@@ -161,9 +161,9 @@ mod tests {
     use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyEntry};
     use crate::time::Time;
 
-    struct Says(PolicyId, [Capability; 1], Result<Health, FaultKind>);
+    struct FixedReply(PolicyId, [Capability; 1], Result<Health, FaultKind>);
 
-    impl Policy for Says {
+    impl Policy for FixedReply {
         fn id(&self) -> &PolicyId {
             &self.0
         }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn entry(name: &str, mode: Mode, says: Result<Health, FaultKind>) -> PolicyEntry {
-        let policy = Arc::new(Says(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says));
+        let policy = Arc::new(FixedReply(PolicyId::builtin(name), [Capability::any(CallKind::Health)], says));
         PolicyEntry { policy, mode, weight: 1 }
     }
 

@@ -28,15 +28,15 @@ fn at(seconds: i64) -> Time {
 }
 
 /// Eviction check with a fixed reply.
-struct Says(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
+struct FixedReply(PolicyId, Vec<Capability>, fn() -> Result<Reply, Fault>);
 
-impl Says {
+impl FixedReply {
     fn policy(name: &str, say: fn() -> Result<Reply, Fault>) -> Arc<dyn Policy> {
         Arc::new(Self(PolicyId::builtin(name), vec![Capability::any(CallKind::EvictionCheck)], say))
     }
 }
 
-impl Policy for Says {
+impl Policy for FixedReply {
     fn id(&self) -> &PolicyId {
         &self.0
     }
@@ -270,7 +270,8 @@ proptest! {
     ) {
         let without = decide(&binding, &sources, options, vec![health_rule()]);
         for say in [fault as fn() -> _, nonsense, hold] {
-            for policies in [vec![health_rule(), Says::policy("Other", say)], vec![Says::policy("Other", say), health_rule()]] {
+            let other = || FixedReply::policy("Other", say);
+            for policies in [vec![health_rule(), other()], vec![other(), health_rule()]] {
                 let with = decide(&binding, &sources, options, policies);
                 for cluster in released(&with) {
                     prop_assert!(released(&without).contains(&cluster), "{cluster} goes because of a plugin that fails");
@@ -285,7 +286,7 @@ proptest! {
         for task in &mut binding.spec.graceful_eviction_tasks {
             task.rest.insert("ticket".to_owned(), json!(42));
         }
-        let plan = decide(&binding, &[], options, vec![Says::policy("Other", hold)]);
+        let plan = decide(&binding, &[], options, vec![FixedReply::policy("Other", hold)]);
         for task in plan.tasks.iter().flatten() {
             let before = binding.spec.graceful_eviction_tasks.iter().find(|t| t.from_cluster == task.from_cluster);
             let stamped = bulkhead_core::model::GracefulEvictionTask {
@@ -314,7 +315,7 @@ proptest! {
             applied.generation += 1;
         }
         // A task that only got its timestamp is assessed in the next round; all others are final.
-        let again = decide(&applied, &sources, options, vec![Says::policy("Other", hold), health_rule()]);
+        let again = decide(&applied, &sources, options, vec![FixedReply::policy("Other", hold), health_rule()]);
         let unstamped = |plan: &GracefulEvictionPlan| {
             plan.tasks.iter().flatten().any(|task| task.creation_timestamp.is_none())
         };

@@ -37,18 +37,18 @@ pub enum Conversions {
 
 /// Treatment of an empty table, which may stand for an object or a list.
 #[derive(Clone, Debug)]
-pub(crate) enum Empties {
+pub(crate) enum EmptyTables {
     /// It is kept as an empty object; the reader knows the expected type.
     Kept,
     /// It takes the type found at the same path in the reference objects. It is dropped if they have neither type
     /// there.
-    AsIn(Places),
+    AsIn(EmptyPaths),
 }
 
-impl Empties {
+impl EmptyTables {
     /// Drops empty tables everywhere except at the root.
     pub(crate) fn dropped(conversions: Conversions) -> Self {
-        Self::AsIn(Places { conversions, ..Places::default() })
+        Self::AsIn(EmptyPaths { conversions, ..EmptyPaths::default() })
     }
 
     fn conversions(&self) -> Conversions {
@@ -60,7 +60,7 @@ impl Empties {
 
     /// Takes the types from any of the `references`.
     pub(crate) fn as_in(references: &[&Value], conversions: Conversions) -> Self {
-        let mut places = Places { conversions, ..Places::default() };
+        let mut places = EmptyPaths { conversions, ..EmptyPaths::default() };
         for reference in references {
             places.collect(reference, &mut Vec::new());
         }
@@ -71,13 +71,13 @@ impl Empties {
 /// Paths of empty objects and lists in the references, as names from the root. Elements of a list share the path of
 /// the list.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct EmptyPaths {
     objects: HashSet<Vec<String>>,
     lists: HashSet<Vec<String>>,
     conversions: Conversions,
 }
 
-impl Places {
+impl EmptyPaths {
     fn collect<'v>(&mut self, value: &'v Value, path: &mut Vec<&'v str>) {
         match value {
             Value::Object(members) if members.is_empty() => {
@@ -114,7 +114,7 @@ impl Places {
 /// called with tables that have a metatable: the host's tables that are incomplete.
 pub(crate) fn encode(
     value: &mlua::Value,
-    empties: &Empties,
+    empties: &EmptyTables,
     bytes_max: usize,
     fill: &dyn Fn(&Table) -> mlua::Result<()>,
 ) -> (Result<Value, NotJson>, usize) {
@@ -125,7 +125,7 @@ pub(crate) fn encode(
 }
 
 struct Encoder<'a> {
-    empties: &'a Empties,
+    empties: &'a EmptyTables,
     fill: &'a dyn Fn(&Table) -> mlua::Result<()>,
     bytes_left: usize,
     bytes_max: usize,
@@ -205,8 +205,8 @@ impl Encoder<'_> {
         }
         match shape? {
             Shape::Unknown => Ok(match self.empties {
-                Empties::Kept => Some(Value::Object(Map::new())),
-                Empties::AsIn(places) => places.resolve(&self.path),
+                EmptyTables::Kept => Some(Value::Object(Map::new())),
+                EmptyTables::AsIn(places) => places.resolve(&self.path),
             }),
             Shape::Object(members) => Ok(Some(Value::Object(members))),
             Shape::List(elements) => self.list(elements).map(Some),
@@ -286,7 +286,7 @@ mod tests {
     fn check(script: &str, reference: Value, expected: Value) {
         let lua = mlua::Lua::new();
         let returned: mlua::Value = lua.load(script).eval().unwrap();
-        let empties = Empties::as_in(&[&reference], Conversions::Safe);
+        let empties = EmptyTables::as_in(&[&reference], Conversions::Safe);
         let (encoded, _) = encode(&returned, &empties, 1_000, &|_| Ok(()));
         assert_eq!(encoded, Ok(expected), "{script}");
     }

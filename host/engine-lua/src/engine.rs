@@ -12,7 +12,7 @@ use crate::dialect::{Difference, bridged};
 use crate::encode::Conversions;
 use crate::foreign::foreign;
 use crate::library::Library;
-use crate::machine::{Global, Session, Setting};
+use crate::machine::{CallSettings, Global, Session};
 use crate::mentioned::Mentioned;
 use crate::policy::LuaPolicy;
 use crate::pool::Pool;
@@ -27,12 +27,12 @@ pub struct Options {
     /// Conversion rules for results.
     pub conversions: Conversions,
     /// Argument of `AggregateStatus` if no cluster reports a status.
-    pub no_items: NoItems,
+    pub no_items: EmptyItems,
 }
 
 /// Representation of an empty list of status items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NoItems {
+pub enum EmptyItems {
     /// Nil, as in Karmada, where an empty list read back from the API is nil.
     #[default]
     Nil,
@@ -47,7 +47,7 @@ impl Default for Options {
             script_bytes_max: 1 << 20,
             pod_detail: Detail::Plain,
             conversions: Conversions::default(),
-            no_items: NoItems::default(),
+            no_items: EmptyItems::default(),
         }
     }
 }
@@ -189,7 +189,7 @@ fn remarks(source: &PluginSource, entries: &[(Entry, usize)]) -> Vec<String> {
 /// defined ones.
 fn inspect(source: &PluginSource, module: &Module, pool: &Pool, script: usize) -> Result<Vec<Entry>, LoadError> {
     let failed = |message: String| load_error(source, &module.origin, LoadStage::Inspected, message);
-    let setting = Setting { script, config: &source.config, now: None };
+    let setting = CallSettings { script, config: &source.config, now: None };
     let found = pool.session(&setting, |session| {
         session.run()?;
         Ok(if module.entries.is_empty() { defined(source, session) } else { promised(module, session) })

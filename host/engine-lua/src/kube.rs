@@ -14,7 +14,7 @@ use mlua::{Function, IntoLuaMulti, Lua, LuaString, MultiValue, Table};
 use serde_json::Value;
 
 use crate::decode::decode;
-use crate::encode::{Conversions, Empties, encode};
+use crate::encode::{Conversions, EmptyTables, encode};
 use crate::machine::lua_type_name;
 use crate::meter::Meter;
 
@@ -154,7 +154,7 @@ fn template(arguments: &Arguments, function: &str) -> Result<Value, (String, u8)
     match arguments.values.front() {
         Some(table @ mlua::Value::Table(_)) => {
             let fill = |unfilled: &Table| arguments.fill.call(unfilled);
-            let (value, bytes) = encode(table, &Empties::dropped(Conversions::Safe), arguments.bytes_max, &fill);
+            let (value, bytes) = encode(table, &EmptyTables::dropped(Conversions::Safe), arguments.bytes_max, &fill);
             arguments.steps.set(bytes as u64);
             value.map_err(|error| not_a_template(&error))
         }

@@ -59,7 +59,7 @@ mod tokens;
 
 pub use dialect::Difference;
 pub use encode::Conversions;
-pub use engine::{LuaEngine, NoItems, Options};
+pub use engine::{EmptyItems, LuaEngine, Options};
 pub use foreign::{check_portable, foreign};
 pub use probe::Probe;
 pub use syntax::{SyntaxError, check_syntax};

@@ -13,7 +13,7 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table};
 use serde_json::Value;
 
-use crate::encode::{Empties, NotJson, encode};
+use crate::encode::{EmptyTables, NotJson, encode};
 use crate::engine::Script;
 use crate::fault::fault;
 use crate::lazy::Lazy;
@@ -30,7 +30,7 @@ const GROWTH_BYTES_MAX: usize = 256 << 10;
 pub(crate) const UNLIMITED: usize = 0;
 
 /// Settings of one call.
-pub(crate) struct Setting<'a> {
+pub(crate) struct CallSettings<'a> {
     /// Index of the called script.
     pub(crate) script: usize,
     /// Configuration of the plugin; null for none.
@@ -106,7 +106,7 @@ impl Machine {
     /// Runs one complete call. Later calls cannot observe any effect of it.
     pub(crate) fn session<'v, T>(
         &self,
-        setting: &Setting<'v>,
+        setting: &CallSettings<'v>,
         run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let script = self.scripts.get(setting.script);
@@ -124,7 +124,7 @@ impl Machine {
     /// Creates the globals and starts the meter.
     fn begin<'v>(
         &self,
-        setting: &Setting<'v>,
+        setting: &CallSettings<'v>,
         script: &Loaded,
         lazy: &Lazy<'_, 'v>,
         fill: Function,
@@ -246,7 +246,12 @@ impl<'v> Session<'_, 'v> {
     }
 
     /// Converts the result of a function to JSON.
-    pub(crate) fn encode(&self, value: &mlua::Value, empties: &Empties, bytes_max: usize) -> Result<Value, NotJson> {
+    pub(crate) fn encode(
+        &self,
+        value: &mlua::Value,
+        empties: &EmptyTables,
+        bytes_max: usize,
+    ) -> Result<Value, NotJson> {
         encode(value, empties, bytes_max, &|table| self.lazy.fill(&self.machine.lua, table)).0
     }
 

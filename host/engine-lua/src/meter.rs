@@ -48,7 +48,7 @@ pub(crate) struct Meter {
 /// Error raised in a script that has to stop. The cause is in the meter.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the budget of the call is used up")]
-struct UsedUp;
+struct BudgetExhausted;
 
 impl Meter {
     /// Creates a meter at rest.
@@ -119,7 +119,7 @@ impl Meter {
             return self.stop(lua, FaultKind::OutOfFuel, self.used_up());
         }
         if self.stopped.get().is_some() {
-            return Err(mlua::Error::external(UsedUp));
+            return Err(mlua::Error::external(BudgetExhausted));
         }
         if remaining.is_multiple_of(STEPS_PER_LOOK) {
             if self.is_late() {
@@ -136,7 +136,7 @@ impl Meter {
     /// Charges the work of a host function, then checks the clock, because that work may have taken long.
     pub(crate) fn spend(&self, lua: &Lua, steps: u64) -> mlua::Result<()> {
         if self.stopped.get().is_some() {
-            return Err(mlua::Error::external(UsedUp));
+            return Err(mlua::Error::external(BudgetExhausted));
         }
         let Some(remaining) = self.steps_left.load(Ordering::Relaxed).checked_sub(steps) else {
             self.steps_left.store(0, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl Meter {
 
     fn stop(&self, lua: &Lua, kind: FaultKind, message: String) -> mlua::Result<VmState> {
         self.stopped.get_or_init(|| Fault::new(kind, format!("{}{message}", position(lua))));
-        Err(mlua::Error::external(UsedUp))
+        Err(mlua::Error::external(BudgetExhausted))
     }
 
     /// Frees the garbage of earlier calls, so that the memory limit means the same as in a new state. From here on

@@ -7,9 +7,9 @@ use bulkhead_plugin::{Description, Entry, EntryPoint, PluginSource, one_line};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::encode::{Conversions, Empties};
-use crate::engine::{NoItems, Options};
-use crate::machine::{Global, Setting};
+use crate::encode::{Conversions, EmptyTables};
+use crate::engine::{EmptyItems, Options};
+use crate::machine::{CallSettings, Global};
 use crate::pool::Pool;
 use crate::{interpretation, reply};
 
@@ -36,7 +36,7 @@ struct FunctionCall<'a> {
     now: Option<Time>,
     /// Arguments; null is nil.
     arguments: Vec<Cow<'a, Value>>,
-    empties: Empties,
+    empties: EmptyTables,
 }
 
 impl LuaPolicy {
@@ -82,7 +82,7 @@ impl LuaPolicy {
         let name = function_call.point.function();
         let missing = |message: String| Fault::new(FaultKind::MissingExport, message);
         let script = self.script(function_call).ok_or_else(|| missing(format!("no script offers {name}")))?;
-        let setting = Setting { script, config: &self.config, now: function_call.now };
+        let setting = CallSettings { script, config: &self.config, now: function_call.now };
         self.pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(name) else {
@@ -122,7 +122,7 @@ impl LuaPolicy {
             object: Some(object),
             now: Some(call.now),
             arguments: vec![Cow::Borrowed(&**object)],
-            empties: Empties::dropped(self.options.conversions),
+            empties: EmptyTables::dropped(self.options.conversions),
         };
         if self.script(&function_call).is_none() {
             return Ok(Reply::Interpret(None));
@@ -135,12 +135,12 @@ impl LuaPolicy {
             }
             Operation::Revise { replicas, .. } => {
                 function_call.arguments.push(Cow::Owned(Value::from(*replicas)));
-                function_call.empties = Empties::as_in(&[object], self.options.conversions);
+                function_call.empties = EmptyTables::as_in(&[object], self.options.conversions);
                 self.answer(&function_call, interpretation::object)?
             }
             Operation::Retain { observed, .. } => {
                 function_call.arguments.push(Cow::Borrowed(&***observed));
-                function_call.empties = Empties::as_in(&[object, observed], self.options.conversions);
+                function_call.empties = EmptyTables::as_in(&[object, observed], self.options.conversions);
                 self.answer(&function_call, interpretation::object)?
             }
             Operation::ReflectStatus { .. } => self.answer(&function_call, interpretation::status)?,
@@ -148,7 +148,7 @@ impl LuaPolicy {
             Operation::Dependencies { .. } => self.answer(&function_call, interpretation::dependencies)?,
             Operation::AggregateStatus { items, .. } => {
                 // In Karmada the list is nil if no cluster reports a status, and scripts test for that.
-                let nil = items.is_empty() && self.options.no_items == NoItems::Nil;
+                let nil = items.is_empty() && self.options.no_items == EmptyItems::Nil;
                 let items = if nil { Value::Null } else { json(items)? };
                 function_call.arguments.push(Cow::Owned(items));
                 self.answer(&function_call, interpretation::object)?
@@ -175,7 +175,7 @@ impl Policy for LuaPolicy {
                     object: Some(call.object),
                     now: Some(call.now),
                     arguments: vec![Cow::Borrowed(&**call.object)],
-                    empties: Empties::Kept,
+                    empties: EmptyTables::Kept,
                 };
                 self.answer(&function_call, reply::health).map(Reply::Health)
             }
@@ -216,7 +216,7 @@ fn is_no_json_number(value: &mlua::Value) -> bool {
 fn function_call(point: EntryPoint, now: Time, mut arguments: Vec<Value>) -> FunctionCall<'static> {
     arguments.push(Value::from(now.as_millis().div_euclid(1000)));
     let arguments = arguments.into_iter().map(Cow::Owned).collect();
-    FunctionCall { point, object: None, now: Some(now), arguments, empties: Empties::Kept }
+    FunctionCall { point, object: None, now: Some(now), arguments, empties: EmptyTables::Kept }
 }
 
 /// Returns a fault for an invalid result. The message contains text of the script, so it is truncated.

@@ -7,7 +7,7 @@ use bulkhead_plugin::Budget;
 
 use crate::engine::Script;
 use crate::library::Library;
-use crate::machine::{Machine, Session, Setting};
+use crate::machine::{CallSettings, Machine, Session};
 
 /// Maximum number of idle states. Additional ones are created for concurrent calls and dropped afterwards.
 const IDLE_MAX: usize = 8;
@@ -35,7 +35,7 @@ impl Pool {
     /// Runs a call in a state of its own. If the call panics, its state is dropped.
     pub(crate) fn session<'v, T>(
         &self,
-        setting: &Setting<'v>,
+        setting: &CallSettings<'v>,
         run: impl FnOnce(&Session<'_, 'v>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

@@ -9,9 +9,9 @@ use bulkhead_plugin::Budget;
 use serde_json::Value;
 
 use crate::LuaEngine;
-use crate::encode::Empties;
+use crate::encode::EmptyTables;
 use crate::engine::Script;
-use crate::machine::{Global, Setting};
+use crate::machine::{CallSettings, Global};
 use crate::mentioned::Mentioned;
 use crate::pool::Pool;
 
@@ -41,7 +41,7 @@ impl LuaEngine {
         let mentioned = Mentioned::read(probe.script.as_bytes());
         let script = Script { origin: origin.to_owned(), bytecode, mentioned };
         let pool = Pool::new(Arc::clone(self.library()), vec![script], probe.budget);
-        let setting = Setting { script: 0, config: &Value::Null, now: Some(probe.now) };
+        let setting = CallSettings { script: 0, config: &Value::Null, now: Some(probe.now) };
         pool.session(&setting, |session| {
             session.run()?;
             let Global::Function(function) = session.global(probe.function) else {
@@ -51,7 +51,7 @@ impl LuaEngine {
             let returned = session.call(&function, probe.arguments)?;
             let mut results = vec![Value::Null; probe.results];
             for (slot, result) in results.iter_mut().zip(&returned) {
-                *slot = session.encode(result, &Empties::Kept, probe.budget.reply_bytes).map_err(|error| {
+                *slot = session.encode(result, &EmptyTables::Kept, probe.budget.reply_bytes).map_err(|error| {
                     Fault::new(FaultKind::BadReply, format!("{} returned a bad value: {error}", probe.function))
                 })?;
             }

@@ -12,7 +12,7 @@ use crate::bindings::exports::bulkhead::policy as exports;
 use crate::fault;
 use crate::host::allowance::Deadline;
 use crate::host::{About, Host};
-use crate::slots::{Crowded, Idle, PluginKey, Slot, Slots};
+use crate::slots::{Idle, NoFreeSlot, PluginKey, Slot, Slots};
 use crate::ticker::{Ticker, ticks_in_ms};
 
 /// Maximum number of calls per instance, to bound memory leaks of plugins.
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
     /// Creates a session with the budget of one call. Waiting for a slot counts towards the time of the call.
     pub(crate) fn new(code: &'a Code, about: About) -> Result<Self, Fault> {
         let ticks_max = ticks_in_ms(code.budget.wall_clock_ms);
-        let taken = code.slots.take(code.plugin, ticks_max).map_err(|Crowded| crowded(&code.budget))?;
+        let taken = code.slots.take(code.plugin, ticks_max).map_err(|NoFreeSlot| crowded(&code.budget))?;
         let (store, instance) = match taken.idle {
             Some(Idle { mut store, instance, calls, configured_bytes: bytes }) => {
                 store.data_mut().renew(about);

@@ -35,7 +35,7 @@ pub(crate) struct Idle {
 
 /// Error for a call that found no free slot within its time.
 #[derive(Debug)]
-pub(crate) struct Crowded;
+pub(crate) struct NoFreeSlot;
 
 /// Slots of one engine.
 pub(crate) struct Slots {
@@ -86,7 +86,7 @@ impl Slots {
     }
 
     /// Takes a slot; waits for at most `ticks_max` ticks.
-    pub(crate) fn take(self: &Arc<Self>, plugin: PluginKey, ticks_max: u64) -> Result<Taken, Crowded> {
+    pub(crate) fn take(self: &Arc<Self>, plugin: PluginKey, ticks_max: u64) -> Result<Taken, NoFreeSlot> {
         let since = self.ticker.ticks();
         let mut state = self.lock();
         let ticket = state.tickets;
@@ -101,7 +101,7 @@ impl Slots {
             }
             state.waiting.retain(|waiting| *waiting != ticket);
             self.changed(state);
-            let found = found.ok_or(Crowded)?;
+            let found = found.ok_or(NoFreeSlot)?;
             let slot = Slot { slots: Arc::clone(self), held: true };
             // Another plugin's instance is dropped here, before a new one takes its place.
             let idle = if let Found::Own(idle) = found { Some(idle) } else { None };
@@ -117,7 +117,7 @@ impl Slots {
         drop(state);
         let count = u32::try_from(gone.len()).unwrap_or(0);
         drop(gone);
-        self.give_back(count);
+        self.release(count);
     }
 
     /// Returns the number of idle instances.
@@ -125,7 +125,7 @@ impl Slots {
         self.lock().idle.len()
     }
 
-    fn give_back(&self, count: u32) {
+    fn release(&self, count: u32) {
         let mut state = self.lock();
         state.free += count;
         self.changed(state);
@@ -184,7 +184,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if self.held {
-            self.slots.give_back(1);
+            self.slots.release(1);
         }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
 
     use wasmtime::Engine;
 
-    use super::{Crowded, Slots};
+    use super::{NoFreeSlot, Slots};
     use crate::ticker::Ticker;
 
     fn slots(count: u32) -> Arc<Slots> {
@@ -207,8 +207,8 @@ mod tests {
         let slots = slots(2);
         let plugin = slots.plugin();
         let held: Vec<_> = (0..2).map(|_| slots.take(plugin, 0).unwrap()).collect();
-        assert!(matches!(slots.take(plugin, 2), Err(Crowded)));
-        assert!(matches!(slots.take(slots.plugin(), 0), Err(Crowded)));
+        assert!(matches!(slots.take(plugin, 2), Err(NoFreeSlot)));
+        assert!(matches!(slots.take(slots.plugin(), 0), Err(NoFreeSlot)));
         drop(held);
         assert!(slots.take(plugin, 0).is_ok(), "those who gave up are not waited for");
     }

@@ -72,7 +72,7 @@ impl Security {
                 endpoint.tls_config(presenting(identity).ca_certificate(Certificate::from_pem(ca)))?
             }
             Self::Unverified { identity } => {
-                let anybody = Anybody(Arc::new(ring::default_provider()));
+                let anybody = AcceptAnyCertificate(Arc::new(ring::default_provider()));
                 endpoint.tls_config_with_verifier(presenting(identity), Arc::new(anybody))?
             }
         })
@@ -81,9 +81,9 @@ impl Security {
 
 /// Verifier that accepts every certificate, but still verifies handshake signatures.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

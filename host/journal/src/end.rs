@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::error::{JournalError, Problem};
 use crate::frame::{Chain, Header, Sort};
 use crate::private;
-use crate::segment::{self, Scanned};
+use crate::segment::{self, SegmentScan};
 use crate::storage::Storage;
 
 /// Closed segment.
@@ -48,7 +48,7 @@ struct Newest {
 
 /// Segment that was read to its end.
 struct Read {
-    scanned: Scanned,
+    scanned: SegmentScan,
     newest: Newest,
 }
 

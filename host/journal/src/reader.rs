@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::error::{JournalError, Problem};
 use crate::frame::Sort;
-use crate::segment::{self, Scanned};
+use crate::segment::{self, SegmentScan};
 use crate::stored::{Raw, Stored, StoredDecision, decode, key};
 
 /// Contents of a journal.
@@ -47,7 +47,7 @@ pub fn visit(directory: &Path, mut record: impl FnMut(Stored)) -> Result<Vec<Pro
         return Err(JournalError::Empty(directory.to_path_buf()));
     };
     let mut problems = Vec::new();
-    let mut before: Option<(PathBuf, Option<Scanned>)> = None;
+    let mut before: Option<(PathBuf, Option<SegmentScan>)> = None;
     // The next segment may mark a record of this one as abandoned.
     let mut waiting: Vec<Stored> = Vec::new();
     for (number, path) in segments {

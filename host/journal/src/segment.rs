@@ -39,7 +39,7 @@ pub fn list(directory: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
 
 /// Result of reading a segment.
 #[derive(Debug)]
-pub struct Scanned {
+pub struct SegmentScan {
     /// Header of the segment.
     pub header: Header,
     /// Chain after the last intact frame.
@@ -65,7 +65,7 @@ pub fn header(path: &Path) -> Result<Header, JournalError> {
 /// # Errors
 ///
 /// The file cannot be read, or has no valid header; then nothing of the segment can be read.
-pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<Scanned, JournalError> {
+pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Result<SegmentScan, JournalError> {
     let file = File::open(path).map_err(JournalError::io("reading", path))?;
     let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
     let (header, chain) = decode(path, &mut file)?;
@@ -79,7 +79,7 @@ pub fn scan(path: &Path, mut frame: impl FnMut(u64, Option<Sort>, &[u8])) -> Res
             Found::Changed => break Some(Problem::Changed { path: path.to_path_buf(), at: position }),
         }
     };
-    Ok(Scanned { header, chain: frames.chain(), intact_bytes: frames.position(), problem })
+    Ok(SegmentScan { header, chain: frames.chain(), intact_bytes: frames.position(), problem })
 }
 
 fn decode(path: &Path, file: &mut impl Read) -> Result<(Header, Chain), JournalError> {

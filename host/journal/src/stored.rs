@@ -41,7 +41,7 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 }
 
 /// Returns the payload of a record. `decision` is its decision record, or the id of the record that has it.
-pub(crate) fn encode(record: &Record, decision: Option<Kept>, echoes: &Echoes) -> Vec<u8> {
+pub(crate) fn encode(record: &Record, decision: Option<DecisionLocation>, echoes: &Echoes) -> Vec<u8> {
     let mut value = canonical(record);
     echoes.remove(&mut value);
     // Messages may quote objects and addresses.
@@ -52,15 +52,15 @@ pub(crate) fn encode(record: &Record, decision: Option<Kept>, echoes: &Echoes) -
         members.insert("atMs".to_owned(), record.entry.at.as_millis().into());
         match decision {
             None => {}
-            Some(Kept::Whole(decision)) => drop(members.insert("case".to_owned(), decision)),
-            Some(Kept::With(id)) => drop(members.insert("caseOf".to_owned(), id.into())),
+            Some(DecisionLocation::Whole(decision)) => drop(members.insert("case".to_owned(), decision)),
+            Some(DecisionLocation::With(id)) => drop(members.insert("caseOf".to_owned(), id.into())),
         }
     }
     bytes(&value)
 }
 
 /// Location of the decision record of a record.
-pub(crate) enum Kept {
+pub(crate) enum DecisionLocation {
     /// With this record.
     Whole(Value),
     /// With the record of that id, in the same segment.

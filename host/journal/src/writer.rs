@@ -17,7 +17,7 @@ use crate::frame::{Chain, HEADER_BYTES, Header, Sort, append};
 use crate::private;
 use crate::segment;
 use crate::storage::{Disk, Storage, is_full};
-use crate::stored::{self, Kept, encode, key};
+use crate::stored::{self, DecisionLocation, encode, key};
 
 /// Bounds of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +74,13 @@ struct State {
     closed: Vec<Closed>,
     /// Time of the last record.
     last_at_ms: i64,
-    known: Known,
+    known: SegmentContents,
     failed: bool,
 }
 
 /// Data that the open segment holds already.
 #[derive(Default)]
-struct Known {
+struct SegmentContents {
     /// Newest version of each cluster with its key.
     clusters: BTreeMap<String, (Arc<Cluster>, String)>,
     fleet: Option<(Arc<[Arc<Cluster>]>, String)>,
@@ -133,7 +133,7 @@ impl Writer {
             chain: end.chain,
             closed: end.closed,
             last_at_ms: end.last_at_ms,
-            known: Known::default(),
+            known: SegmentContents::default(),
             failed: false,
         };
         let writer = Self { state: Mutex::new(state), on_failure: Box::new(on_failure) };
@@ -216,12 +216,12 @@ impl State {
         let echoes = decision.map(|decision| Echoes::of(decision)).unwrap_or_default();
         let kept = match (decision, &self.known.decision) {
             (None, _) => None,
-            (Some(decision), Some((last, id))) if Arc::ptr_eq(decision, last) => Some(Kept::With(*id)),
+            (Some(decision), Some((last, id))) if Arc::ptr_eq(decision, last) => Some(DecisionLocation::With(*id)),
             (Some(decision), _) => {
                 let fleet;
                 (fleet, chain) = self.known.fleet(&decision.clusters, &mut bytes, chain);
                 self.known.decision = Some((Arc::clone(decision), record.id));
-                Some(Kept::Whole(encode_decision(decision, fleet, &echoes)))
+                Some(DecisionLocation::Whole(encode_decision(decision, fleet, &echoes)))
             }
         };
         let chain = append(&mut bytes, chain, Sort::Record, &encode(record, kept, &echoes));
@@ -265,7 +265,7 @@ impl State {
 
     fn begin(&mut self, first_id: u64, first_at_ms: i64) -> Result<(), JournalError> {
         let (header, chain) = Header { first_id, first_at_ms, before: self.chain }.encode();
-        self.known = Known::default();
+        self.known = SegmentContents::default();
         self.write(&header, chain)
     }
 
@@ -310,7 +310,7 @@ impl State {
     }
 }
 
-impl Known {
+impl SegmentContents {
     /// Returns the key of a list of clusters. Versions that the segment does not hold yet are appended to `bytes`.
     fn fleet(&mut self, clusters: &Arc<[Arc<Cluster>]>, bytes: &mut Vec<u8>, chain: Chain) -> (Option<String>, Chain) {
         if clusters.is_empty() {

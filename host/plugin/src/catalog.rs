@@ -74,14 +74,14 @@ pub struct Listing {
     /// Rules for combining the answers of several policies.
     pub composition: Composition,
     /// Plugins in order.
-    pub plugins: Vec<Listed>,
+    pub plugins: Vec<CatalogEntry>,
     /// Error for the part that could not be read and keeps its previous contents; none if everything was read.
     pub stale: Option<CatalogError>,
 }
 
 /// Plugin of a catalog.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct CatalogEntry {
     /// Name, unique in the listing.
     pub name: String,
     /// Generation of the object that it comes from; none for a file.
@@ -253,7 +253,7 @@ fn listing(
         let name = manifest.name.clone();
         let at = line.map(|line| format!("{LIST} line {line}: ")).unwrap_or_default();
         let kept = Some(Box::new(manifest.clone()));
-        Listed { name, generation: None, manifest: kept, found: found(&at, LIST, manifest, &fetch) }
+        CatalogEntry { name, generation: None, manifest: kept, found: found(&at, LIST, manifest, &fetch) }
     };
     Listing { composition, plugins: manifests.map(listed).collect(), stale: None }
 }

@@ -62,14 +62,14 @@ pub fn load_customizations(
         Ok(loaded)
     };
     let mut taken: Vec<(&Customization, EntryPoint)> = Vec::new();
-    let mut dependencies: Vec<United> = Vec::new();
+    let mut dependencies: Vec<CombinedDependencies> = Vec::new();
     for customization in sorted {
         let (mut single, mut problem) = (Vec::new(), None);
         for (point, script) in customization.scripts.iter().filter(|(_, script)| !script.is_empty()) {
             if *point == EntryPoint::Dependencies {
                 let source = source(customization, &customization.name, &[(*point, script)]);
                 let policy = load_source(&source, load, &mut problem);
-                United::add(&mut dependencies, customization, policy);
+                CombinedDependencies::add(&mut dependencies, customization, policy);
                 continue;
             }
             let same =
@@ -194,13 +194,13 @@ impl Policy for Unloadable {
 }
 
 /// All scripts that return the dependencies of one kind of object.
-struct United {
+struct CombinedDependencies {
     id: PolicyId,
     capabilities: [Capability; 1],
     parts: Vec<Arc<dyn Policy>>,
 }
 
-impl United {
+impl CombinedDependencies {
     fn add(united: &mut Vec<Self>, customization: &Customization, policy: Arc<dyn Policy>) {
         let capability = Capability::on(
             bulkhead_core::call::CallKind::Interpret,
@@ -220,7 +220,7 @@ impl United {
 
     /// Sorts the dependencies and removes duplicates. Those with a selector are kept as often as they were returned,
     /// as in Karmada.
-    fn unite(parts: Vec<DependentObjectReference>) -> Vec<DependentObjectReference> {
+    fn combine(parts: Vec<DependentObjectReference>) -> Vec<DependentObjectReference> {
         let mut united: Vec<DependentObjectReference> = Vec::new();
         for reference in parts {
             if reference.label_selector.is_some() || !united.contains(&reference) {
@@ -236,7 +236,7 @@ impl United {
     }
 }
 
-impl Policy for United {
+impl Policy for CombinedDependencies {
     fn id(&self) -> &PolicyId {
         &self.id
     }
@@ -260,7 +260,7 @@ impl Policy for United {
                 }
             }
         }
-        Ok(Reply::Interpret(Some(Interpretation::Dependencies(Self::unite(found)))))
+        Ok(Reply::Interpret(Some(Interpretation::Dependencies(Self::combine(found)))))
     }
 }
 

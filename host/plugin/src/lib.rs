@@ -7,7 +7,6 @@
 //! Start reading at [`Plugins`]: a [`Catalog`] lists manifests and code, an engine loads them, the [`Registry`]
 //! activates the whole set, and [`Watch`] repeats this when the catalog changes.
 
-mod answered;
 mod bounds;
 mod budget;
 mod catalog;
@@ -22,19 +21,19 @@ mod manifest;
 mod not_loaded;
 mod objects;
 mod plugins;
+mod precomputed;
 mod registry;
 mod source;
 mod status;
 mod text;
 mod watch;
 
-pub use answered::Answered;
 pub use bounds::{
     Bounded, CallCounts, FAULT_MESSAGE_CHARS_MAX, JSON_DEPTH_MAX, REASON_CODE_CHARS_MAX, REASON_MESSAGE_CHARS_MAX,
     TAINT_CHANGES_MAX,
 };
 pub use budget::Budget;
-pub use catalog::{Catalog, CatalogError, Data, Directory, Fingerprint, LIST, Listed, Listing};
+pub use catalog::{Catalog, CatalogEntry, CatalogError, Data, Directory, Fingerprint, LIST, Listing};
 pub use circuit_breaker::{BreakerState, BreakerThresholds, CircuitBreaker, Fallback};
 pub use config::check_config;
 pub use crash::{CrashMarker, CrashMarks};
@@ -43,8 +42,9 @@ pub use dialect::Dialect;
 pub use engine::{Description, Engine, LoadError, LoadStage, Loaded};
 pub use loader::{LoadLimits, Loading, SmokeTest};
 pub use manifest::{FoundPlugin, ManifestProblem, ObjectKind, PluginList, PluginManifest};
-pub use objects::{Objects, PluginObject, Together};
+pub use objects::{CombinedCatalog, Objects, PluginObject};
 pub use plugins::{Plugins, Refresh};
+pub use precomputed::PrecomputedPolicy;
 pub use registry::{Installed, Layer, PluginReport, Registry, RegistrySubscription, Scores, Terms};
 pub use source::{Digest, Entry, EntryPoint, Inspection, Instances, Module, PluginSource};
 pub use status::{PluginStatus, Refused};

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use bulkhead_core::composition::Composition;
 use serde_json::{Map, Value};
 
-use crate::catalog::{Catalog, CatalogError, Fingerprint, Listed, Listing, found};
+use crate::catalog::{Catalog, CatalogEntry, CatalogError, Fingerprint, Listing, found};
 use crate::{FoundPlugin, LoadError, LoadStage, ManifestProblem, PluginManifest};
 
 /// A plugin as an object.
@@ -106,7 +106,7 @@ impl Catalog for Objects {
 
     fn read(&self) -> Result<Listing, CatalogError> {
         let objects = self.0.read().unwrap_or_else(PoisonError::into_inner).objects.clone();
-        let listed = |object: PluginObject| Listed {
+        let listed = |object: PluginObject| CatalogEntry {
             generation: Some(object.generation),
             manifest: object.manifest().ok().map(Box::new),
             found: object.find(),
@@ -122,14 +122,14 @@ impl Catalog for Objects {
 ///
 /// If the files cannot be read, they keep their previous state while objects still change: an operator can delete an
 /// object that holds all evictions even if a file is invalid.
-pub struct Together {
+pub struct CombinedCatalog {
     files: Option<Box<dyn Catalog>>,
     objects: Arc<Objects>,
     /// Listing of the files when they were last readable.
     before: Mutex<Option<Listing>>,
 }
 
-impl Together {
+impl CombinedCatalog {
     /// Combines an optional catalog of files with objects.
     pub fn new(files: Option<Box<dyn Catalog>>, objects: Arc<Objects>) -> Self {
         Self { files, objects, before: Mutex::default() }
@@ -149,7 +149,7 @@ impl Together {
     }
 }
 
-impl Catalog for Together {
+impl Catalog for CombinedCatalog {
     fn fingerprint(&self) -> Fingerprint {
         let files = self.files.as_ref().map(|files| files.fingerprint()).unwrap_or_default();
         files.and(self.objects.fingerprint())
@@ -220,7 +220,7 @@ mod tests {
         let files = [(LIST, list), ("z.lua", "")].map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
         let files = Data::new("ConfigMap plugins", BTreeMap::from(files));
         let files = Arc::new(files);
-        let both = Together::new(Some(Box::new(Arc::clone(&files))), Arc::default());
+        let both = CombinedCatalog::new(Some(Box::new(Arc::clone(&files))), Arc::default());
         let before = both.fingerprint();
         let objects = || vec![object("b", json!({"lua": "x"})), object("a", json!({"lua": "x"}))];
         both.objects.set(objects());

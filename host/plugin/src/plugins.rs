@@ -12,7 +12,7 @@ use std::time::Instant;
 use bulkhead_core::composition::Composition;
 
 use self::entry::{Active, Entry, Load};
-use crate::catalog::{Catalog, Fingerprint, Listed};
+use crate::catalog::{Catalog, CatalogEntry, Fingerprint};
 use crate::loader::{Attempt, Loader, Outcome, Report};
 use crate::status::{PluginStatus, Refused};
 use crate::{FoundPlugin, LoadError, LoadLimits, LoadStage, Loaded, Loading, Registry};
@@ -171,11 +171,11 @@ impl Report for Shared {
 
 impl State {
     /// Applies a listing. Returns the versions to be loaded.
-    fn take(&mut self, listed: Vec<Listed>, registry: &Registry) -> Vec<Attempt> {
+    fn take(&mut self, listed: Vec<CatalogEntry>, registry: &Registry) -> Vec<Attempt> {
         let entries = std::mem::take(&mut self.entries);
         let mut before: BTreeMap<_, _> = entries.into_iter().rev().map(|entry| (entry.name.clone(), entry)).collect();
         let mut attempts = Vec::new();
-        for Listed { name, generation, manifest, found } in listed {
+        for CatalogEntry { name, generation, manifest, found } in listed {
             if let Some(first) = self.entries.iter().find(|entry| entry.name == name) {
                 let refused = Refused::second(first.generation.is_some(), found);
                 self.entries.push(Entry::second(name, generation, refused));

@@ -5,7 +5,7 @@ use bulkhead_core::call::{FilterCall, FilterVerdict, Peer, Reason};
 use bulkhead_core::decide::schedule::blocked_until;
 use bulkhead_core::model::{Binding, Cluster, ClusterAffinity, TaintEffect};
 use bulkhead_core::mutation::{self, Mutation};
-use bulkhead_core::snapshot::Zonal;
+use bulkhead_core::snapshot::Topology;
 
 fn unfit(code: &str, message: impl Into<String>) -> FilterVerdict {
     FilterVerdict::Unfit(Reason::new(code, message))
@@ -119,7 +119,7 @@ pub(crate) fn spread_constraint(call: &FilterCall<'_>) -> Vec<FilterVerdict> {
     call.clusters.rows().iter().map(|row| has_properties(&needed, places.zonal(*row))).collect()
 }
 
-fn has_properties(needed: &[&str], has: Zonal) -> FilterVerdict {
+fn has_properties(needed: &[&str], has: Topology) -> FilterVerdict {
     let lacking = needed.iter().find_map(|field| match *field {
         "provider" if !has.provider => Some("provider"),
         "region" if !has.region => Some("region"),

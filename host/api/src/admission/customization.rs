@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::denied::Denied;
-use super::{Surroundings, read_spec};
+use super::{AdmissionContext, read_spec};
 use crate::ResourceInterpreterCustomization;
 use crate::decode::decode;
 use crate::interpreter::{CustomizationSpec, conflict};
 
 /// Refuses scripts that do not compile, and scripts for an operation that another customization of the same target
 /// has a script for. Stored customizations that cannot be decoded are ignored.
-pub(super) fn validate(object: &Value, around: &dyn Surroundings) -> Result<(), Denied> {
+pub(super) fn validate(object: &Value, around: &dyn AdmissionContext) -> Result<(), Denied> {
     let spec: CustomizationSpec = read_spec(object)?;
     let mut new = ResourceInterpreterCustomization { spec, ..ResourceInterpreterCustomization::default() };
     new.metadata.name = object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);

@@ -68,7 +68,7 @@ pub struct Request<'a> {
 }
 
 /// Context of an admission request.
-pub trait Surroundings {
+pub trait AdmissionContext {
     /// Returns a new permanent id; Karmada's are random UUIDs.
     fn new_id(&mut self) -> String;
 
@@ -103,7 +103,7 @@ pub struct AdmissionOptions {
 pub fn admit(
     request: &Request<'_>,
     object: &mut Value,
-    around: &mut dyn Surroundings,
+    around: &mut dyn AdmissionContext,
     options: AdmissionOptions,
 ) -> Result<(), Denied> {
     if request.operation == Operation::Delete {
@@ -170,7 +170,7 @@ struct PolicyScope<'a> {
 fn admit_propagation_policy(
     request: &Request<'_>,
     object: &mut Value,
-    around: &mut dyn Surroundings,
+    around: &mut dyn AdmissionContext,
     scope: PolicyScope<'_>,
 ) -> Result<(), Denied> {
     let PolicyScope { id_label, namespace, options } = scope;
@@ -207,7 +207,7 @@ fn validate_id_unchanged(object: &Value, old: &Value, id_label: &str) -> Result<
 fn keep_or_make_id(
     request: &Request<'_>,
     object: &mut Value,
-    around: &mut dyn Surroundings,
+    around: &mut dyn AdmissionContext,
     id_label: &str,
 ) -> Result<(), Denied> {
     if label(object, id_label).is_some() {

@@ -13,7 +13,7 @@ use kube::core::{ClusterResourceScope, ObjectMeta};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Described, Schemas};
+use crate::definition::{HasDefinition, Schemas};
 use crate::object::null_is_default;
 
 /// Wildcard of a rule.
@@ -102,7 +102,7 @@ pub struct Rule {
     pub kinds: Vec<String>,
 }
 
-impl Described for ResourceInterpreterWebhookConfiguration {
+impl HasDefinition for ResourceInterpreterWebhookConfiguration {
     fn schemas(generator: &mut SchemaGenerator) -> Schemas {
         Schemas {
             description: "Webhooks that interpret objects.".to_owned(),

@@ -46,7 +46,7 @@ struct Refusal {
 
 impl Refusal {
     /// Creates a refusal for an operation that no policy has a rule for.
-    fn nobody(operation: &str, object: &Value) -> Self {
+    fn no_rule(operation: &str, object: &Value) -> Self {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         Self { code: 501, message: format!("no plugin answers {operation} for {kind}") }
     }
@@ -77,7 +77,7 @@ fn respond(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, 
         let outcome = combine::health(policies, HealthCall { object, now });
         let reason = &outcome.attribution.reason;
         return match (&outcome.attribution.policy, outcome.health) {
-            (None, Health::Healthy) => Err(Refusal::nobody(HEALTH, object)),
+            (None, Health::Healthy) => Err(Refusal::no_rule(HEALTH, object)),
             (_, Health::Unknown) => Err(Refusal { code: 500, message: reason.to_string() }),
             (_, health) => Ok(json!({"successful": true, "healthy": health == Health::Healthy})),
         };
@@ -86,7 +86,7 @@ fn respond(policies: &PolicySet, request: &Request, now: Time) -> Result<Value, 
     let outcome = combine::interpret(policies, InterpretCall { operation, now });
     let interpretation =
         outcome.map_err(|fault| Refusal { code: 500, message: fault.reason().to_string() })?.interpretation;
-    let interpretation = interpretation.ok_or_else(|| Refusal::nobody(&request.operation, object))?;
+    let interpretation = interpretation.ok_or_else(|| Refusal::no_rule(&request.operation, object))?;
     encoded(object, interpretation)
 }
 

@@ -16,8 +16,8 @@ use bulkhead_controllers::{
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Catalog, CrashMarks, Directory, Engine, Loading, Objects, PluginStatus, Plugins, Registry, SmokeTest, Together,
-    Watch,
+    Catalog, CombinedCatalog, CrashMarks, Directory, Engine, Loading, Objects, PluginStatus, Plugins, Registry,
+    SmokeTest, Watch,
 };
 use kube::Client;
 
@@ -229,7 +229,7 @@ fn catalog(
     crash_marks: Option<Arc<CrashMarks>>,
 ) -> Plugins {
     let files = path.map(|path| Box::new(Directory::new(path)) as Box<dyn Catalog>);
-    let catalog = Together::new(files, Arc::clone(objects));
+    let catalog = CombinedCatalog::new(files, Arc::clone(objects));
     let smoke_test = Some(Box::new(bulkhead_conformance::smoke) as SmokeTest);
     Plugins::new(Arc::clone(registry), Box::new(catalog), Loading { smoke_test, crash_marks, ..Loading::default() })
 }

@@ -373,7 +373,7 @@ impl TaintManager {
             Err(error) => {
                 // Without a response the binding may have left, so the slot stays charged.
                 if error.is_refusal() {
-                    self.queue().give_back(&slot);
+                    self.queue().release(&slot);
                 }
                 if eviction.cause == Cause::Failback {
                     self.failback.did_not_set_out(&eviction.binding);

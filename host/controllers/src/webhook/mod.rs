@@ -22,7 +22,7 @@ use bulkhead_api::webhook::context::{BadAnswer, VERSION, reply, request};
 use bulkhead_api::webhook::{Hook, choose};
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy, PolicyId};
-use bulkhead_plugin::Answered;
+use bulkhead_plugin::PrecomputedPolicy;
 use futures::future::BoxFuture;
 use kube::ResourceExt;
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub fn hook_for(
 pub async fn ask(webhooks: &dyn Webhooks, (id, hook): (PolicyId, Hook), call: &Call<'_>, uid: &str) -> Arc<dyn Policy> {
     let answer = answer(webhooks, &hook, call, uid).await;
     let answer = answer.map_err(|fault| Fault::new(fault.kind, format!("webhook {}: {fault}", id.name)));
-    Arc::new(Answered::new(id, call, answer))
+    Arc::new(PrecomputedPolicy::new(id, call, answer))
 }
 
 async fn answer(webhooks: &dyn Webhooks, hook: &Hook, call: &Call<'_>, uid: &str) -> Result<Reply, Fault> {

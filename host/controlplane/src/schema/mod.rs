@@ -149,14 +149,14 @@ impl<'a> Schema<'a> {
     }
 
     /// Validates a value and records the violations with their field and reason.
-    fn check(self, value: &Value, path: &str, wrong: &mut Vec<Wrong>) {
+    fn check(self, value: &Value, path: &str, wrong: &mut Vec<Violation>) {
         if value.is_null() {
             return;
         }
         if let Some(expected) = self.mistyped(value) {
             let given = type_name(value);
             let message = format!("Invalid value: \"{given}\": {path} in body must be of type {expected}: \"{given}\"");
-            wrong.push(Wrong { field: path.to_owned(), reason: "FieldValueTypeInvalid", message });
+            wrong.push(Violation { field: path.to_owned(), reason: "FieldValueTypeInvalid", message });
             return;
         }
         self.check_bounds(value, path, wrong);
@@ -165,7 +165,11 @@ impl<'a> Schema<'a> {
                 for name in self.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                     if fields.get(name).is_none_or(Value::is_null) {
                         let field = join(path, name);
-                        wrong.push(Wrong { field, reason: "FieldValueRequired", message: "Required value".to_owned() });
+                        wrong.push(Violation {
+                            field,
+                            reason: "FieldValueRequired",
+                            message: "Required value".to_owned(),
+                        });
                     }
                 }
                 for (name, inner) in fields {
@@ -208,9 +212,9 @@ impl<'a> Schema<'a> {
         (!types.iter().any(fits)).then(|| types.join(","))
     }
 
-    fn check_bounds(self, value: &Value, path: &str, wrong: &mut Vec<Wrong>) {
+    fn check_bounds(self, value: &Value, path: &str, wrong: &mut Vec<Violation>) {
         let mut note = |reason: &'static str, message: String| {
-            wrong.push(Wrong { field: path.to_owned(), reason, message });
+            wrong.push(Violation { field: path.to_owned(), reason, message });
         };
         if let Some(allowed) = self.node["enum"].as_array()
             && !allowed.contains(value)
@@ -252,7 +256,7 @@ impl<'a> Schema<'a> {
 }
 
 /// Violation of a schema.
-struct Wrong {
+struct Violation {
     field: String,
     reason: &'static str,
     message: String,
@@ -307,7 +311,7 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value) -> Result<(), StatusErr
     if kind.schema.is_none() {
         // The required fields of Kubernetes' own kinds depend on more than the schema, so only those below `spec` are
         // checked. A status is written by controllers.
-        let is_judged = |wrong: &Wrong| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
+        let is_judged = |wrong: &Violation| wrong.reason != "FieldValueRequired" || wrong.field.starts_with("spec.");
         wrong.retain(is_judged);
         if let Some(wrong) = wrong.iter().find(|wrong| wrong.reason == "FieldValueTypeInvalid") {
             return Err(unhandled(kind, &format!("{} {}", wrong.field, wrong.message)));
@@ -316,7 +320,7 @@ pub(crate) fn check(kind: &ResourceKind, object: &Value) -> Result<(), StatusErr
         for name in schema.node["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if object.get(name).is_none_or(Value::is_null) {
                 let message = "Required value".to_owned();
-                wrong.push(Wrong { field: name.to_owned(), reason: "FieldValueRequired", message });
+                wrong.push(Violation { field: name.to_owned(), reason: "FieldValueRequired", message });
             }
         }
     }
@@ -328,7 +332,7 @@ fn unhandled(kind: &ResourceKind, why: &str) -> StatusError {
     StatusError::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
 }
 
-fn refuse(kind: &ResourceKind, name: &str, wrong: &[Wrong]) -> Result<(), StatusError> {
+fn refuse(kind: &ResourceKind, name: &str, wrong: &[Violation]) -> Result<(), StatusError> {
     if wrong.is_empty() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Ownership metadata of an object in a member cluster, or as set by a Work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct OwnershipMetadata {
     /// True if some control plane manages the object (label `karmada.io/managed`).
     pub managed: bool,
     /// Permanent id of its Work; empty if not set.
@@ -36,7 +36,11 @@ pub enum Ownership {
 /// 3. Same template: ours. The Work was recreated, for example after its cluster left and joined again.
 /// 4. Different permanent id: foreign.
 /// 5. No permanent id, as set by old versions of Karmada: ours unless the object names another Work.
-pub fn ownership(object: &Marks, ours: &Marks, exists: impl FnOnce(&(String, String)) -> bool) -> Ownership {
+pub fn ownership(
+    object: &OwnershipMetadata,
+    ours: &OwnershipMetadata,
+    exists: impl FnOnce(&(String, String)) -> bool,
+) -> Ownership {
     if !object.managed {
         return Ownership::Unmanaged;
     }
@@ -54,7 +58,7 @@ pub fn ownership(object: &Marks, ours: &Marks, exists: impl FnOnce(&(String, Str
 }
 
 /// Work that the metadata names, with its permanent id.
-impl fmt::Display for Marks {
+impl fmt::Display for OwnershipMetadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (namespace, name) = &self.work;
         match (name.as_str(), self.work_id.as_str()) {
@@ -69,18 +73,18 @@ impl fmt::Display for Marks {
 mod tests {
     use super::*;
 
-    fn marks(work_id: &str, work: &str, template_uid: &str) -> Marks {
+    fn marks(work_id: &str, work: &str, template_uid: &str) -> OwnershipMetadata {
         let work = if work.is_empty() { Default::default() } else { ("karmada-es-m1".to_owned(), work.to_owned()) };
-        Marks { managed: true, work_id: work_id.to_owned(), work, template_uid: template_uid.to_owned() }
+        OwnershipMetadata { managed: true, work_id: work_id.to_owned(), work, template_uid: template_uid.to_owned() }
     }
 
     #[test]
     fn an_object_belongs_to_the_work_with_its_permanent_id() {
         let ours = marks("a", "web-1", "t1");
-        let check = |object: Marks, exists: bool, expected: Ownership| {
+        let check = |object: OwnershipMetadata, exists: bool, expected: Ownership| {
             assert_eq!(ownership(&object, &ours, |_| exists), expected, "{object:?} {exists}");
         };
-        check(Marks { managed: false, ..ours.clone() }, false, Ownership::Unmanaged);
+        check(OwnershipMetadata { managed: false, ..ours.clone() }, false, Ownership::Unmanaged);
         check(ours.clone(), false, Ownership::Ours);
         // Another control plane that uses the same name for the member cluster derives the same name for the Work.
         check(marks("b", "web-1", "t2"), false, Ownership::Foreign);

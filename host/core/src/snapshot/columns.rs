@@ -9,15 +9,15 @@ use crate::model::{Cluster, ClusterSpec};
 
 /// Providers, regions and zones of the clusters.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct TopologyColumns {
     regions: Vec<String>,
     region_of: Vec<u32>,
-    zonal: Vec<Zonal>,
+    zonal: Vec<Topology>,
 }
 
 /// Topology properties of a cluster, as required by spread constraints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Zonal {
+pub struct Topology {
     /// `spec.provider` is set.
     pub provider: bool,
     /// `spec.region` is set.
@@ -26,12 +26,12 @@ pub struct Zonal {
     pub zones: bool,
 }
 
-impl Places {
+impl TopologyColumns {
     pub(super) fn new(clusters: &[Arc<Cluster>]) -> Self {
         let names: BTreeSet<&str> = clusters.iter().map(|cluster| cluster.spec.region.as_str()).collect();
         let numbers: BTreeMap<&str, u32> = names.iter().copied().zip(0..).collect();
         let number = |cluster: &Arc<Cluster>| numbers.get(cluster.spec.region.as_str()).copied().unwrap_or_default();
-        let zonal = |cluster: &Arc<Cluster>| Zonal {
+        let zonal = |cluster: &Arc<Cluster>| Topology {
             provider: !cluster.spec.provider.is_empty(),
             region: !cluster.spec.region.is_empty(),
             zones: !cluster.spec.zones.is_empty(),
@@ -60,7 +60,7 @@ impl Places {
     }
 
     /// Returns the topology properties of the cluster in a row.
-    pub fn zonal(&self, row: u32) -> Zonal {
+    pub fn zonal(&self, row: u32) -> Topology {
         self.zonal.get(row as usize).copied().unwrap_or_default()
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::model::Cluster;
 pub use apis::Serving;
 pub use candidates::Candidates;
-pub use columns::{Capacity, Places, ResourceColumn, Zonal};
+pub use columns::{Capacity, ResourceColumn, Topology, TopologyColumns};
 use labels::Labels;
 pub use models::{Grade, Grades, ModelColumn};
 use names::Names;
@@ -34,7 +34,7 @@ pub struct ClusterSnapshot {
     present: Vec<u32>,
     tainted: Vec<u32>,
     apis: apis::ApiColumn,
-    places: Arc<columns::Places>,
+    places: Arc<columns::TopologyColumns>,
     capacity: Arc<columns::Capacity>,
 }
 
@@ -61,14 +61,18 @@ impl ClusterSnapshot {
             same_names && pairs.all(|(new, old)| Arc::ptr_eq(new, old) || of(new, old))
         };
         let same_labels = same(|new, old| new.labels == old.labels);
-        let same_places = same(|new, old| columns::Places::are_same(&new.spec, &old.spec));
+        let same_places = same(|new, old| columns::TopologyColumns::are_same(&new.spec, &old.spec));
         Self {
             names: if same_names { Arc::clone(&self.names) } else { Arc::new(Names::new(&clusters)) },
             labels: if same_labels { Arc::clone(&self.labels) } else { Arc::new(Labels::new(&clusters)) },
             present: numbered().filter(|(cluster, _)| !cluster.is_terminating()).map(|(_, row)| row).collect(),
             tainted: rows.iter().zip(0..).filter(|(row, _)| row.blocks_scheduling).map(|(_, number)| number).collect(),
             apis: apis::ApiColumn::new(&rows),
-            places: if same_places { Arc::clone(&self.places) } else { Arc::new(columns::Places::new(&clusters)) },
+            places: if same_places {
+                Arc::clone(&self.places)
+            } else {
+                Arc::new(columns::TopologyColumns::new(&clusters))
+            },
             capacity: Arc::new(columns::Capacity::new(&rows)),
             clusters: clusters.into(),
             rows,
@@ -131,7 +135,7 @@ impl ClusterSnapshot {
     }
 
     /// Returns providers, regions and zones.
-    pub fn places(&self) -> &columns::Places {
+    pub fn places(&self) -> &columns::TopologyColumns {
         &self.places
     }
 

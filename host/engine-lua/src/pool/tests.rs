@@ -4,7 +4,7 @@ use bulkhead_core::policy::FaultKind;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::encode::Empties;
+use crate::encode::EmptyTables;
 use crate::machine::Global;
 use crate::mentioned::Mentioned;
 
@@ -32,7 +32,7 @@ fn pool(scripts: &[&str]) -> Pool {
 /// Returns the result of the script's function `f`.
 fn call(pool: &Pool, script: usize) -> Result<Value, Fault> {
     let (config, object) = (json!({"list": [1, 2]}), json!({"a": {"b": [1]}}));
-    let setting = Setting { script, config: &config, now: None };
+    let setting = CallSettings { script, config: &config, now: None };
     pool.session(&setting, |session| {
         session.run()?;
         let Global::Function(function) = session.global("f") else {
@@ -41,7 +41,7 @@ fn call(pool: &Pool, script: usize) -> Result<Value, Fault> {
         let results = session.call(&function, [&object])?;
         let result = results.front().unwrap_or(&mlua::Value::Nil);
         session
-            .encode(result, &Empties::Kept, 256 << 10)
+            .encode(result, &EmptyTables::Kept, 256 << 10)
             .map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()))
     })
 }
@@ -216,7 +216,7 @@ fn a_state_that_stays_large_is_thrown_away() {
 fn calls_at_the_same_time_have_a_state_each_and_few_are_kept() {
     fn nest(pool: &Pool, depth: usize) -> usize {
         let (config, object) = (Value::Null, json!({"depth": depth}));
-        let nested = pool.session(&Setting { script: 0, config: &config, now: None }, |session| {
+        let nested = pool.session(&CallSettings { script: 0, config: &config, now: None }, |session| {
             session.run()?;
             let deeper = if depth > 0 { nest(pool, depth - 1) } else { 0 };
             // The session is intact after the nested ones.
@@ -238,7 +238,7 @@ fn a_panic_takes_its_state_along() {
     assert_eq!((call(&pool, 0), idle(&pool)), (Ok(json!(1)), 1));
     let config = Value::Null;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        pool.session(&Setting { script: 0, config: &config, now: None }, |_| -> Result<(), Fault> {
+        pool.session(&CallSettings { script: 0, config: &config, now: None }, |_| -> Result<(), Fault> {
             panic!("of the host")
         })
     }));

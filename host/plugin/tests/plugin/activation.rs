@@ -14,8 +14,8 @@ use bulkhead_core::model::Health;
 use bulkhead_core::policy::{Capability, EngineKind, Fault, Policy, PolicyId};
 use bulkhead_core::time::Time;
 use bulkhead_plugin::{
-    Catalog, CatalogError, Data, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError, LoadStage, Loaded,
-    Loading, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Together, Watch,
+    Catalog, CatalogError, CombinedCatalog, Data, Directory, Engine, Fingerprint, LIST, Layer, Listing, LoadError,
+    LoadStage, Loaded, Loading, Objects, PluginObject, PluginSource, Plugins, Refresh, Registry, Watch,
 };
 use serde_json::json;
 
@@ -24,9 +24,9 @@ use crate::described;
 /// Loads `healthy` and `unhealthy` as plugins; any other text is invalid.
 struct Texts;
 
-struct Says(PolicyId, [Capability; 1], Health);
+struct FixedReply(PolicyId, [Capability; 1], Health);
 
-impl Policy for Says {
+impl Policy for FixedReply {
     fn id(&self) -> &PolicyId {
         &self.0
     }
@@ -53,7 +53,7 @@ impl Engine for Texts {
         let digest = source.digest();
         let id = PolicyId { name: source.name.clone(), version: digest.short(), engine: EngineKind::Wasm };
         let description = described(digest);
-        Ok(Loaded { policy: Arc::new(Says(id, [Capability::any(CallKind::Health)], health)), description })
+        Ok(Loaded { policy: Arc::new(FixedReply(id, [Capability::any(CallKind::Health)], health)), description })
     }
 }
 
@@ -269,7 +269,7 @@ fn mode_and_fallback_are_as_the_list_says() {
     fs::write(folder.path().join("a.wasm"), "unhealthy").unwrap();
     let registry = registry();
     let id = PolicyId::builtin("Native");
-    let native = Says(id, [Capability::any(CallKind::Health)], Health::Healthy);
+    let native = FixedReply(id, [Capability::any(CallKind::Health)], Health::Healthy);
     registry.replace(Layer::Builtins, vec![Arc::new(native)]);
     let plugins = Plugins::new(registry, Box::new(Directory::new(folder.path())), Loading::default());
     let check = |settings: &str, expected: Health, stage: LoadStage| {
@@ -294,7 +294,8 @@ fn a_name_belongs_to_the_first_who_has_it() {
     fs::write(folder.path().join("a.wasm"), "healthy").unwrap();
     let objects = Arc::<Objects>::default();
     let files = Some(Box::new(Directory::new(folder.path())) as Box<dyn Catalog>);
-    let plugins = Plugins::new(registry(), Box::new(Together::new(files, Arc::clone(&objects))), Loading::default());
+    let plugins =
+        Plugins::new(registry(), Box::new(CombinedCatalog::new(files, Arc::clone(&objects))), Loading::default());
     let object = |name: &str, code: &str| {
         let serde_json::Value::Object(spec) = json!({"wasm": code}) else { panic!("a spec is a map") };
         PluginObject { name: name.to_owned(), generation: 7, spec }

@@ -72,13 +72,13 @@ fn kinds_of_kubernetes_are_left_to_the_native_rules() {
 }
 
 /// All interpreters of a registry as a single policy, with the answers that a controller receives.
-struct Together {
+struct AllInterpreters {
     id: PolicyId,
     capabilities: [Capability; 2],
     policies: PolicySet,
 }
 
-impl Together {
+impl AllInterpreters {
     fn new(registry: &Registry) -> Self {
         Self {
             id: PolicyId::builtin("Together"),
@@ -88,7 +88,7 @@ impl Together {
     }
 }
 
-impl Policy for Together {
+impl Policy for AllInterpreters {
     fn id(&self) -> &PolicyId {
         &self.id
     }
@@ -127,7 +127,7 @@ fn install_component(registry: &Registry) {
 
 /// Returns the outcomes of the cases of every kind in the library.
 fn outcomes(registry: &Registry) -> Vec<(String, String, bool)> {
-    let together = Together::new(registry);
+    let together = AllInterpreters::new(registry);
     let subject = Subject::new(&together, Budget::default());
     let of_kind = |kind: &bulkhead_plugins_lua::Kind| {
         let file = root().join("plugins/lua").join(kind.folder()).join("cases_test.yaml");

@@ -13,7 +13,7 @@ use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_core::pod::Detail;
 use bulkhead_core::policy::{EngineKind, Policy, PolicySet};
 use bulkhead_core::time::Time;
-use bulkhead_engine_lua::{Conversions, LuaEngine, NoItems, Options as EngineOptions, Probe};
+use bulkhead_engine_lua::{Conversions, EmptyItems, LuaEngine, Options as EngineOptions, Probe};
 use bulkhead_plugin::{Budget, Customization, Engine, load_customizations};
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ impl Scripts {
         let pod_detail = if case.gate("ResourceQuotaEstimate") { Detail::PriorityClass } else { Detail::Plain };
         // The cases distinguish an empty list from a missing list.
         let has_list = case.inputs.get("statusItems").is_some_and(Value::is_array);
-        let no_items = if has_list { NoItems::EmptyTable } else { NoItems::Nil };
+        let no_items = if has_list { EmptyItems::EmptyTable } else { EmptyItems::Nil };
         let engine = self.engine(EngineOptions { pod_detail, conversions, no_items, ..EngineOptions::default() });
         load_customizations(customizations, &|source| engine.load(source)).policies
     }

@@ -9,7 +9,7 @@ use bulkhead_api::webhook::{Hook, ResourceInterpreterWebhookConfiguration, choos
 use bulkhead_core::call::{Call, Reply};
 use bulkhead_core::policy::{EngineKind, Fault, FaultKind, Policy, PolicyId, PolicySet};
 use bulkhead_core::time::Time;
-use bulkhead_plugin::Answered;
+use bulkhead_plugin::PrecomputedPolicy;
 use serde_json::{Value, json};
 
 use super::case::{Arguments, Case};
@@ -75,5 +75,5 @@ pub(super) fn of_levels(case: &Case) -> Result<Option<Arc<dyn Policy>>, String> 
 fn answered(call: &Call<'_>, name: &str, answer: Result<Reply, BadAnswer>) -> Arc<dyn Policy> {
     let answer = answer.map_err(|error| Fault::new(FaultKind::BadReply, error.to_string()));
     let id = PolicyId { name: name.to_owned(), version: String::new(), engine: EngineKind::Webhook };
-    Arc::new(Answered::new(id, call, answer))
+    Arc::new(PrecomputedPolicy::new(id, call, answer))
 }

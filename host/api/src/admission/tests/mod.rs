@@ -13,18 +13,18 @@ const NOW: &str = "2023-11-14T22:13:20Z";
 
 /// Runs one request.
 fn run(request: &Request<'_>, mut object: Value, options: AdmissionOptions) -> Result<Value, String> {
-    admit(request, &mut object, &mut Around::default(), options).map_err(|denied| denied.to_string())?;
+    admit(request, &mut object, &mut TestContext::default(), options).map_err(|denied| denied.to_string())?;
     Ok(object)
 }
 
 /// Test context: ids are `id-1`, `id-2`; a script is valid if it ends with `end`.
 #[derive(Default)]
-struct Around {
+struct TestContext {
     made: usize,
     others: Vec<Value>,
 }
 
-impl Surroundings for Around {
+impl AdmissionContext for TestContext {
     fn new_id(&mut self) -> String {
         self.made += 1;
         format!("id-{}", self.made)
@@ -221,7 +221,7 @@ fn customizations_do_not_conflict_and_have_scripts_that_compile() {
     };
     let stored = customization("stored", "Deployment", json!({"retention": "end", "dependencyInterpretation": "end"}));
     let check = |name: &str, kind: &str, rules: Value, expected: Option<&str>| {
-        let mut around = Around { made: 0, others: vec![stored.clone(), json!({"spec": 1})] };
+        let mut around = TestContext { made: 0, others: vec![stored.clone(), json!({"spec": 1})] };
         let request = create("config.karmada.io", "ResourceInterpreterCustomization");
         let mut object = customization(name, kind, rules);
         let admitted = admit(&request, &mut object, &mut around, AdmissionOptions::default());

@@ -63,7 +63,7 @@ impl Bucket {
 
     /// Releases the slot that was consumed at `at`, unless a later one was consumed since. Losing a slot is preferable
     /// to two slots too close together.
-    pub fn give_back(&mut self, at: Duration) {
+    pub fn release(&mut self, at: Duration) {
         if self.last == Some(at) {
             self.last = self.before_last;
         }
@@ -97,10 +97,10 @@ mod tests {
         let at = Duration::from_secs;
         bucket.charge(at(1));
         bucket.charge(at(5));
-        bucket.give_back(at(5));
+        bucket.release(at(5));
         assert_eq!(bucket.opens_at(rate), Some(at(2)));
         bucket.charge(at(6));
-        bucket.give_back(at(1));
+        bucket.release(at(1));
         assert_eq!(bucket.opens_at(rate), Some(at(7)));
     }
 
@@ -118,7 +118,7 @@ mod tests {
                 now += Duration::from_millis(pause_ms);
                 if bucket.opens_at(rate).is_some_and(|opens| opens <= now) {
                     bucket.charge(now);
-                    if unused { bucket.give_back(now); } else { used.push(now); }
+                    if unused { bucket.release(now); } else { used.push(now); }
                 }
             }
             for (first, start) in used.iter().enumerate() {

@@ -338,10 +338,10 @@ impl<K: Ord + Clone> EvictionQueue<K> {
     }
 
     /// Releases an unused slot.
-    pub fn give_back(&mut self, slot: &Slot) {
+    pub fn release(&mut self, slot: &Slot) {
         for scope in &slot.scopes {
             if let Some(bucket) = self.buckets.get_mut(scope) {
-                bucket.give_back(slot.at);
+                bucket.release(slot.at);
             }
         }
     }

@@ -9,9 +9,9 @@ use crate::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 use std::sync::Arc;
 
 /// Eviction check with a fixed reply or one that depends on the call.
-struct Says<F>(PolicyId, Vec<Capability>, F);
+struct FixedReply<F>(PolicyId, Vec<Capability>, F);
 
-impl<F: Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync> Policy for Says<F> {
+impl<F: Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync> Policy for FixedReply<F> {
     fn id(&self) -> &PolicyId {
         &self.0
     }
@@ -30,7 +30,7 @@ fn policies(say: fn() -> Result<Reply, Fault>) -> PolicySet {
 }
 
 fn asking(say: impl Fn(&Call<'_>) -> Result<Reply, Fault> + Send + Sync + 'static) -> PolicySet {
-    let says = Says(PolicyId::builtin("Says"), vec![Capability::any(CallKind::EvictionCheck)], say);
+    let says = FixedReply(PolicyId::builtin("Says"), vec![Capability::any(CallKind::EvictionCheck)], say);
     PolicySet::new(vec![Arc::new(says) as Arc<dyn Policy>])
 }
 

@@ -95,7 +95,7 @@ fn a_slot_that_was_not_used_is_used_by_the_next_item() {
     let mut queue = queue(&[("a", "m1", 1), ("b", "m1", 0)]);
     assert_eq!(queue.next(S(0), global(0.5)), Next::Take("a"));
     let slot = queue.charge("m1", &global(0.5)("m1"), S(0));
-    queue.give_back(&slot);
+    queue.release(&slot);
     queue.finish(&"a", Finished::Failed, S(0));
     assert_eq!(queue.next(S(0), global(0.5)), Next::Take("b"));
 }
@@ -267,7 +267,7 @@ proptest! {
                         Then::Later => queue.finish(&key, Finished::Later(S(3)), now),
                         Then::Fail => {
                             let slot = queue.charge(&key.0.to_string(), &limit(""), now);
-                            queue.give_back(&slot);
+                            queue.release(&slot);
                             queue.finish(&key, Finished::Failed, now);
                         }
                     }

@@ -5,21 +5,21 @@ use bulkhead_core::policy::{Capability, Fault, FaultKind, Policy, PolicyId};
 ///
 /// It is one more policy of the set, so that decisions stay synchronous. It has no answer to any other operation or
 /// kind of object.
-pub struct Answered {
+pub struct PrecomputedPolicy {
     id: PolicyId,
     capabilities: [Capability; 1],
     operation: Option<&'static str>,
     answer: Result<Reply, Fault>,
 }
 
-impl Answered {
+impl PrecomputedPolicy {
     /// Creates a policy that gives this answer to calls like the given one.
     pub fn new(id: PolicyId, call: &Call<'_>, answer: Result<Reply, Fault>) -> Self {
         Self { id, capabilities: [Capability::like(call)], operation: call.operation_name(), answer }
     }
 }
 
-impl Policy for Answered {
+impl Policy for PrecomputedPolicy {
     fn id(&self) -> &PolicyId {
         &self.id
     }
