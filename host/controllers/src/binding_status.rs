@@ -16,8 +16,8 @@ use crate::context::{Context, HUB, subject};
 use crate::controller::{self, Action, Error, is_not_found};
 use crate::dynamic;
 use crate::kinds::ObjectKind;
-use crate::pace::{Detail, Pace};
 use crate::queue::WorkQueue;
+use crate::status_batcher::{StatusBatcher, StatusChange};
 use crate::store::{Change, Key};
 
 const NAME: &str = "binding-status-controller";
@@ -25,7 +25,7 @@ const WORKERS: usize = 5;
 
 struct BindingStatus {
     context: Context,
-    pace: Pace,
+    batcher: StatusBatcher,
 }
 
 /// Runs the controller until the future is dropped.
@@ -50,7 +50,7 @@ pub(crate) async fn run(context: Context) {
             works.add(binding_of(change.object()));
         }
     });
-    let controller = Arc::new(BindingStatus { context: context.clone(), pace: Pace::default() });
+    let controller = Arc::new(BindingStatus { context: context.clone(), batcher: StatusBatcher::default() });
     let reconcile = move |key| {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
@@ -91,18 +91,19 @@ impl Reconcile for BindingStatus {
             changed
         };
         let is_leaving = items.iter().any(|item| !kept.contains(&item.cluster_name));
-        let detail = match Detail::of(report::health_changes(&binding.status().aggregated_status, &items)) {
-            Some(Detail::Progress) if is_leaving => Some(Detail::Leaving),
-            detail => detail,
+        let status_change = match StatusChange::of(report::health_changes(&binding.status().aggregated_status, &items))
+        {
+            Some(StatusChange::Progress) if is_leaving => Some(StatusChange::Deleting),
+            status_change => status_change,
         };
-        if let Some(detail) = detail
+        if let Some(status_change) = status_change
             && change(&mut B::clone(&binding))
-            && let Some(wait) = self.pace.wait(&key, detail)
+            && let Some(wait) = self.batcher.wait(&key, status_change)
         {
             return Ok(Action::After(wait));
         }
         B::write_status(context, &binding, change).await?;
-        self.pace.done(&key);
+        self.batcher.done(&key);
         self.write_template(&*binding, &items).await?;
         Ok(Action::Wait)
     }
@@ -185,7 +186,7 @@ mod tests {
         // The informers deliver the changes.
         let delivered = || tokio::time::sleep(std::time::Duration::from_secs(1));
         delivered().await;
-        let controller = BindingStatus { context, pace: Pace::default() };
+        let controller = BindingStatus { context, batcher: StatusBatcher::default() };
         let reconciled = || async {
             controller.reconcile::<ResourceBinding>(Key::new("default", "web-deployment")).await.unwrap();
             bindings.get("web-deployment").await.unwrap().status

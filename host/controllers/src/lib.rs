@@ -43,7 +43,6 @@ mod member_resources;
 mod members;
 mod metrics;
 mod observed;
-mod pace;
 mod panics;
 pub mod permissions;
 mod plugins;
@@ -54,6 +53,7 @@ mod queue;
 mod render;
 pub mod roles;
 mod scheduler;
+mod status_batcher;
 mod store;
 mod taint_manager;
 #[cfg(test)]

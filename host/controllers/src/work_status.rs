@@ -25,8 +25,8 @@ use crate::events::EventType;
 use crate::execution::{binding_subject, identify, work_of};
 use crate::interpreter::{ObjectHealth, recordable};
 use crate::kinds::ObjectKind;
-use crate::pace::{Detail, Pace};
 use crate::queue::WorkQueue;
+use crate::status_batcher::{StatusBatcher, StatusChange};
 use crate::store::{Change, Key};
 
 const NAME: &str = "work-status-controller";
@@ -38,7 +38,7 @@ const FAULT_RECHECK: Duration = Duration::from_secs(10);
 /// State of the controller between reconciles.
 #[derive(Default)]
 struct Memory {
-    pace: Pace,
+    batcher: StatusBatcher,
     /// Faults of the last call about each Work, which are recorded already. The events of one change often lead to
     /// several calls, and a call with a fault is repeated.
     faults: Mutex<BTreeMap<Key, Vec<PolicyFault>>>,
@@ -146,8 +146,8 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
     let before = work.status.manifest_statuses.first();
     let is_healthy = |status: Option<&ManifestStatus>| status.and_then(|status| status.health) == Some(Health::Healthy);
     if before != Some(&status)
-        && let Some(detail) = Detail::of([(is_healthy(before), is_healthy(Some(&status)))])
-        && let Some(wait) = memory.pace.wait(&key, detail)
+        && let Some(status_change) = StatusChange::of([(is_healthy(before), is_healthy(Some(&status)))])
+        && let Some(wait) = memory.batcher.wait(&key, status_change)
     {
         if before.and_then(|before| before.health) == status.health {
             context.contacts.reported(&key, &found.metadata);
@@ -167,7 +167,7 @@ async fn reconcile(context: Context, memory: Arc<Memory>, key: Key) -> Result<Ac
         return Ok(Action::After(FAULT_RECHECK));
     }
     context.contacts.reported(&key, &found.metadata);
-    memory.pace.done(&key);
+    memory.batcher.done(&key);
     // The recovery of an interpreter sends no event, and until then the health is unknown.
     Ok(if failed { Action::After(FAULT_RECHECK) } else { Action::Wait })
 }
