@@ -16,10 +16,10 @@
 //! S8 is checked by running a seed twice. The checks do not rely on the decision code: S1 reads the recorded binding
 //! and the running pods, reachable or not; S2 and S6 read the objects, S4 and L3 the member clusters.
 
+mod deadlines;
 mod end;
 mod hub;
 mod objects;
-mod pace;
 mod records;
 mod truth;
 

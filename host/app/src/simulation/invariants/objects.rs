@@ -15,8 +15,8 @@ use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, PurgeMode, Re
 use bulkhead_core::names::keys;
 
 use super::Inspector;
+use super::deadlines::EvictionDeadlines;
 use super::hub::{Hub, Step, work_name};
-use super::pace::Pace;
 use crate::simulation::federation::{Federation, PRODUCER_PERSON};
 use crate::simulation::observe::Observer;
 
@@ -34,7 +34,7 @@ const RECENTLY: Duration = Duration::from_mins(2);
 pub(in crate::simulation) struct Observed {
     pub(super) inspector: Inspector,
     pub(super) hub: Hub,
-    pace: Pace,
+    deadlines: EvictionDeadlines,
     /// Configured evictions per second.
     rate: f64,
     /// Duration of a failure after which a cluster is considered not ready.
@@ -86,7 +86,7 @@ impl Observed {
         Some(Self {
             inspector,
             hub,
-            pace: Pace::new(flags),
+            deadlines: EvictionDeadlines::new(flags),
             rate: flags.resource_eviction_rate,
             failure_threshold: flags.cluster_failure_threshold.0.min(flags.cluster_monitor_grace_period.0),
             unheld: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl Observed {
 
     /// Records a disturbance of the controllers, during which their speed is not checked.
     pub(in crate::simulation) fn disturbed(&mut self, until: GoDuration) {
-        self.pace.disturbed(GoDuration(until.0 + LATE));
+        self.deadlines.disturbed(GoDuration(until.0 + LATE));
     }
 
     /// Records that a person replaced the taints of a cluster, including those that others added.
@@ -152,7 +152,7 @@ impl Observed {
         }
         self.retainted.clear();
         self.rates(at);
-        for (invariant, seen) in self.pace.look(&self.hub, federation, at) {
+        for (invariant, seen) in self.deadlines.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
         }
         if let Some(writes) = federation.witness().map(|witness| witness.writes()).filter(|writes| *writes > 0) {
@@ -195,7 +195,7 @@ impl Observed {
     /// Checks a new eviction task.
     fn task(&mut self, binding: &Binding, task: &GracefulEvictionTask, observer: &Observer, at: GoDuration) {
         let (key, cluster) = (binding.key(), &task.from_cluster);
-        self.pace.left(&key, cluster);
+        self.deadlines.evicted(&key, cluster);
         self.inspector.with(|ledger| ledger.truth.task_begins(&key, cluster));
         if !self.inspector.with(|ledger| ledger.recorded.has_eviction(&key, cluster)) {
             self.found("S7", at, format!("{key} leaves {cluster}, and no record says so"));

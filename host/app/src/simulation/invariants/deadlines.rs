@@ -27,7 +27,7 @@ const PURGE_SLACK_MS: i64 = 30_000;
 const TOLERATION_S: i32 = 300;
 
 /// Tracker of pending evictions and their deadlines.
-pub(super) struct Pace {
+pub(super) struct EvictionDeadlines {
     options: EvictOptions,
     pre_check: PreCheck,
     failover: FailoverOptions,
@@ -46,7 +46,7 @@ pub(super) struct Pace {
     crowd: usize,
 }
 
-impl Pace {
+impl EvictionDeadlines {
     pub(super) fn new(flags: &Flags) -> Self {
         let rate = flags.resource_eviction_rate_per_cluster.unwrap_or(f64::MAX).min(flags.resource_eviction_rate);
         Self {
@@ -71,7 +71,7 @@ impl Pace {
     }
 
     /// Records that a binding left a cluster, which restarts its tracking there.
-    pub(super) fn left(&mut self, binding: &str, cluster: &str) {
+    pub(super) fn evicted(&mut self, binding: &str, cluster: &str) {
         self.unhealthy.remove(&(binding.to_owned(), cluster.to_owned()));
     }
 
