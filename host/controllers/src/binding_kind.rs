@@ -26,10 +26,10 @@ pub(crate) trait Binding: AnyBinding {
     }
 
     /// Returns a binding with the pending status fields of this process's scheduler.
-    fn observed(context: &Context, key: &Key) -> Option<Arc<Self>> {
+    fn latest(context: &Context, key: &Key) -> Option<Arc<Self>> {
         let mut binding = Self::store(&context.stores).get(key)?;
-        if let Some(observation) = context.observations.get(key) {
-            observation.put_into(Arc::make_mut(&mut binding).status_mut());
+        if let Some(fields) = context.pending_status.get(key) {
+            fields.merge_into(Arc::make_mut(&mut binding).status_mut());
         }
         Some(binding)
     }
@@ -45,15 +45,15 @@ pub(crate) trait Binding: AnyBinding {
             let (key, mut taken) = (Key::of(known), None);
             let change = |binding: &mut Self| {
                 let changed = change(binding);
-                taken = context.observations.get(&key).filter(|_| changed);
-                if let Some(observation) = taken {
-                    observation.put_into(binding.status_mut());
+                taken = context.pending_status.get(&key).filter(|_| changed);
+                if let Some(fields) = taken {
+                    fields.merge_into(binding.status_mut());
                 }
                 changed
             };
             let written = Self::writer(context, known).update_status(known, change).await?;
             if let Some(taken) = taken {
-                context.observations.done(&key, taken);
+                context.pending_status.done(&key, taken);
             }
             Ok(written)
         }

@@ -35,7 +35,7 @@ use crate::interpreter::UncoveredKinds;
 use crate::kinds::Kinds;
 use crate::members::ReplacedHandler;
 use crate::metrics::Metrics;
-use crate::observed::Observations;
+use crate::pending_status::PendingStatus;
 use crate::plugins::PluginObjects;
 use crate::scheduler::{RunningScheduler, WriteBudget};
 use crate::store::{InformerState, Key, Store};
@@ -114,7 +114,7 @@ pub struct Context {
     /// Evidence that member clusters respond and that their reports are current.
     pub contacts: Arc<Contacts>,
     /// Scheduler status fields that are not written yet.
-    pub observations: Arc<Observations>,
+    pub pending_status: Arc<PendingStatus>,
     /// Load state of the interpreters from customizations.
     pub interpreters_loaded: Arc<InterpretersLoaded>,
     /// Accurate estimators, if enabled.

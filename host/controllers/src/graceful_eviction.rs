@@ -52,7 +52,7 @@ pub(crate) async fn run(context: Context) {
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let _bindings = binding_kind::subscribe(&context, &queue, has_tasks, has_tasks);
     let seen = Arc::clone(&queue);
-    let _observations = context.observations.subscribe(move |key| seen.add(key.clone()));
+    let _pending_status = context.pending_status.subscribe(move |key| seen.add(key.clone()));
     let controller = Arc::new(GracefulEviction { context: context.clone(), held: Mutex::default() });
     // A recovered cluster may take back a workload that found no other place, or confirm a replacement.
     let (recovered, holding) = (Arc::clone(&queue), Arc::clone(&controller));
@@ -78,7 +78,7 @@ pub(crate) async fn run(context: Context) {
 impl Reconcile for GracefulEviction {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
         let context = &self.context;
-        let binding = B::observed(context, &key).filter(|binding| {
+        let binding = B::latest(context, &key).filter(|binding| {
             binding.meta().deletion_timestamp.is_none() && !binding.spec().graceful_eviction_tasks.is_empty()
         });
         let Some(binding) = binding else {

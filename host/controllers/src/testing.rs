@@ -71,7 +71,7 @@ pub(crate) fn context(hub: Client, member: Client) -> (Context, events::Writer) 
         failures: Arc::new(Failures::default()),
         metrics: Arc::default(),
         scheduler: Arc::default(),
-        observations: Arc::default(),
+        pending_status: Arc::default(),
         interpreters_loaded: Arc::default(),
         scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),
         flags: Arc::new(flags),

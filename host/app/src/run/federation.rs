@@ -116,7 +116,7 @@ impl Federation {
                     .of_process(journal::process_uid())
             }),
             scheduler: Arc::default(),
-            observations: Arc::default(),
+            pending_status: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(flags.kube_api_qps, flags.kube_api_burst)),

@@ -175,7 +175,7 @@ impl Federation {
             failures: Arc::new(Failures::default()),
             metrics: Arc::default(),
             scheduler: Arc::default(),
-            observations: Arc::default(),
+            pending_status: Arc::default(),
             contacts: Arc::default(),
             interpreters_loaded: Arc::default(),
             scheduler_budget: Arc::new(WriteBudget::new(scenario.flags.kube_api_qps, scenario.flags.kube_api_burst)),

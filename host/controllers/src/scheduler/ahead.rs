@@ -66,8 +66,8 @@ impl RunningScheduler {
         {
             return None;
         }
-        if let Some(observation) = context.observations.get(&Key::of(binding)) {
-            observation.put_into(next.status_mut());
+        if let Some(fields) = context.pending_status.get(&Key::of(binding)) {
+            fields.merge_into(next.status_mut());
         }
         let matter = scheduler.matter(Arc::new(next.to_model()))?;
         let undisclosed = matter.decide_within(AHEAD_TIME_MAX, &scheduler).await?;

@@ -17,13 +17,13 @@ use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::Error;
 use crate::events::{EventType, Events};
-use crate::observed::Observation;
+use crate::pending_status::SchedulerFields;
 
 /// Records that the scheduler has processed this generation, which needs no scheduling.
-pub(super) fn note_observed<B: Binding>(scheduler: &Scheduler, binding: &B) {
+pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
     let generation = binding.meta().generation.unwrap_or_default();
     if binding.status().scheduler_observed_generation != generation {
-        scheduler.note(binding, Observation { generation, scheduled: None });
+        scheduler.note(binding, SchedulerFields { generation, scheduled: None });
     }
 }
 
@@ -62,8 +62,8 @@ pub(super) async fn conclude<B: Binding>(
     let news = is_news(binding, &conclusion) || !records.is_empty();
     let mut status = written.status().clone();
     if conclusion.apply(&mut status, model.generation, now) {
-        if let Some(observation) = Observation::between(written.status(), &status) {
-            scheduler.note(binding, observation);
+        if let Some(fields) = SchedulerFields::between(written.status(), &status) {
+            scheduler.note(binding, fields);
         } else {
             if let Some(budget) = budget {
                 budget.take().await;

@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::controller::{self, Action, Error, after_conflict};
 use crate::flags::{FeatureGate, Flags};
 use crate::metrics::Ending;
-use crate::observed::Observation;
+use crate::pending_status::SchedulerFields;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Subscription};
 pub use ahead::RunningScheduler;
@@ -120,9 +120,9 @@ async fn keep_books(scheduler: Arc<Scheduler>) {
 /// Writes bookkeeping that no other change of the status took along.
 impl Reconcile for Scheduler {
     async fn reconcile<B: Binding>(&self, key: Key) -> Result<Action, Error> {
-        let observations = &self.context.observations;
+        let pending_status = &self.context.pending_status;
         // The bookkeeping that the timer was set for may be written already, and this be newer.
-        let Some(age) = observations.age(&key) else { return Ok(Action::Wait) };
+        let Some(age) = pending_status.age(&key) else { return Ok(Action::Wait) };
         if let Some(binding) = B::store(&self.context.stores).get(&key) {
             let is_evicted = !binding.spec().graceful_eviction_tasks.is_empty();
             let delay = if is_evicted { BOOKKEEPING_DELAY_OF_EVICTIONS } else { BOOKKEEPING_DELAY };
@@ -132,22 +132,22 @@ impl Reconcile for Scheduler {
             }
             self.budget.take().await;
         }
-        let Some(observation) = observations.get(&key) else { return Ok(Action::Wait) };
+        let Some(fields) = pending_status.get(&key) else { return Ok(Action::Wait) };
         if let Some(binding) = B::store(&self.context.stores).get(&key) {
-            let change = |binding: &mut B| observation.put_into(binding.status_mut());
+            let change = |binding: &mut B| fields.merge_into(binding.status_mut());
             B::writer(&self.context, &binding).update_status(&binding, change).await?;
         }
-        observations.done(&key, observation);
+        pending_status.done(&key, fields);
         Ok(Action::Wait)
     }
 }
 
 fn subscribe<B: Binding>(context: &Context, queue: &Queue) -> Subscription<B> {
     let (queue, name) = (Arc::clone(queue), context.flags.scheduler_name.clone());
-    let (metrics, observations) = (Arc::clone(&context.metrics), Arc::clone(&context.observations));
+    let (metrics, pending_status) = (Arc::clone(&context.metrics), Arc::clone(&context.pending_status));
     B::store(&context.stores).subscribe(move |change| {
         if matches!(change, Change::Deleted(_)) {
-            observations.forget(&Key::of(change.object()));
+            pending_status.forget(&Key::of(change.object()));
         }
         if triggers::brings_binding(change, &name) {
             let is_new = matches!(change, Change::Added(_));
@@ -173,9 +173,9 @@ fn enqueue_affected<B: Binding>(context: &Context, queue: &Queue, clusters: &[mo
 
 impl Scheduler {
     /// Leaves bookkeeping to the next write of the status.
-    fn note<B: Binding>(&self, binding: &B, observation: Observation) {
+    fn note<B: Binding>(&self, binding: &B, fields: SchedulerFields) {
         let key = Key::of(binding);
-        self.context.observations.note(&key, observation);
+        self.context.pending_status.note(&key, fields);
         self.unwritten.add_after(key, BOOKKEEPING_DELAY);
     }
 
@@ -218,7 +218,7 @@ impl Scheduler {
 
     async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
         let context = &self.context;
-        let Some(binding) = B::observed(context, key) else { return Ok(Fate::Forget) };
+        let Some(binding) = B::latest(context, key) else { return Ok(Fate::Forget) };
         let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
             apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
@@ -229,7 +229,7 @@ impl Scheduler {
         }
         let started = Instant::now();
         let Some(matter) = self.matter(Arc::clone(&model)) else {
-            apply::note_observed(self, &*binding);
+            apply::note_processed(self, &*binding);
             return Ok(Fate::Forget);
         };
         let accurate = matter.ask(context.estimators.as_deref()).await;

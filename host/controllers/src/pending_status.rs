@@ -3,7 +3,7 @@
 //! If a generation needs no scheduling, or gets the same placement again, only bookkeeping fields of the status
 //! change. They are written along with the next other change of the status, or alone after a delay. An eviction then
 //! takes one write instead of four. Controllers of this process see the fields at once, see
-//! [`Binding::observed`](crate::binding_kind::Binding::observed).
+//! [`Binding::latest`](crate::binding_kind::Binding::latest).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,16 +18,16 @@ use crate::store::Key;
 
 /// Pending status fields of one binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Observation {
+pub(crate) struct SchedulerFields {
     /// Generation that the scheduler has processed.
     pub(crate) generation: i64,
     /// Time of the scheduling, if there was one.
     pub(crate) scheduled: Option<Time>,
 }
 
-impl Observation {
+impl SchedulerFields {
     /// Merges the fields into a status; the later value of each wins. Returns true if anything changed.
-    pub(crate) fn put_into(&self, status: &mut BindingStatus) -> bool {
+    pub(crate) fn merge_into(&self, status: &mut BindingStatus) -> bool {
         let generation = self.generation.max(status.scheduler_observed_generation);
         let scheduled = self.scheduled.max(status.last_scheduled_time);
         let changed = (status.scheduler_observed_generation, status.last_scheduled_time) != (generation, scheduled);
@@ -39,17 +39,16 @@ impl Observation {
     /// binding was not scheduled before: its first scheduling must not be delayed.
     pub(crate) fn between(before: &BindingStatus, after: &BindingStatus) -> Option<Self> {
         before.last_scheduled_time?;
-        let observation =
-            Self { generation: after.scheduler_observed_generation, scheduled: after.last_scheduled_time };
+        let fields = Self { generation: after.scheduler_observed_generation, scheduled: after.last_scheduled_time };
         let mut expected = before.clone();
-        observation.put_into(&mut expected);
-        (expected == *after).then_some(observation)
+        fields.merge_into(&mut expected);
+        (expected == *after).then_some(fields)
     }
 }
 
 /// Pending status fields by binding. Keys without a namespace belong to cluster-scoped bindings.
 #[derive(Default)]
-pub struct Observations {
+pub struct PendingStatus {
     unwritten: Mutex<BTreeMap<Key, Unwritten>>,
     handlers: Handlers<Handler>,
 }
@@ -57,11 +56,11 @@ pub struct Observations {
 type Handler = dyn Fn(&Key) + Send + Sync;
 
 struct Unwritten {
-    observation: Observation,
+    fields: SchedulerFields,
     since: Instant,
 }
 
-impl Observations {
+impl PendingStatus {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Unwritten>> {
         self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,14 +73,14 @@ impl Observations {
     }
 
     /// Adds fields to the pending ones of a binding.
-    pub(crate) fn note(&self, key: &Key, news: Observation) {
+    pub(crate) fn note(&self, key: &Key, new: SchedulerFields) {
         {
-            let mut observations = self.lock();
-            let new = Unwritten { observation: news, since: Instant::now() };
-            let noted = &mut observations.entry(key.clone()).or_insert(new).observation;
-            *noted = Observation {
-                generation: noted.generation.max(news.generation),
-                scheduled: noted.scheduled.max(news.scheduled),
+            let mut pending = self.lock();
+            let unwritten = Unwritten { fields: new, since: Instant::now() };
+            let noted = &mut pending.entry(key.clone()).or_insert(unwritten).fields;
+            *noted = SchedulerFields {
+                generation: noted.generation.max(new.generation),
+                scheduled: noted.scheduled.max(new.scheduled),
             };
         }
         self.handlers.call(|handler| handler(key));
@@ -93,8 +92,8 @@ impl Observations {
     }
 
     /// Returns the pending fields of a binding.
-    pub(crate) fn get(&self, key: &Key) -> Option<Observation> {
-        self.lock().get(key).map(|unwritten| unwritten.observation)
+    pub(crate) fn get(&self, key: &Key) -> Option<SchedulerFields> {
+        self.lock().get(key).map(|unwritten| unwritten.fields)
     }
 
     /// Returns how long a binding has had pending fields.
@@ -103,10 +102,10 @@ impl Observations {
     }
 
     /// Removes fields that were written, or whose binding is gone. Fields that were added meanwhile stay.
-    pub(crate) fn done(&self, key: &Key, written: Observation) {
-        let mut observations = self.lock();
-        if observations.get(key).is_some_and(|unwritten| unwritten.observation == written) {
-            observations.remove(key);
+    pub(crate) fn done(&self, key: &Key, written: SchedulerFields) {
+        let mut pending = self.lock();
+        if pending.get(key).is_some_and(|unwritten| unwritten.fields == written) {
+            pending.remove(key);
         }
     }
 }
@@ -128,7 +127,7 @@ mod tests {
     #[test]
     fn only_bookkeeping_of_a_binding_that_was_scheduled_can_wait() {
         let check = |before: &BindingStatus, after: &BindingStatus, expected: Option<i64>| {
-            let found = Observation::between(before, after).map(|observation| observation.generation);
+            let found = SchedulerFields::between(before, after).map(|fields| fields.generation);
             assert_eq!(found, expected, "{before:?} {after:?}");
         };
         check(&status(1, Some(5)), &status(2, Some(9)), Some(2));
@@ -143,29 +142,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_noted_adds_up_is_told_and_what_comes_meanwhile_is_not_lost() {
-        let (observations, key) = (Observations::default(), Key::new("ns", "b"));
-        let told = Arc::<Mutex<Vec<Key>>>::default();
-        let heard = Arc::clone(&told);
-        let _subscription = observations.subscribe(move |key| heard.lock().unwrap().push(key.clone()));
-        let first = Observation { generation: 2, scheduled: Some(Time::from_millis(1000)) };
-        observations.note(&key, first);
+    async fn fields_are_merged_and_announced_and_those_added_meanwhile_stay() {
+        let (pending, key) = (PendingStatus::default(), Key::new("ns", "b"));
+        let notified = Arc::<Mutex<Vec<Key>>>::default();
+        let heard = Arc::clone(&notified);
+        let _subscription = pending.subscribe(move |key| heard.lock().unwrap().push(key.clone()));
+        let first = SchedulerFields { generation: 2, scheduled: Some(Time::from_millis(1000)) };
+        pending.note(&key, first);
         tokio::time::advance(Duration::from_secs(3)).await;
-        observations.note(&key, Observation { generation: 3, scheduled: None });
-        assert_eq!(*told.lock().unwrap(), [key.clone(), key.clone()]);
-        assert_eq!(observations.age(&key), Some(Duration::from_secs(3)));
-        let noted = observations.get(&key).unwrap();
-        assert_eq!(noted, Observation { generation: 3, ..first });
-        observations.done(&key, first);
+        pending.note(&key, SchedulerFields { generation: 3, scheduled: None });
+        assert_eq!(*notified.lock().unwrap(), [key.clone(), key.clone()]);
+        assert_eq!(pending.age(&key), Some(Duration::from_secs(3)));
+        let noted = pending.get(&key).unwrap();
+        assert_eq!(noted, SchedulerFields { generation: 3, ..first });
+        pending.done(&key, first);
         let mut old = status(1, None);
-        assert!(noted.put_into(&mut old));
+        assert!(noted.merge_into(&mut old));
         assert_eq!(old, status(3, Some(1)));
         let mut newer = status(7, Some(9));
-        assert!(!noted.put_into(&mut newer), "what is known better stays");
-        observations.done(&key, noted);
-        assert_eq!((observations.get(&key), observations.age(&key)), (None, None));
-        observations.note(&key, first);
-        observations.forget(&key);
-        assert_eq!(observations.get(&key), None);
+        assert!(!noted.merge_into(&mut newer), "what is known better stays");
+        pending.done(&key, noted);
+        assert_eq!((pending.get(&key), pending.age(&key)), (None, None));
+        pending.note(&key, first);
+        pending.forget(&key);
+        assert_eq!(pending.get(&key), None);
     }
 }
