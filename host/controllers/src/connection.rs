@@ -19,8 +19,8 @@ use tower_http::timeout::TimeoutBody;
 
 use crate::backlog::Backlog;
 use crate::boot_clock::BootClock;
-use crate::precedence::{Precedence, is_read};
 use crate::under_way::UnderWay;
+use crate::write_priority::{WritePriority, is_read};
 
 /// Timeout for establishing a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -222,7 +222,7 @@ pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>)
         .with_layer(&Permitted(permit.clone()))
         // Outside of the permit's layer, so that the permit is checked when a write is sent and not when it starts to
         // wait.
-        .with_layer(&Precedence::new())
+        .with_layer(&WritePriority::new())
         .build())
 }
 

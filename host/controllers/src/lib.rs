@@ -46,7 +46,6 @@ mod panics;
 mod pending_status;
 pub mod permissions;
 mod plugins;
-mod precedence;
 mod priority;
 pub mod profile;
 mod queue;
@@ -64,6 +63,7 @@ mod vital;
 mod webhook;
 mod work_status;
 mod write;
+mod write_priority;
 
 pub use backlog::Backlog;
 pub use boot_clock::BootClock;
@@ -84,9 +84,9 @@ pub use members::{MemberAccess, MemberClients, OneMember, ReplacedHandler, membe
 pub use metrics::Metrics;
 pub use pending_status::PendingStatus;
 pub use plugins::PluginObjects;
-pub use precedence::is_read;
 pub use queue::WorkQueue;
 pub use scheduler::{BudgetUsage, RunningScheduler, WriteBudget, estimator_pool};
 pub use store::{Change, InformerState, Key, Store, Subscription};
 pub use vital::Vital;
 pub use webhook::{HttpsWebhooks, NoWebhooks, WebhookTransport, Webhooks, ask as ask_webhook, hook_for};
+pub use write_priority::is_read;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 /// Maximum number of writes in flight per client.
-const UNDER_WAY_MAX: usize = 16;
+const IN_FLIGHT_MAX: usize = 16;
 /// Longest pause that an API server gets.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -29,16 +29,16 @@ pub fn is_read(method: &Method) -> bool {
 
 /// Priority of a write, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum Priority {
     /// Bindings and clusters: evictions, placements, releases, taints, readiness.
-    Place,
+    Placement,
     /// Works, health and everything else.
-    Follows,
+    Work,
     /// Events.
-    Remark,
+    Event,
 }
 
-impl Weight {
+impl Priority {
     /// Returns the priority of a request. Reads have none and do not need a permit.
     fn of(method: &Method, path: &str) -> Option<Self> {
         if is_read(method) {
@@ -47,15 +47,15 @@ impl Weight {
         let segments: Vec<_> = path.split('/').collect();
         let (about, is_status) = match segments.as_slice() {
             // A POST on the collection creates an object.
-            [.., "events"] | [.., "events", _] => return Some(Self::Remark),
+            [.., "events"] | [.., "events", _] => return Some(Self::Event),
             [.., resource, _, "status"] => (*resource, true),
             [.., resource, _] => (*resource, false),
-            _ => return Some(Self::Follows),
+            _ => return Some(Self::Work),
         };
         Some(match about {
-            "clusters" => Self::Place,
-            "resourcebindings" | "clusterresourcebindings" if !is_status => Self::Place,
-            _ => Self::Follows,
+            "clusters" => Self::Placement,
+            "resourcebindings" | "clusterresourcebindings" if !is_status => Self::Placement,
+            _ => Self::Work,
         })
     }
 }
@@ -69,13 +69,13 @@ struct State {
     free: usize,
     /// End of the pause that the API server asked for.
     opens: Option<Instant>,
-    waiting: BTreeMap<(Weight, u64), oneshot::Sender<Pass>>,
+    waiting: BTreeMap<(Priority, u64), oneshot::Sender<Permit>>,
     arrivals: u64,
 }
 
 /// Permit for one write in flight. When it is dropped, the next waiting write gets it.
 #[derive(Debug)]
-struct Pass(Option<Arc<Gate>>);
+struct Permit(Option<Arc<Gate>>);
 
 impl Gate {
     fn new(free: usize) -> Arc<Self> {
@@ -92,27 +92,27 @@ impl Gate {
         state.opens = state.opens.max(Some(Instant::now() + pause.min(PAUSE_MAX)));
     }
 
-    async fn enter(self: Arc<Self>, weight: Weight) -> Pass {
-        let turn = {
+    async fn enter(self: Arc<Self>, priority: Priority) -> Permit {
+        let granted = {
             let mut state = self.state();
             if state.free > 0 {
                 state.free -= 1;
                 None
             } else {
-                let (sender, turn) = oneshot::channel();
+                let (sender, granted) = oneshot::channel();
                 state.arrivals += 1;
-                let rank = (weight, state.arrivals);
+                let rank = (priority, state.arrivals);
                 state.waiting.insert(rank, sender);
-                Some(turn)
+                Some(granted)
             }
         };
-        let pass = match turn {
-            None => Pass(Some(Arc::clone(&self))),
+        let permit = match granted {
+            None => Permit(Some(Arc::clone(&self))),
             // While the gate exists, no sender is dropped without an answer, and `self` keeps the gate.
-            Some(turn) => turn.await.unwrap_or(Pass(None)),
+            Some(granted) => granted.await.unwrap_or(Permit(None)),
         };
         self.opened().await;
-        pass
+        permit
     }
 
     /// Waits for the end of the pause that the API server asked for.
@@ -125,14 +125,14 @@ impl Gate {
     }
 }
 
-impl Pass {
+impl Permit {
     /// Returns the gate without releasing the permit.
     fn into_gate(mut self) -> Option<Arc<Gate>> {
         self.0.take()
     }
 }
 
-impl Drop for Pass {
+impl Drop for Permit {
     fn drop(&mut self) {
         let Some(mut gate) = self.0.take() else { return };
         loop {
@@ -153,26 +153,26 @@ impl Drop for Pass {
 
 /// Layer that lets the writes with the highest priority go first. The inner service must do nothing before its future
 /// is polled.
-pub(crate) struct Precedence(Arc<Gate>);
+pub(crate) struct WritePriority(Arc<Gate>);
 
-impl Precedence {
+impl WritePriority {
     /// Creates the layer for one client.
     pub(crate) fn new() -> Self {
-        Self(Gate::new(UNDER_WAY_MAX))
+        Self(Gate::new(IN_FLIGHT_MAX))
     }
 }
 
 /// Service whose writes wait for a permit.
-pub(crate) struct PrecedenceService<S> {
+pub(crate) struct WritePriorityService<S> {
     inner: S,
     gate: Arc<Gate>,
 }
 
-impl<S> Layer<S> for Precedence {
-    type Service = PrecedenceService<S>;
+impl<S> Layer<S> for WritePriority {
+    type Service = WritePriorityService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        PrecedenceService { inner, gate: Arc::clone(&self.0) }
+        WritePriorityService { inner, gate: Arc::clone(&self.0) }
     }
 }
 
@@ -183,7 +183,7 @@ fn waits(path: &str) -> bool {
 }
 
 /// Returns the pause that an overloaded API server asks for.
-fn told_to_pause<B>(answer: &Response<B>) -> Option<Duration> {
+fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
     if !matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
@@ -191,7 +191,7 @@ fn told_to_pause<B>(answer: &Response<B>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-impl<S, B> Service<Request<Body>> for PrecedenceService<S>
+impl<S, B> Service<Request<Body>> for WritePriorityService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -207,11 +207,11 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (weight, waits) = (Weight::of(request.method(), request.uri().path()), waits(request.uri().path()));
+        let (priority, waits) = (Priority::of(request.method(), request.uri().path()), waits(request.uri().path()));
         let (answer, gate) = (self.inner.call(request), Arc::clone(&self.gate));
         Box::pin(async move {
-            let _pass = match weight {
-                Some(weight) if waits => Some(Arc::clone(&gate).enter(weight).await),
+            let _permit = match priority {
+                Some(priority) if waits => Some(Arc::clone(&gate).enter(priority).await),
                 None if waits => {
                     gate.opened().await;
                     None
@@ -219,7 +219,7 @@ where
                 _ => None,
             };
             let answer = answer.await;
-            if let Some(pause) = answer.as_ref().ok().and_then(told_to_pause) {
+            if let Some(pause) = answer.as_ref().ok().and_then(retry_after) {
                 gate.close_for(pause);
             }
             answer
@@ -234,33 +234,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weight_is_in_the_path() {
-        let check = |method: Method, path: &str, expected: Option<Weight>| {
-            assert_eq!(Weight::of(&method, path), expected, "{method} {path}");
+    fn the_path_gives_the_priority() {
+        let check = |method: Method, path: &str, expected: Option<Priority>| {
+            assert_eq!(Priority::of(&method, path), expected, "{method} {path}");
         };
         let bindings = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings";
-        check(Method::PATCH, &format!("{bindings}/a"), Some(Weight::Place));
-        check(Method::PUT, &format!("{bindings}/a/status"), Some(Weight::Follows));
-        check(Method::POST, bindings, Some(Weight::Follows));
+        check(Method::PATCH, &format!("{bindings}/a"), Some(Priority::Placement));
+        check(Method::PUT, &format!("{bindings}/a/status"), Some(Priority::Work));
+        check(Method::POST, bindings, Some(Priority::Work));
         check(Method::GET, &format!("{bindings}/a"), None);
-        check(Method::PATCH, "/apis/work.karmada.io/v1alpha2/clusterresourcebindings/a", Some(Weight::Place));
-        check(Method::PUT, "/apis/cluster.karmada.io/v1alpha1/clusters/m1/status", Some(Weight::Place));
-        check(Method::POST, "/api/v1/namespaces/default/events", Some(Weight::Remark));
-        check(Method::PATCH, "/api/v1/namespaces/default/events/a.1", Some(Weight::Remark));
-        check(Method::DELETE, "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/a", Some(Weight::Follows));
+        check(Method::PATCH, "/apis/work.karmada.io/v1alpha2/clusterresourcebindings/a", Some(Priority::Placement));
+        check(Method::PUT, "/apis/cluster.karmada.io/v1alpha1/clusters/m1/status", Some(Priority::Placement));
+        check(Method::POST, "/api/v1/namespaces/default/events", Some(Priority::Event));
+        check(Method::PATCH, "/api/v1/namespaces/default/events/a.1", Some(Priority::Event));
+        check(Method::DELETE, "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/a", Some(Priority::Work));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_api_server_that_asks_for_a_pause_gets_it() {
         let answer = |code: u16, after: &str| {
-            told_to_pause(&Response::builder().status(code).header(RETRY_AFTER, after).body(()).unwrap())
+            retry_after(&Response::builder().status(code).header(RETRY_AFTER, after).body(()).unwrap())
         };
         assert_eq!(answer(429, "3"), Some(Duration::from_secs(3)));
         assert_eq!((answer(200, "3"), answer(429, "soon")), (None, None));
         let (gate, start) = (Gate::new(2), Instant::now());
         gate.close_for(Duration::from_secs(3));
         gate.close_for(Duration::from_secs(1));
-        drop(Arc::clone(&gate).enter(Weight::Place).await);
+        drop(Arc::clone(&gate).enter(Priority::Placement).await);
         assert_eq!(start.elapsed().as_secs(), 3);
         gate.close_for(Duration::from_hours(1));
         gate.opened().await;
@@ -270,23 +270,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_weightiest_goes_next_and_who_gave_up_keeps_nobody_waiting() {
+    async fn the_highest_priority_goes_next_and_a_waiter_that_gave_up_blocks_none() {
         let gate = Gate::new(1);
-        let first = Arc::clone(&gate).enter(Weight::Remark).await;
-        let wait = |weight| {
-            let mut waiting = Box::pin(Arc::clone(&gate).enter(weight));
+        let first = Arc::clone(&gate).enter(Priority::Event).await;
+        let wait = |priority| {
+            let mut waiting = Box::pin(Arc::clone(&gate).enter(priority));
             assert!(waiting.as_mut().now_or_never().is_none());
             waiting
         };
-        let (mut remark, mut follows) = (wait(Weight::Remark), wait(Weight::Follows));
-        let (gave_up, mut place) = (wait(Weight::Place), wait(Weight::Place));
+        let (mut event, mut work) = (wait(Priority::Event), wait(Priority::Work));
+        let (gave_up, mut placement) = (wait(Priority::Placement), wait(Priority::Placement));
         drop(gave_up);
         drop(first);
-        assert!(remark.as_mut().now_or_never().is_none());
-        assert!(follows.as_mut().now_or_never().is_none());
-        drop(place.as_mut().now_or_never().unwrap());
-        drop(follows.as_mut().now_or_never().unwrap());
-        drop(remark);
+        assert!(event.as_mut().now_or_never().is_none());
+        assert!(work.as_mut().now_or_never().is_none());
+        drop(placement.as_mut().now_or_never().unwrap());
+        drop(work.as_mut().now_or_never().unwrap());
+        drop(event);
         let state = gate.state();
         assert_eq!((state.free, state.waiting.len()), (1, 0));
     }
