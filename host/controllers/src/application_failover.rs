@@ -155,8 +155,8 @@ impl Reconcile for ApplicationFailover {
         if let Some(mut patch) = patch(&plan) {
             let mut records = self.record(&*binding, &plan, decision_record.as_ref());
             let evictions = records.clone();
-            let ahead = match &plan.spec {
-                Some(spec) => context.scheduler.put_place(&*binding, spec, &mut patch, &mut records).await,
+            let inline = match &plan.spec {
+                Some(spec) => context.scheduler.add_placement(&*binding, spec, &mut patch, &mut records).await,
                 None => None,
             };
             context.sign(&mut patch, &records);
@@ -164,8 +164,8 @@ impl Reconcile for ApplicationFailover {
             let written = B::writer(context, &binding).patch_if_unchanged(&binding, patch).await;
             self.emit(&*binding, &plan, written.as_ref().err(), &evictions);
             let written = context.settle(&records, written.map_err(operation));
-            if let Some(ahead) = ahead {
-                Box::pin(ahead.written(written.as_ref())).await;
+            if let Some(inline) = inline {
+                Box::pin(inline.written(written.as_ref())).await;
             }
             written?;
         }

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::decide::Decided;
+use super::decide::Recorded;
 use super::{NAME, Scheduler, WriteBudget};
 use crate::binding_kind::Binding;
 use crate::context::{Context, Record, about, input, subject};
@@ -28,18 +28,18 @@ pub(super) fn note_processed<B: Binding>(scheduler: &Scheduler, binding: &B) {
 }
 
 /// Carries out a decision.
-pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decided: &Decided) -> Result<Retry, Error> {
-    let Decided { plan, records, .. } = decided;
+pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, recorded: &Recorded) -> Result<Retry, Error> {
+    let Recorded { plan, records, .. } = recorded;
     let written = match plan.targets() {
         None => Ok(binding.clone()),
         Some(targets) => {
-            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, decided).await) {
+            match scheduler.context.settle(records, write_spec(scheduler, binding, targets, recorded).await) {
                 Ok(written) => Ok(written),
                 Err(error) => Err(refusal(&error).ok_or(error)?),
             }
         }
     };
-    conclude(scheduler, binding, decided, written.as_ref(), Some(&scheduler.budget)).await
+    conclude(scheduler, binding, recorded, written.as_ref(), Some(&scheduler.budget)).await
 }
 
 /// Writes status and events after a decision about `binding` was written or rejected. Further writes wait for the
@@ -47,11 +47,11 @@ pub(super) async fn apply<B: Binding>(scheduler: &Scheduler, binding: &B, decide
 pub(super) async fn conclude<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
-    decided: &Decided,
+    recorded: &Recorded,
     written: Result<&B, &WriteError>,
     budget: Option<&WriteBudget>,
 ) -> Result<Retry, Error> {
-    let (context, Decided { plan, records, .. }) = (&scheduler.context, decided);
+    let (context, Recorded { plan, records, .. }) = (&scheduler.context, recorded);
     let model = binding.to_model();
     let conclusion = plan.conclude(&model, written.map(|_| ()));
     let now = context.clock.now();
@@ -188,7 +188,7 @@ async fn write_spec<B: Binding>(
     scheduler: &Scheduler,
     binding: &B,
     targets: &[TargetCluster],
-    decided: &Decided,
+    recorded: &Recorded,
 ) -> Result<B, Error> {
     let operation = format!("scheduling {} {}", B::kind(&()), binding.name_any());
     let placement = placement_text(binding).map_err(|error| Error::Undecided(format!("{operation}: {error}")))?;
@@ -197,8 +197,8 @@ async fn write_spec<B: Binding>(
     }
     let mut patch = json!({});
     put_result(&mut patch, targets, &placement);
-    put_displaced(&mut patch, binding.spec(), &decided.plan);
-    scheduler.context.sign(&mut patch, &decided.records);
+    put_displaced(&mut patch, binding.spec(), &recorded.plan);
+    scheduler.context.sign(&mut patch, &recorded.records);
     scheduler.budget.take().await;
     let patched = B::writer(&scheduler.context, binding).patch_despite_status(binding, patch).await;
     patched.map_err(Error::api(operation))

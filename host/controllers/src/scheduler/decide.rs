@@ -25,7 +25,7 @@ const KINDS: [CallKind; 2] = [CallKind::Filter, CallKind::Score];
 
 /// Attempt to schedule a binding, with the inputs at that moment.
 #[derive(Clone)]
-pub(super) struct Matter {
+pub(super) struct Attempt {
     binding: Arc<model::Binding>,
     trigger: Trigger,
     clusters: Arc<ClusterSnapshot>,
@@ -37,20 +37,20 @@ pub(super) struct Matter {
 /// Inputs of a plan, except for the policies.
 #[derive(Clone)]
 struct Inputs {
-    matter: Matter,
+    attempt: Attempt,
     peers: Vec<Peer>,
     accurate: Option<AccurateEstimates>,
 }
 
 /// Plan that is not recorded yet.
-pub(super) struct Undisclosed {
+pub(super) struct Planned {
     inputs: Arc<Inputs>,
     asking: Asking,
     plan: SchedulePlan,
 }
 
 /// Recorded plan, which may be carried out.
-pub(super) struct Decided {
+pub(super) struct Recorded {
     pub(super) trigger: Trigger,
     pub(super) plan: SchedulePlan,
     /// Records that depend on the plan's being carried out.
@@ -59,16 +59,16 @@ pub(super) struct Decided {
 
 impl Scheduler {
     /// Prepares a decision about a binding. Returns `None` if there is no reason for one.
-    pub(super) fn matter(&self, binding: Arc<model::Binding>) -> Option<Matter> {
+    pub(super) fn attempt(&self, binding: Arc<model::Binding>) -> Option<Attempt> {
         let context = &self.context;
         let (now, clusters, options) = (context.clock.now(), self.known.clusters(), inputs::options(&context.flags));
         let trigger = schedule::trigger(&binding, binding.spec.placement.as_ref()?, &clusters, &options)?;
         let assumed = self.known.assumed(&options, now);
-        Some(Matter { binding, trigger, clusters, assumed, options, now })
+        Some(Attempt { binding, trigger, clusters, assumed, options, now })
     }
 }
 
-impl Matter {
+impl Attempt {
     /// Returns the time of the decision.
     pub(super) fn now(&self) -> Time {
         self.now
@@ -81,23 +81,23 @@ impl Matter {
     }
 
     /// Makes the decision.
-    pub(super) async fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Undisclosed {
+    pub(super) async fn decide(self, scheduler: &Scheduler, accurate: Option<AccurateEstimates>) -> Planned {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, accurate);
         let deciding = Instant::now();
         let (asking, plan) = context.decide(NAME, policies, &KINDS, decide).await;
         context.metrics.scheduler.decided(deciding.elapsed());
-        Undisclosed { inputs, asking, plan }
+        Planned { inputs, asking, plan }
     }
 
     /// Makes the decision. Returns `None` if it takes longer than `limit`.
-    pub(super) async fn decide_within(self, limit: Duration, scheduler: &Scheduler) -> Option<Undisclosed> {
+    pub(super) async fn decide_within(self, limit: Duration, scheduler: &Scheduler) -> Option<Planned> {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, None);
         let deciding = Instant::now();
         let (asking, plan) = context.decide_within(limit, NAME, policies, &KINDS, decide).await?;
         context.metrics.scheduler.decided(deciding.elapsed());
-        Some(Undisclosed { inputs, asking, plan })
+        Some(Planned { inputs, asking, plan })
     }
 
     /// Returns the inputs, the policies, and the decision as a function of the policies.
@@ -109,7 +109,7 @@ impl Matter {
         let context = &scheduler.context;
         let peers = scheduler.known.peers(context, &self.binding);
         let is_explained = context.explain.as_ref().is_some_and(|explained| *explained == self.binding.key());
-        let inputs = Arc::new(Inputs { matter: self, peers, accurate });
+        let inputs = Arc::new(Inputs { attempt: self, peers, accurate });
         let deciding = Arc::clone(&inputs);
         let decide = move |policies: &PolicySet| deciding.decide(is_explained, policies);
         (inputs, Arc::new(inputs::policies(context)), decide)
@@ -118,33 +118,33 @@ impl Matter {
 
 impl Inputs {
     fn decide(&self, is_explained: bool, policies: &PolicySet) -> SchedulePlan {
-        let Self { matter, peers, accurate } = self;
+        let Self { attempt, peers, accurate } = self;
         let snapshot = SchedulingSnapshot {
-            binding: &matter.binding,
-            clusters: &matter.clusters,
+            binding: &attempt.binding,
+            clusters: &attempt.clusters,
             peers,
             accurate: accurate.as_ref(),
-            assumed: &matter.assumed,
-            options: &matter.options,
-            now: matter.now,
+            assumed: &attempt.assumed,
+            options: &attempt.options,
+            now: attempt.now,
         };
         let decide = if is_explained { schedule::decide_explained } else { schedule::decide };
         decide(snapshot, policies)
     }
 }
 
-impl Undisclosed {
+impl Planned {
     /// Returns the plan.
     pub(super) fn plan(&self) -> &SchedulePlan {
         &self.plan
     }
 
     /// Records the plan, unless all of it was recorded before, and the plugin faults on the way to it.
-    pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Decided {
+    pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Recorded {
         let Self { inputs, asking, plan } = self;
         // A thread that decided may still hold its reference for a moment.
-        let Inputs { matter, peers, accurate } = Arc::unwrap_or_clone(inputs);
-        let Matter { binding: model, trigger, clusters, assumed, options, now } = matter;
+        let Inputs { attempt, peers, accurate } = Arc::unwrap_or_clone(inputs);
+        let Attempt { binding: model, trigger, clusters, assumed, options, now } = attempt;
         context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
         let basis = || Basis {
             trigger: trigger.describe(),
@@ -154,6 +154,6 @@ impl Undisclosed {
             plan: plan::schedule(&plan),
         };
         let records = apply::record(context, binding, &plan, trigger, || asking.decision_record(basis));
-        Decided { trigger, plan, records }
+        Recorded { trigger, plan, records }
     }
 }

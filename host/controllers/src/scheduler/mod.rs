@@ -2,17 +2,17 @@
 //!
 //! [`triggers`] maps changes to bindings, [`queue`] orders them, [`inputs`] holds the inputs of a decision besides
 //! its binding, [`decide`] makes it, [`apply`] carries it out, and [`budget`] limits the rate of writes.
-//! [`estimators`] queries accurate estimators. [`ahead`] computes placements inline for evictions in the same
-//! process. The decision itself is `bulkhead_core::decide::schedule`.
+//! [`estimators`] queries accurate estimators. [`inline_placement`] computes placements inline for evictions in the
+//! same process. The decision itself is `bulkhead_core::decide::schedule`.
 //!
 //! Several workers take bindings from the queue, so that the writes of one overlap with the decisions about others. A
 //! binding stays with its worker until its writes are done, so decisions about one binding are sequential.
 
-mod ahead;
 mod apply;
 mod budget;
 mod decide;
 mod estimators;
+mod inline_placement;
 mod inputs;
 mod metrics;
 mod queue;
@@ -35,9 +35,9 @@ use crate::metrics::Ending;
 use crate::pending_status::SchedulerFields;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key, Subscription};
-pub use ahead::RunningScheduler;
 pub use budget::{BudgetUsage, WriteBudget};
 pub use estimators::estimator_pool;
+pub use inline_placement::RunningScheduler;
 use inputs::Known;
 use metrics::Incoming;
 pub(crate) use metrics::SchedulerMetrics;
@@ -228,18 +228,18 @@ impl Scheduler {
             return Err(Error::Undecided(format!("{} {key} has no placement", B::kind(&()))));
         }
         let started = Instant::now();
-        let Some(matter) = self.matter(Arc::clone(&model)) else {
+        let Some(attempt) = self.attempt(Arc::clone(&model)) else {
             apply::note_processed(self, &*binding);
             return Ok(Fate::Forget);
         };
-        let accurate = matter.ask(context.estimators.as_deref()).await;
-        let now = matter.now();
-        let decided = matter.decide(self, accurate).await.record(context, &*binding);
-        let applied = apply::apply(self, &*binding, &decided).await;
-        context.metrics.scheduler.attempted(decided.trigger, Ending::of(&applied), started.elapsed());
+        let accurate = attempt.ask(context.estimators.as_deref()).await;
+        let now = attempt.now();
+        let recorded = attempt.decide(self, accurate).await.record(context, &*binding);
+        let applied = apply::apply(self, &*binding, &recorded).await;
+        context.metrics.scheduler.attempted(recorded.trigger, Ending::of(&applied), started.elapsed());
         let retry = applied?;
         let block_ends = schedule::blocked_until(&model, now).into_iter().filter_map(|(_, until)| until).min();
-        Ok(match (retry, &decided.plan.outcome, block_ends) {
+        Ok(match (retry, &recorded.plan.outcome, block_ends) {
             // No event requeues the binding when a cluster that it left is open to it again.
             (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => {
                 Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))

@@ -185,8 +185,8 @@ impl<K: Ord + Clone> Lanes<K> {
     pub(super) fn next_flush(&self) -> Option<Instant> {
         // A past tick activated the bindings that were due then; later ones wait for the next tick.
         let tick_from = |at: Instant, every: Duration| {
-            let ahead = at.max(self.flushed_until + Duration::from_nanos(1));
-            let ticks = (ahead - self.start).as_nanos().div_ceil(every.as_nanos());
+            let next = at.max(self.flushed_until + Duration::from_nanos(1));
+            let ticks = (next - self.start).as_nanos().div_ceil(every.as_nanos());
             self.start + every * u32::try_from(ticks).unwrap_or(u32::MAX)
         };
         let backing_off = self.backing_off.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));

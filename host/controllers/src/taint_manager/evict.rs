@@ -51,7 +51,7 @@ pub(super) enum Judged {
 }
 
 /// Changes to be written.
-pub(super) struct Planned {
+pub(super) struct PlannedEviction {
     pub(super) spec: BindingSpec,
     pub(super) attribution: Attribution,
     /// Effect as text for people.
@@ -120,7 +120,7 @@ impl TaintManager {
                 let returns = self.failback.is_on() && attribution.reason.code == REASON_TAINT_UNTOLERATED;
                 let home = returns.then(|| Home::remember(binding.annotations(), binding.spec(), now));
                 let (spec, attribution) = (BindingSpec::clone(spec), attribution.clone());
-                let planned = Planned { spec, attribution, effect, home, decision_record: decision_record() };
+                let planned = PlannedEviction { spec, attribution, effect, home, decision_record: decision_record() };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
                 Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
             }
@@ -136,10 +136,10 @@ impl TaintManager {
         turn: Turn,
         binding: &B,
         cluster: &str,
-        planned: Planned,
+        planned: PlannedEviction,
     ) -> Result<(), Error> {
         let context = &self.context;
-        let Planned { spec, attribution, effect, home, decision_record } = planned;
+        let PlannedEviction { spec, attribution, effect, home, decision_record } = planned;
         let record = Record {
             controller: NAME,
             subject: subject(binding),
@@ -161,7 +161,7 @@ impl TaintManager {
             patch["metadata"]["annotations"][HOME] = json!(json!(home).to_string());
         }
         let mut records = vec![record];
-        let ahead = context.scheduler.put_place(binding, &spec, &mut patch, &mut records).await;
+        let inline = context.scheduler.add_placement(binding, &spec, &mut patch, &mut records).await;
         stamp(&mut patch, cluster, context.clock.now());
         context.sign(&mut patch, &records);
         let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
@@ -176,8 +176,8 @@ impl TaintManager {
         }
         let operation = Error::api(format!("evicting {} {} from {cluster}", B::kind(&()), binding.name_any()));
         let written = context.settle(&records, written.map_err(operation));
-        if let Some(ahead) = ahead {
-            Box::pin(ahead.written(written.as_ref())).await;
+        if let Some(inline) = inline {
+            Box::pin(inline.written(written.as_ref())).await;
         }
         written.map(drop)
     }

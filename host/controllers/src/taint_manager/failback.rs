@@ -18,7 +18,7 @@ use bulkhead_core::time::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::evict::{Judged, Planned};
+use super::evict::{Judged, PlannedEviction};
 use super::ordering::Ordering;
 use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
@@ -268,7 +268,7 @@ impl TaintManager {
             clusters: view.clusters.into_values().collect(),
             plan: plan::failback(&plan),
         });
-        let planned = Planned { spec, attribution, effect, home: Some(home), decision_record };
+        let planned = PlannedEviction { spec, attribution, effect, home: Some(home), decision_record };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
         Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
     }
