@@ -41,7 +41,7 @@ pub use inline_placement::RunningScheduler;
 use inputs::Known;
 use metrics::Incoming;
 pub(crate) use metrics::SchedulerMetrics;
-use queue::{Fate, SchedulingQueue};
+use queue::{Requeue, SchedulingQueue};
 
 const NAME: &str = "scheduler";
 /// Maximum number of bindings with writes in flight. Karmada waits for each write before it decides again; eight
@@ -190,25 +190,25 @@ impl Scheduler {
             match outcome {
                 // After a conflict the newer version may not have arrived yet.
                 Err(error) if error.is_conflict() => {
-                    let retry = Fate::After(after_conflict(item.attempts()));
+                    let retry = Requeue::After(after_conflict(item.attempts()));
                     self.give_back(&queue, item, retry);
                 }
-                Ok(fate) => self.give_back(&queue, item, fate),
-                Err(error) if error.is_withheld() => self.give_back(&queue, item, Fate::Forget),
-                Err(_) => self.give_back(&queue, item, Fate::BackOff),
+                Ok(requeue) => self.give_back(&queue, item, requeue),
+                Err(error) if error.is_withheld() => self.give_back(&queue, item, Requeue::Forget),
+                Err(_) => self.give_back(&queue, item, Requeue::Backoff),
             }
             self.context.metrics.scheduler.pending(queue.pending());
         }
     }
 
-    fn give_back(&self, queue: &Queue, item: queue::Item<Key>, fate: Fate) {
-        if matches!(fate, Fate::BackOff | Fate::SetAside) {
+    fn give_back(&self, queue: &Queue, item: queue::Item<Key>, requeue: Requeue) {
+        if matches!(requeue, Requeue::Backoff | Requeue::Unschedulable) {
             self.context.metrics.scheduler.incoming(Incoming::ScheduleAttemptFailure);
         }
-        queue.done(item, fate);
+        queue.done(item, requeue);
     }
 
-    async fn schedule_key(&self, key: &Key) -> Result<Fate, Error> {
+    async fn schedule_key(&self, key: &Key) -> Result<Requeue, Error> {
         if key.namespace.is_empty() {
             self.schedule::<ClusterResourceBinding>(key).await
         } else {
@@ -216,13 +216,13 @@ impl Scheduler {
         }
     }
 
-    async fn schedule<B: Binding>(&self, key: &Key) -> Result<Fate, Error> {
+    async fn schedule<B: Binding>(&self, key: &Key) -> Result<Requeue, Error> {
         let context = &self.context;
-        let Some(binding) = B::latest(context, key) else { return Ok(Fate::Forget) };
+        let Some(binding) = B::latest(context, key) else { return Ok(Requeue::Forget) };
         let model = Arc::new(binding.to_model());
         if model.deletion_timestamp.is_some() {
             apply::emit(&context.events, &*binding, &schedule::deleting_event(&model));
-            return Ok(Fate::Forget);
+            return Ok(Requeue::Forget);
         }
         if model.spec.placement.is_none() {
             return Err(Error::Undecided(format!("{} {key} has no placement", B::kind(&()))));
@@ -230,7 +230,7 @@ impl Scheduler {
         let started = Instant::now();
         let Some(attempt) = self.attempt(Arc::clone(&model)) else {
             apply::note_processed(self, &*binding);
-            return Ok(Fate::Forget);
+            return Ok(Requeue::Forget);
         };
         let accurate = attempt.ask(context.estimators.as_deref()).await;
         let now = attempt.now();
@@ -242,11 +242,11 @@ impl Scheduler {
         Ok(match (retry, &recorded.plan.outcome, block_ends) {
             // No event requeues the binding when a cluster that it left is open to it again.
             (Retry::Forget, Outcome::Clear(_) | Outcome::Keep(_), Some(until)) => {
-                Fate::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
+                Requeue::After(Duration::from_millis(u64::try_from(until.millis_since(now)).unwrap_or(0)))
             }
-            (Retry::Forget, ..) => Fate::Forget,
-            (Retry::Unschedulable, ..) => Fate::SetAside,
-            (Retry::Backoff, ..) => Fate::BackOff,
+            (Retry::Forget, ..) => Requeue::Forget,
+            (Retry::Unschedulable, ..) => Requeue::Unschedulable,
+            (Retry::Backoff, ..) => Requeue::Backoff,
         })
     }
 }

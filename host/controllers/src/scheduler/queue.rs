@@ -1,6 +1,6 @@
 //! Order in which bindings are scheduled (Karmada: `pkg/scheduler/internal/queue`).
 //!
-//! [`Lanes`] holds the active, backoff and unschedulable queues and does not read a clock. Active bindings are
+//! [`Queues`] holds the active, backoff and unschedulable queues and does not read a clock. Active bindings are
 //! ordered by priority and then by age. Failed bindings back off. Bindings that found no room are unschedulable until
 //! something changes or five minutes have passed. [`SchedulingQueue`] lets workers wait for bindings. A binding in
 //! progress is never handed out a second time, so decisions about one binding are sequential, however many writes are
@@ -35,7 +35,7 @@ pub(super) struct Item<K> {
     /// Number of times that it was taken since it arrived.
     attempts: u32,
     /// Time when it last became active.
-    ready_since: Instant,
+    active_since: Instant,
 }
 
 impl<K> Item<K> {
@@ -45,7 +45,7 @@ impl<K> Item<K> {
     }
 
     fn retried_from(&self) -> Instant {
-        self.ready_since + backoff(self.attempts)
+        self.active_since + backoff(self.attempts)
     }
 }
 
@@ -54,14 +54,14 @@ type Rank = (Reverse<i32>, Instant, u64);
 
 /// Active, backoff and unschedulable queues. The caller passes the time.
 #[derive(Debug)]
-pub(super) struct Lanes<K> {
+pub(super) struct Queues<K> {
     start: Instant,
-    ready: BTreeMap<Rank, Item<K>>,
-    /// Keys in `ready`, or to be put there when they are no longer in progress.
+    active: BTreeMap<Rank, Item<K>>,
+    /// Keys in `active`, or to be put there when they are no longer in progress.
     dirty: BTreeSet<K>,
     processing: BTreeSet<K>,
-    backing_off: BTreeMap<K, Item<K>>,
-    set_aside: BTreeMap<K, Item<K>>,
+    backoff: BTreeMap<K, Item<K>>,
+    unschedulable: BTreeMap<K, Item<K>>,
     /// Bindings to be retried at a certain time.
     delayed: BTreeMap<K, (Instant, Item<K>)>,
     flushed_until: Instant,
@@ -79,15 +79,15 @@ pub(super) struct PendingBindings {
     pub(super) unschedulable: usize,
 }
 
-impl<K: Ord + Clone> Lanes<K> {
+impl<K: Ord + Clone> Queues<K> {
     pub(super) fn new(start: Instant) -> Self {
         Self {
             start,
-            ready: BTreeMap::new(),
+            active: BTreeMap::new(),
             dirty: BTreeSet::new(),
             processing: BTreeSet::new(),
-            backing_off: BTreeMap::new(),
-            set_aside: BTreeMap::new(),
+            backoff: BTreeMap::new(),
+            unschedulable: BTreeMap::new(),
             delayed: BTreeMap::new(),
             flushed_until: start,
             arrivals: 0,
@@ -96,49 +96,49 @@ impl<K: Ord + Clone> Lanes<K> {
 
     /// Adds a changed binding. An active one keeps its place and its priority.
     pub(super) fn push(&mut self, key: K, priority: i32, now: Instant) {
-        self.make_ready(Item { key, priority, attempts: 0, ready_since: now }, now);
+        self.activate(Item { key, priority, attempts: 0, active_since: now }, now);
     }
 
-    fn make_ready(&mut self, mut item: Item<K>, now: Instant) {
-        item.ready_since = now;
-        self.backing_off.remove(&item.key);
-        self.set_aside.remove(&item.key);
+    fn activate(&mut self, mut item: Item<K>, now: Instant) {
+        item.active_since = now;
+        self.backoff.remove(&item.key);
+        self.unschedulable.remove(&item.key);
         self.delayed.remove(&item.key);
         if self.dirty.insert(item.key.clone()) && !self.processing.contains(&item.key) {
-            self.enter(item);
+            self.insert_active(item);
         }
     }
 
-    fn enter(&mut self, item: Item<K>) {
+    fn insert_active(&mut self, item: Item<K>) {
         self.arrivals += 1;
-        self.ready.insert((Reverse(item.priority), item.ready_since, self.arrivals), item);
+        self.active.insert((Reverse(item.priority), item.active_since, self.arrivals), item);
     }
 
-    /// Takes the next binding. It must be returned with [`Lanes::done`].
+    /// Takes the next binding. It must be returned with [`Queues::done`].
     pub(super) fn pop(&mut self, now: Instant) -> Option<Item<K>> {
         self.flush(now);
-        let (_, mut item) = self.ready.pop_first()?;
+        let (_, mut item) = self.active.pop_first()?;
         item.attempts = item.attempts.saturating_add(1);
         self.dirty.remove(&item.key);
         self.processing.insert(item.key.clone());
         Some(item)
     }
 
-    /// Retries a binding after its back-off, unless it changed meanwhile. Called before [`Lanes::done`].
-    pub(super) fn back_off(&mut self, item: Item<K>) {
-        if !self.set_aside.contains_key(&item.key) && !self.dirty.contains(&item.key) {
-            self.backing_off.insert(item.key.clone(), item);
+    /// Retries a binding after its back-off, unless it changed meanwhile. Called before [`Queues::done`].
+    pub(super) fn add_backoff(&mut self, item: Item<K>) {
+        if !self.unschedulable.contains_key(&item.key) && !self.dirty.contains(&item.key) {
+            self.backoff.insert(item.key.clone(), item);
         }
     }
 
-    /// Retries a binding when it changes, or after five minutes. Called before [`Lanes::done`].
-    pub(super) fn set_aside(&mut self, item: Item<K>) {
-        if !self.backing_off.contains_key(&item.key) && !self.dirty.contains(&item.key) {
-            self.set_aside.insert(item.key.clone(), item);
+    /// Retries a binding when it changes, or after five minutes. Called before [`Queues::done`].
+    pub(super) fn add_unschedulable(&mut self, item: Item<K>) {
+        if !self.backoff.contains_key(&item.key) && !self.dirty.contains(&item.key) {
+            self.unschedulable.insert(item.key.clone(), item);
         }
     }
 
-    /// Retries a binding at a certain time, or when it changes. Called before [`Lanes::done`].
+    /// Retries a binding at a certain time, or when it changes. Called before [`Queues::done`].
     pub(super) fn delay(&mut self, item: Item<K>, until: Instant) {
         if !self.dirty.contains(&item.key) {
             self.delayed.insert(item.key.clone(), (until, item));
@@ -150,8 +150,8 @@ impl<K: Ord + Clone> Lanes<K> {
     pub(super) fn done(&mut self, mut item: Item<K>, now: Instant) {
         self.processing.remove(&item.key);
         if self.dirty.contains(&item.key) {
-            item.ready_since = now;
-            self.enter(item);
+            item.active_since = now;
+            self.insert_active(item);
         }
     }
 
@@ -161,23 +161,23 @@ impl<K: Ord + Clone> Lanes<K> {
         self.flushed_until = now;
         let due: Vec<Item<K>> =
             self.delayed.values().filter(|(until, _)| *until <= now).map(|(_, item)| item.clone()).collect();
-        self.let_in(due, now);
+        self.activate_all(due, now);
         if let Some(tick) = last_tick(before, since, BACKOFF_TICK) {
             let (start, due) = (self.start, self.start + tick);
-            let ready = take(&mut self.backing_off, |item| item.retried_from() <= due);
-            self.let_in(ready, start + tick);
+            let due_items = take_due(&mut self.backoff, |item| item.retried_from() <= due);
+            self.activate_all(due_items, start + tick);
         }
         if let Some(tick) = last_tick(before, since, UNSCHEDULABLE_TICK) {
             let due = self.start + tick;
-            let ready = take(&mut self.set_aside, |item| due - item.ready_since > UNSCHEDULABLE_MAX);
-            self.let_in(ready, due);
+            let due_items = take_due(&mut self.unschedulable, |item| due - item.active_since > UNSCHEDULABLE_MAX);
+            self.activate_all(due_items, due);
         }
     }
 
-    fn let_in(&mut self, mut items: Vec<Item<K>>, now: Instant) {
-        items.sort_by_key(|item| (Reverse(item.priority), item.ready_since));
+    fn activate_all(&mut self, mut items: Vec<Item<K>>, now: Instant) {
+        items.sort_by_key(|item| (Reverse(item.priority), item.active_since));
         for item in items {
-            self.make_ready(item, now);
+            self.activate(item, now);
         }
     }
 
@@ -189,16 +189,16 @@ impl<K: Ord + Clone> Lanes<K> {
             let ticks = (next - self.start).as_nanos().div_ceil(every.as_nanos());
             self.start + every * u32::try_from(ticks).unwrap_or(u32::MAX)
         };
-        let backing_off = self.backing_off.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
+        let retries = self.backoff.values().map(|item| tick_from(item.retried_from(), BACKOFF_TICK));
         let just_after = UNSCHEDULABLE_MAX + Duration::from_nanos(1);
-        let set_aside =
-            self.set_aside.values().map(|item| tick_from(item.ready_since + just_after, UNSCHEDULABLE_TICK));
+        let unschedulable =
+            self.unschedulable.values().map(|item| tick_from(item.active_since + just_after, UNSCHEDULABLE_TICK));
         let delayed = self.delayed.values().map(|(until, _)| *until);
-        backing_off.chain(set_aside).chain(delayed).min()
+        retries.chain(unschedulable).chain(delayed).min()
     }
 
     pub(super) fn pending(&self) -> PendingBindings {
-        let (active, backoff, unschedulable) = (self.ready.len(), self.backing_off.len(), self.set_aside.len());
+        let (active, backoff, unschedulable) = (self.active.len(), self.backoff.len(), self.unschedulable.len());
         PendingBindings { active, backoff, unschedulable }
     }
 }
@@ -209,48 +209,48 @@ fn last_tick(before: Duration, now: Duration, every: Duration) -> Option<Duratio
     (ticks(now) > ticks(before)).then(|| every * ticks(now))
 }
 
-fn take<K: Ord + Clone>(items: &mut BTreeMap<K, Item<K>>, is_due: impl Fn(&Item<K>) -> bool) -> Vec<Item<K>> {
+fn take_due<K: Ord + Clone>(items: &mut BTreeMap<K, Item<K>>, is_due: impl Fn(&Item<K>) -> bool) -> Vec<Item<K>> {
     let keys: Vec<K> = items.iter().filter(|(_, item)| is_due(item)).map(|(key, _)| key.clone()).collect();
     keys.iter().filter_map(|key| items.remove(key)).collect()
 }
 
 /// Queue that workers wait for.
 pub(super) struct SchedulingQueue<K> {
-    lanes: Mutex<Lanes<K>>,
+    queues: Mutex<Queues<K>>,
     changed: Notify,
 }
 
 /// Next state of a processed binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Requeue {
     /// It waits for a change.
     Forget,
     /// It failed and backs off.
-    BackOff,
+    Backoff,
     /// It is unschedulable: there is no room for it.
-    SetAside,
+    Unschedulable,
     /// It is retried after this time, because the change to come sends no event.
     After(Duration),
 }
 
 impl<K: Ord + Clone> SchedulingQueue<K> {
     pub(super) fn new() -> Self {
-        Self { lanes: Mutex::new(Lanes::new(Instant::now())), changed: Notify::new() }
+        Self { queues: Mutex::new(Queues::new(Instant::now())), changed: Notify::new() }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, Lanes<K>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queues(&self) -> MutexGuard<'_, Queues<K>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a changed binding.
     pub(super) fn push(&self, key: K, priority: i32) {
-        self.lanes().push(key, priority, Instant::now());
+        self.queues().push(key, priority, Instant::now());
         self.changed.notify_one();
     }
 
     /// Returns the numbers of waiting bindings.
     pub(super) fn pending(&self) -> PendingBindings {
-        self.lanes().pending()
+        self.queues().pending()
     }
 
     /// Waits for the next binding. It must be returned with [`SchedulingQueue::done`].
@@ -258,14 +258,14 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
         loop {
             let changed = self.changed.notified();
             let wake_at = {
-                let mut lanes = self.lanes();
-                if let Some(item) = lanes.pop(Instant::now()) {
-                    if lanes.pending().active > 0 {
+                let mut queues = self.queues();
+                if let Some(item) = queues.pop(Instant::now()) {
+                    if queues.pending().active > 0 {
                         self.changed.notify_one();
                     }
                     return item;
                 }
-                lanes.next_flush()
+                queues.next_flush()
             };
             match wake_at {
                 None => changed.await,
@@ -277,16 +277,16 @@ impl<K: Ord + Clone> SchedulingQueue<K> {
     }
 
     /// Returns a binding to the queue with its next state.
-    pub(super) fn done(&self, item: Item<K>, fate: Fate) {
-        let mut lanes = self.lanes();
-        match fate {
-            Fate::Forget => {}
-            Fate::BackOff => lanes.back_off(item.clone()),
-            Fate::SetAside => lanes.set_aside(item.clone()),
-            Fate::After(delay) => lanes.delay(item.clone(), Instant::now() + delay),
+    pub(super) fn done(&self, item: Item<K>, requeue: Requeue) {
+        let mut queues = self.queues();
+        match requeue {
+            Requeue::Forget => {}
+            Requeue::Backoff => queues.add_backoff(item.clone()),
+            Requeue::Unschedulable => queues.add_unschedulable(item.clone()),
+            Requeue::After(delay) => queues.delay(item.clone(), Instant::now() + delay),
         }
-        lanes.done(item, Instant::now());
-        drop(lanes);
+        queues.done(item, Instant::now());
+        drop(queues);
         self.changed.notify_one();
     }
 }
@@ -297,14 +297,14 @@ mod tests {
 
     /// Queue with a clock that starts with it, in milliseconds.
     struct Test {
-        lanes: Lanes<&'static str>,
+        queues: Queues<&'static str>,
         start: Instant,
     }
 
     impl Test {
         fn new() -> Self {
             let start = Instant::now();
-            Self { lanes: Lanes::new(start), start }
+            Self { queues: Queues::new(start), start }
         }
 
         fn at(&self, ms: u64) -> Instant {
@@ -313,17 +313,17 @@ mod tests {
 
         fn push(&mut self, key: &'static str, priority: i32, ms: u64) {
             let now = self.at(ms);
-            self.lanes.push(key, priority, now);
+            self.queues.push(key, priority, now);
         }
 
         fn pop(&mut self, ms: u64) -> Option<Item<&'static str>> {
             let now = self.at(ms);
-            self.lanes.pop(now)
+            self.queues.pop(now)
         }
 
         fn done(&mut self, item: Item<&'static str>, ms: u64) {
             let now = self.at(ms);
-            self.lanes.done(item, now);
+            self.queues.done(item, now);
         }
 
         /// Takes all active bindings.
@@ -338,7 +338,7 @@ mod tests {
 
         fn fail(&mut self, ms: u64) {
             let item = self.pop(ms).unwrap();
-            self.lanes.back_off(item.clone());
+            self.queues.add_backoff(item.clone());
             self.done(item, ms);
         }
     }
@@ -369,9 +369,9 @@ mod tests {
         test.push("a", 9, 1);
         assert_eq!(test.pop(1), None, "it is not handed out twice");
         test.push("b", 1, 2);
-        test.lanes.back_off(item.clone());
+        test.queues.add_backoff(item.clone());
         test.done(item, 3);
-        assert_eq!(test.lanes.pending(), PendingBindings { active: 2, backoff: 0, unschedulable: 0 });
+        assert_eq!(test.queues.pending(), PendingBindings { active: 2, backoff: 0, unschedulable: 0 });
         assert_eq!(test.drain(4), ["b", "a"]);
     }
 
@@ -381,18 +381,18 @@ mod tests {
         test.push("a", 0, 300);
         test.fail(900);
         // One second after 0.3 s is 1.3 s; the flush at 2 s finds it.
-        assert_eq!(test.lanes.next_flush(), Some(test.at(2_000)));
+        assert_eq!(test.queues.next_flush(), Some(test.at(2_000)));
         assert_eq!(test.pop(1_999), None);
         // It is active again from 2.0 s on; back-offs of two, four, eight and ten seconds follow.
         for (ready, next) in [(2_000, 4_000), (4_000, 8_000), (8_000, 16_000), (16_000, 26_000), (26_000, 36_000)] {
             test.fail(ready);
-            assert_eq!(test.lanes.next_flush(), Some(test.at(next)), "after {ready}");
+            assert_eq!(test.queues.next_flush(), Some(test.at(next)), "after {ready}");
             assert_eq!(test.pop(next - 1), None);
         }
         // A change resets the back-off.
         test.push("a", 0, 30_000);
         test.fail(30_000);
-        assert_eq!(test.lanes.next_flush(), Some(test.at(31_000)));
+        assert_eq!(test.queues.next_flush(), Some(test.at(31_000)));
     }
 
     #[test]
@@ -401,9 +401,9 @@ mod tests {
         test.push("a", 0, 0);
         let item = test.pop(0).unwrap();
         assert_eq!(test.drain(1_000), [""; 0], "the tick passes while the binding is worked on");
-        test.lanes.back_off(item.clone());
+        test.queues.add_backoff(item.clone());
         test.done(item, 1_200);
-        assert_eq!(test.lanes.next_flush(), Some(test.at(2_000)), "not a time that has passed");
+        assert_eq!(test.queues.next_flush(), Some(test.at(2_000)), "not a time that has passed");
         assert_eq!(test.drain(1_999), [""; 0]);
         assert_eq!(test.drain(2_000), ["a"]);
     }
@@ -416,21 +416,21 @@ mod tests {
         }
         for _ in 0..2 {
             let item = test.pop(0).unwrap();
-            test.lanes.set_aside(item.clone());
+            test.queues.add_unschedulable(item.clone());
             test.done(item, 0);
         }
-        assert_eq!(test.lanes.pending(), PendingBindings { active: 0, backoff: 0, unschedulable: 2 });
+        assert_eq!(test.queues.pending(), PendingBindings { active: 0, backoff: 0, unschedulable: 2 });
         // At five minutes it is not more than five minutes yet.
         assert_eq!(test.drain(300_000), [""; 0]);
-        assert_eq!(test.lanes.next_flush(), Some(test.at(330_000)));
+        assert_eq!(test.queues.next_flush(), Some(test.at(330_000)));
         assert_eq!(test.drain(330_000), ["b", "a"]);
         test.push("a", 0, 331_000);
         let item = test.pop(331_000).unwrap();
-        test.lanes.set_aside(item.clone());
+        test.queues.add_unschedulable(item.clone());
         test.done(item, 331_000);
         test.push("a", 0, 332_000);
         assert_eq!(test.drain(332_000), ["a"]);
-        assert_eq!(test.lanes.next_flush(), None);
+        assert_eq!(test.queues.next_flush(), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -438,16 +438,16 @@ mod tests {
         let (queue, start) = (SchedulingQueue::new(), Instant::now());
         queue.push("a", 0);
         let item = queue.next().await;
-        queue.done(item, Fate::BackOff);
+        queue.done(item, Requeue::Backoff);
         let item = queue.next().await;
         assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(1)));
-        queue.done(item, Fate::SetAside);
+        queue.done(item, Requeue::Unschedulable);
         let item = queue.next().await;
         assert_eq!((item.key, start.elapsed()), ("a", Duration::from_secs(330)));
-        queue.done(item, Fate::After(Duration::from_millis(1_500)));
+        queue.done(item, Requeue::After(Duration::from_millis(1_500)));
         let item = queue.next().await;
         assert_eq!((item.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
-        queue.done(item, Fate::After(Duration::from_mins(1)));
+        queue.done(item, Requeue::After(Duration::from_mins(1)));
         queue.push("a", 0);
         assert_eq!((queue.next().await.key, start.elapsed()), ("a", Duration::from_millis(331_500)));
     }
