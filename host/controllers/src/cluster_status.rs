@@ -201,8 +201,8 @@ impl ClusterStatusController {
 
     /// Collects data from the cluster; `None` if its turn or its responses do not come in time.
     async fn collected(&self, client: &Client, models: &[Value]) -> Option<Collected> {
-        let turn = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
-        let _turn = turn.ok()?.ok()?;
+        let permit = tokio::time::timeout(COLLECTION_WAIT_MAX, self.collections.acquire()).await;
+        let _permit = permit.ok()?.ok()?;
         tokio::time::timeout(COLLECTION_TIME_MAX, self.collect(client, models)).await.ok()
     }
 

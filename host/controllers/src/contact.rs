@@ -21,8 +21,8 @@ use tokio::time::Instant;
 
 use crate::context::{Context, MemberError};
 use crate::kinds::ObjectKind;
+use crate::object_lock::is_newer_version;
 use crate::store::Key;
-use crate::turn::is_newer_version;
 
 /// Maximum number of members queried at the same time for one binding.
 const REQUESTS_MAX: usize = 16;

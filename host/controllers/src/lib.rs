@@ -42,6 +42,7 @@ mod member_owner;
 mod member_resources;
 mod members;
 mod metrics;
+mod object_lock;
 mod panics;
 mod pending_status;
 pub mod permissions;
@@ -57,7 +58,6 @@ mod store;
 mod taint_manager;
 #[cfg(test)]
 mod testing;
-mod turn;
 mod under_way;
 mod vital;
 mod webhook;

@@ -1,8 +1,8 @@
 //! Cache of the objects of one kind, ordered by key and kept current by an informer.
 //!
 //! The response to a write of this process is visible at once ([`Store::wrote`]), before the watch delivers it.
-//! Writers of one object take its lock ([`Store::turn`]). Together they prevent conflicts between controllers of one
-//! process: the holder of the lock starts from the newest version that the process has written or read.
+//! Writers of one object take its lock ([`Store::lock_object`]). Together they prevent conflicts between controllers of
+//! one process: the holder of the lock starts from the newest version that the process has written or read.
 
 mod informer;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use self::informer::Listing;
 use crate::handlers::Handlers;
-use crate::turn::{Turn, Turns, is_newer};
+use crate::object_lock::{ObjectLock, ObjectLocks, is_newer};
 
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,7 +93,7 @@ pub struct Store<K> {
     listed: SetOnce<()>,
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
-    turns: Turns,
+    object_locks: ObjectLocks,
     trouble: Mutex<Trouble>,
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -149,7 +149,7 @@ impl<K: Resource + 'static> Store<K> {
             listed: SetOnce::new(),
             handlers: Handlers::default(),
             index_by,
-            turns: Turns::default(),
+            object_locks: ObjectLocks::default(),
             trouble: Mutex::default(),
             on_silence: OnceLock::new(),
         })
@@ -237,13 +237,13 @@ impl<K: Resource + 'static> Store<K> {
     }
 
     /// Waits for the lock that serializes the writes of this process to an object, in FIFO order.
-    pub(crate) async fn turn(&self, key: &Key) -> Turn {
-        self.turns.take(key).await
+    pub(crate) async fn lock_object(&self, key: &Key) -> ObjectLock {
+        self.object_locks.lock(key).await
     }
 
     /// Takes the lock of an object if it is free.
-    pub(crate) fn try_turn(&self, key: &Key) -> Option<Turn> {
-        self.turns.try_take(key)
+    pub(crate) fn try_lock_object(&self, key: &Key) -> Option<ObjectLock> {
+        self.object_locks.try_lock(key)
     }
 
     /// Stores the response to a write. An unknown object stays unknown: it may have been deleted since, which only

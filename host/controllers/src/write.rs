@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::controller::{Error, is_conflict, is_not_found};
+use crate::object_lock::{ObjectLock, is_newer};
 use crate::store::{Key, Store};
-use crate::turn::{Turn, is_newer};
 
 /// Attempts at a status write, or at a deletion, before the reconcile fails.
 const ATTEMPTS_MAX: usize = 5;
@@ -38,7 +38,7 @@ where
     ) -> Result<Option<K>, Error> {
         let operation = || format!("writing the status of {} {}", K::kind(&()), known.name_any());
         let key = Key::of(known);
-        let _turn = self.store.turn(&key).await;
+        let _lock = self.store.lock_object(&key).await;
         let newest = self.store.get(&key).filter(|newest| is_newer(known, &**newest));
         let mut object = newest.map_or_else(|| known.clone(), |newest| K::clone(&newest));
         for attempt in 0.. {
@@ -76,14 +76,14 @@ where
     }
 
     /// Patches like [`Self::patch_despite_status`], for a caller that holds the lock of the object already.
-    pub(crate) async fn patch_in_turn(&self, turn: Turn, read: &K, patch: Value) -> Result<K, kube::Error> {
+    pub(crate) async fn patch_locked(&self, lock: ObjectLock, read: &K, patch: Value) -> Result<K, kube::Error> {
         let written = self.patch_now(read, patch, same_but_status).await;
-        drop(turn);
+        drop(lock);
         written
     }
 
     async fn patch(&self, read: &K, patch: Value, holds: fn(&K, &K) -> bool) -> Result<K, kube::Error> {
-        let _turn = self.store.turn(&Key::of(read)).await;
+        let _lock = self.store.lock_object(&Key::of(read)).await;
         self.patch_now(read, patch, holds).await
     }
 
@@ -100,7 +100,7 @@ where
 
     /// Replaces an object, except for its status, if nothing but its status changed since `read`.
     pub(crate) async fn replace(&self, read: &K, mut object: K) -> Result<K, kube::Error> {
-        let _turn = self.store.turn(&Key::of(read)).await;
+        let _lock = self.store.lock_object(&Key::of(read)).await;
         let version = self.version(read, same_but_status)?;
         object.meta_mut().resource_version = version;
         let written = self.api.replace(&read.name_any(), &PostParams::default(), &object).await;
@@ -110,7 +110,7 @@ where
     /// Deletes an object if it is still the one that was read and nothing but its status changed. An object that is
     /// gone, or whose name belongs to another one, needs no deletion.
     pub(crate) async fn delete(&self, read: &K) -> Result<(), kube::Error> {
-        let _turn = self.store.turn(&Key::of(read)).await;
+        let _lock = self.store.lock_object(&Key::of(read)).await;
         let mut version = self.version(read, same_but_status)?;
         for attempt in 0.. {
             let preconditions = Preconditions { uid: read.meta().uid.clone(), resource_version: version };

@@ -97,7 +97,7 @@ type Job = Box<dyn FnOnce() + Send>;
 struct State {
     lanes: BTreeMap<Lane, Queue>,
     /// Lanes with waiting jobs, in the order in which they are served.
-    turns: VecDeque<Lane>,
+    round_robin: VecDeque<Lane>,
     waiting: usize,
     is_closed: bool,
 }
@@ -183,7 +183,7 @@ impl Shared {
         let jobs = &mut state.lanes.entry(lane.clone()).or_default().jobs;
         jobs.push_back(job);
         if jobs.len() == 1 {
-            state.turns.push_back(lane);
+            state.round_robin.push_back(lane);
         }
         drop(state);
         self.work.notify_one();
@@ -202,24 +202,24 @@ impl Shared {
             drop(state);
             job();
             state = self.lock();
-            // This thread serves the next turn itself.
+            // This thread serves the next lane itself.
             state.end(&lane);
         }
     }
 }
 
 impl State {
-    /// Takes the next job of the next lane that has a free thread, and moves the lane to the end of the turns.
+    /// Takes the next job of the next lane that has a free thread, and moves the lane to the end of that order.
     fn take(&mut self, lane_threads: usize) -> Option<(Lane, Job)> {
         let has_room = |lane: &Lane| self.lanes.get(lane).is_some_and(|queue| queue.running < lane_threads);
-        let turn = self.turns.iter().position(has_room)?;
-        let lane = self.turns.remove(turn)?;
+        let next = self.round_robin.iter().position(has_room)?;
+        let lane = self.round_robin.remove(next)?;
         let queue = self.lanes.get_mut(&lane)?;
         let job = queue.jobs.pop_front()?;
         queue.running += 1;
         self.waiting -= 1;
         if !queue.jobs.is_empty() {
-            self.turns.push_back(lane.clone());
+            self.round_robin.push_back(lane.clone());
         }
         Some((lane, job))
     }

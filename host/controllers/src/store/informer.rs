@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Key, Store};
 use crate::causes::causes;
-use crate::turn::is_newer;
+use crate::object_lock::is_newer;
 
 /// List in progress.
 #[derive(Default)]

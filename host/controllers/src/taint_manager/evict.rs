@@ -22,7 +22,7 @@ use crate::controller::{self, AFTER_CONFLICT, Error};
 use crate::deliberation::{Basis, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
-use crate::turn::Turn;
+use crate::object_lock::ObjectLock;
 
 /// Interval until the taint of a deleted drain is looked at again.
 const DRAIN_RECHECK: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl TaintManager {
             Ok(Judgement::Evict { spec, task, attribution }) => {
                 // The slot is for now. Behind a write that hangs, the eviction would take place in the slots of
                 // others.
-                let Some(turn) = B::store(&context.stores).try_turn(&eviction.binding) else {
+                let Some(lock) = B::store(&context.stores).try_lock_object(&eviction.binding) else {
                     return Judged::Later(AFTER_CONFLICT);
                 };
                 let (replicas, purge_mode) = (task.replicas.unwrap_or(0), task.purge_mode.unwrap_or_default());
@@ -122,7 +122,7 @@ impl TaintManager {
                 let (spec, attribution) = (BindingSpec::clone(spec), attribution.clone());
                 let planned = PlannedEviction { spec, attribution, effect, home, decision_record: decision_record() };
                 let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-                Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
+                Judged::Evict(Box::pin(async move { manager.write(lock, &*binding, &cluster, planned).await }))
             }
             Err(error) => Judged::Undecided(Error::Undecided(error.to_string())),
         }
@@ -133,7 +133,7 @@ impl TaintManager {
     /// lose a task (Karmada issues 7290 and 7302).
     pub(super) async fn write<B: Binding>(
         &self,
-        turn: Turn,
+        lock: ObjectLock,
         binding: &B,
         cluster: &str,
         planned: PlannedEviction,
@@ -164,7 +164,7 @@ impl TaintManager {
         let inline = context.scheduler.add_placement(binding, &spec, &mut patch, &mut records).await;
         stamp(&mut patch, cluster, context.clock.now());
         context.sign(&mut patch, &records);
-        let written = B::writer(context, binding).patch_in_turn(turn, binding, patch).await;
+        let written = B::writer(context, binding).patch_locked(lock, binding, patch).await;
         if let Err(error) = &written
             && !controller::is_conflict(error)
         {

@@ -245,7 +245,7 @@ impl TaintManager {
         if back.task.from_cluster != eviction.cluster {
             return Judged::Unneeded;
         }
-        let Some(turn) = B::store(&self.context.stores).try_turn(&eviction.binding) else {
+        let Some(lock) = B::store(&self.context.stores).try_lock_object(&eviction.binding) else {
             return Judged::Later(AFTER_CONFLICT);
         };
         let generation = binding.meta().generation.unwrap_or_default() + 1;
@@ -270,7 +270,7 @@ impl TaintManager {
         });
         let planned = PlannedEviction { spec, attribution, effect, home: Some(home), decision_record };
         let (manager, cluster) = (Arc::clone(self), eviction.cluster.clone());
-        Judged::Evict(Box::pin(async move { manager.write(turn, &*binding, &cluster, planned).await }))
+        Judged::Evict(Box::pin(async move { manager.write(lock, &*binding, &cluster, planned).await }))
     }
 }
 

@@ -14,36 +14,36 @@ type Locks = Mutex<BTreeMap<Key, Arc<tokio::sync::Mutex<()>>>>;
 
 /// Locks of the objects that are being written or waited for.
 #[derive(Default)]
-pub(crate) struct Turns(Arc<Locks>);
+pub(crate) struct ObjectLocks(Arc<Locks>);
 
 /// Lock of one object. While it exists, no other task of this process writes the object.
-pub(crate) struct Turn {
+pub(crate) struct ObjectLock {
     locks: Arc<Locks>,
     key: Key,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
-impl Turns {
+impl ObjectLocks {
     /// Waits for the lock of an object, in FIFO order.
-    pub(crate) async fn take(&self, key: &Key) -> Turn {
-        let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
-        let guard = Some(turn.lock_owned().await);
-        Turn { locks: Arc::clone(&self.0), key: key.clone(), guard }
+    pub(crate) async fn lock(&self, key: &Key) -> ObjectLock {
+        let lock = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
+        let guard = Some(lock.lock_owned().await);
+        ObjectLock { locks: Arc::clone(&self.0), key: key.clone(), guard }
     }
 
     /// Takes the lock of an object if it is free.
-    pub(crate) fn try_take(&self, key: &Key) -> Option<Turn> {
-        let turn = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
-        let guard = Some(turn.try_lock_owned().ok()?);
-        Some(Turn { locks: Arc::clone(&self.0), key: key.clone(), guard })
+    pub(crate) fn try_lock(&self, key: &Key) -> Option<ObjectLock> {
+        let lock = Arc::clone(unpoisoned(&self.0).entry(key.clone()).or_default());
+        let guard = Some(lock.try_lock_owned().ok()?);
+        Some(ObjectLock { locks: Arc::clone(&self.0), key: key.clone(), guard })
     }
 }
 
-impl Drop for Turn {
+impl Drop for ObjectLock {
     fn drop(&mut self) {
         self.guard.take();
         let mut locks = unpoisoned(&self.locks);
-        if locks.get(&self.key).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+        if locks.get(&self.key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.key);
         }
     }
@@ -80,17 +80,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_object_is_written_by_one_at_a_time_and_nothing_is_remembered() {
-        let (turns, a, b) = (Turns::default(), Key::new("ns", "a"), Key::new("ns", "b"));
+        let (locks, a, b) = (ObjectLocks::default(), Key::new("ns", "a"), Key::new("ns", "b"));
         let wait = Duration::from_secs(1);
-        let first = turns.take(&a).await;
-        assert!(tokio::time::timeout(wait, turns.take(&a)).await.is_err());
-        assert!(turns.try_take(&a).is_none());
-        drop(turns.try_take(&b).unwrap());
-        let other = tokio::time::timeout(wait, turns.take(&b)).await.unwrap();
+        let first = locks.lock(&a).await;
+        assert!(tokio::time::timeout(wait, locks.lock(&a)).await.is_err());
+        assert!(locks.try_lock(&a).is_none());
+        drop(locks.try_lock(&b).unwrap());
+        let other = tokio::time::timeout(wait, locks.lock(&b)).await.unwrap();
         drop(first);
-        drop(tokio::time::timeout(wait, turns.take(&a)).await.unwrap());
+        drop(tokio::time::timeout(wait, locks.lock(&a)).await.unwrap());
         drop(other);
-        assert!(unpoisoned(&turns.0).is_empty());
+        assert!(unpoisoned(&locks.0).is_empty());
     }
 
     #[test]
