@@ -17,9 +17,9 @@ use tower::util::MapResultLayer;
 use tower::{BoxError, Layer, Service};
 use tower_http::timeout::TimeoutBody;
 
-use crate::backlog::Backlog;
 use crate::boot_clock::BootClock;
-use crate::under_way::UnderWay;
+use crate::in_flight::InFlight;
+use crate::journal_barrier::JournalBarrier;
 use crate::write_priority::{WritePriority, is_read};
 
 /// Timeout for establishing a connection.
@@ -36,8 +36,8 @@ pub struct WritePermit {
     until: Arc<Mutex<Until>>,
     clock: BootClock,
     /// Decision records that must be stored before a write is sent.
-    backlog: Backlog,
-    under_way: UnderWay,
+    journal_barrier: JournalBarrier,
+    in_flight: InFlight,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,12 @@ impl WritePermit {
 
     fn new(until: Until) -> Self {
         let until = Arc::new(Mutex::new(until));
-        Self { until, clock: BootClock::system(), backlog: Backlog::default(), under_way: UnderWay::default() }
+        Self {
+            until,
+            clock: BootClock::system(),
+            journal_barrier: JournalBarrier::default(),
+            in_flight: InFlight::default(),
+        }
     }
 
     /// Returns the same permit with another clock.
@@ -110,8 +115,8 @@ impl WritePermit {
     }
 
     /// Returns the barrier of records that writes wait for.
-    pub fn backlog(&self) -> &Backlog {
-        &self.backlog
+    pub fn journal_barrier(&self) -> &JournalBarrier {
+        &self.journal_barrier
     }
 
     /// Allows writes until a time of the permit's clock.
@@ -132,7 +137,7 @@ impl WritePermit {
     /// Forbids writes permanently. Returns when no write is in flight.
     pub async fn stop(&self) {
         self.set(Until::Stopped);
-        self.under_way.none().await;
+        self.in_flight.none().await;
     }
 
     fn set(&self, until: Until) {
@@ -159,25 +164,25 @@ impl WritePermit {
 /// Guard of the journal that writes with a permit wait for. When it is dropped, nothing can be recorded any more, and
 /// the permit ends.
 #[derive(Debug)]
-pub struct Keeper(WritePermit);
+pub struct JournalGuard(WritePermit);
 
-impl Keeper {
+impl JournalGuard {
     /// Creates the guard of the barrier of a permit.
     pub fn of(permit: &WritePermit) -> Self {
         Self(permit.clone())
     }
 
     /// Counts one more stored record.
-    pub fn kept(&self) {
-        self.0.backlog.done();
+    pub fn stored(&self) {
+        self.0.journal_barrier.done();
     }
 }
 
-impl Drop for Keeper {
+impl Drop for JournalGuard {
     fn drop(&mut self) {
         self.0.end();
         // Waiting writes are refused now.
-        self.0.backlog.close();
+        self.0.journal_barrier.close();
     }
 }
 
@@ -326,9 +331,9 @@ where
         // The write may have to wait for its turn and for the journal, and the permit may end meanwhile.
         let (answer, permit) = (self.inner.call(request), self.permit.clone());
         Box::pin(async move {
-            permit.backlog.passed().await;
+            permit.journal_barrier.wait().await;
             // Counted before the check: either `stop` sees this write, or the check sees the stop.
-            let _sent = permit.under_way.add();
+            let _in_flight = permit.in_flight.add();
             permit.check()?;
             answer.await
         })
@@ -418,14 +423,14 @@ mod tests {
     #[tokio::test]
     async fn writes_wait_for_the_journal_and_end_with_it() {
         let permit = WritePermit::unlimited();
-        let keeper = Keeper::of(&permit);
-        permit.backlog().add();
+        let guard = JournalGuard::of(&permit);
+        permit.journal_barrier().add();
         assert!(answered(&permit, Method::PATCH).now_or_never().is_none());
         assert!(answered(&permit, Method::GET).await);
-        keeper.kept();
+        guard.stored();
         assert!(answered(&permit, Method::PATCH).await);
-        permit.backlog().add();
-        drop(keeper);
+        permit.journal_barrier().add();
+        drop(guard);
         assert!(!answered(&permit, Method::PATCH).await);
     }
 

@@ -7,7 +7,6 @@
 
 mod agent;
 mod application_failover;
-mod backlog;
 mod binding;
 mod binding_kind;
 mod binding_owner;
@@ -34,7 +33,9 @@ mod execution;
 pub mod flags;
 mod graceful_eviction;
 mod handlers;
+mod in_flight;
 mod interpreter;
+mod journal_barrier;
 mod kinds;
 mod list_stream;
 mod manager;
@@ -58,18 +59,16 @@ mod store;
 mod taint_manager;
 #[cfg(test)]
 mod testing;
-mod under_way;
 mod vital;
 mod webhook;
 mod work_status;
 mod write;
 mod write_priority;
 
-pub use backlog::Backlog;
 pub use boot_clock::BootClock;
 pub use causes::causes;
 pub use clock::{Clock, ClockState, WallClock};
-pub use connection::{Answers, FIELD_MANAGER, Keeper, WritePermit, WriteRefused, connect, permitted};
+pub use connection::{Answers, FIELD_MANAGER, JournalGuard, WritePermit, WriteRefused, connect, permitted};
 pub use contact::Contacts;
 pub use context::{Context, Failure, Failures, HUB, MemberError, Members, Scope, Stores};
 pub use controller::{Action, Error, ErrorClass};
@@ -77,6 +76,7 @@ pub use customizations::{InterpretersLoaded, install as install_customizations};
 pub use dynamic::{DynamicStores, Tasks};
 pub use evaluate::{Evaluator, Lane, Pool, PoolLimits, Unanswered};
 pub use interpreter::{NoInterpreter, UncoveredKinds};
+pub use journal_barrier::JournalBarrier;
 pub use kinds::{Kinds, KnownKind, ObjectKind};
 pub use manager::{Manager, controller_names};
 pub use member_resources::collect as collect_member_resources;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
-use bulkhead_controllers::{Backlog, Keeper, WritePermit};
+use bulkhead_controllers::{JournalBarrier, JournalGuard, WritePermit};
 use bulkhead_core::journal::{Decision, DecisionRecord, Record, Sink};
 use bulkhead_journal::{Background, Bounds, Opened, Writer};
 use bulkhead_plugin::CrashMarker;
@@ -48,7 +48,7 @@ pub(super) struct Running {
     /// Writer of the journal.
     writer: Arc<Writer>,
     /// Records that are not written yet.
-    backlog: Backlog,
+    barrier: JournalBarrier,
     background: Arc<Background>,
     failed: Arc<Notify>,
 }
@@ -73,28 +73,28 @@ impl JournalArguments {
 
 fn open(directory: &Path, bounds: Bounds, permit: &WritePermit) -> anyhow::Result<Running> {
     let failed = Arc::new(Notify::new());
-    let (ended, told) = (permit.clone(), Arc::clone(&failed));
+    let (ended, notified) = (permit.clone(), Arc::clone(&failed));
     let on_failure = move |error: &bulkhead_journal::JournalError| {
         ended.end();
         say(&format!("the journal cannot be written, so this process sends no more writes: {error}"));
-        told.notify_one();
+        notified.notify_one();
     };
     let Opened { writer, last_id, records, cut } = Writer::open(directory, bounds, on_failure)?;
     if let Some(cut) = cut {
         say(&format!("journal {cut}"));
     }
     say(&format!("journal {} has {records} decisions", directory.display()));
-    let (writer, keeper) = (Arc::new(writer), Keeper::of(permit));
-    let background = Background::start(Arc::clone(&writer), move || keeper.kept());
+    let (writer, guard) = (Arc::new(writer), JournalGuard::of(permit));
+    let background = Background::start(Arc::clone(&writer), move || guard.stored());
     let background = Arc::new(background.context("starting the journal")?);
-    Ok(Running { last_id, writer, backlog: permit.backlog().clone(), background, failed })
+    Ok(Running { last_id, writer, barrier: permit.journal_barrier().clone(), background, failed })
 }
 
 impl Running {
     /// Waits for the last decisions, which no write may depend on.
     pub(super) async fn end(&self) {
         // A slow disk must not delay the shutdown further.
-        let _ = tokio::time::timeout(END, self.backlog.passed()).await;
+        let _ = tokio::time::timeout(END, self.barrier.wait()).await;
     }
 
     /// Syncs the journal to disk periodically. Returns when it cannot be written.
@@ -135,17 +135,17 @@ pub(super) fn process_uid() -> String {
 /// Returns the sink of the controllers' records: important ones go to the log, and all to the journal if there is
 /// one.
 pub(super) fn logged(journal: Option<&Running>) -> Box<dyn Sink> {
-    let kept = journal.map(|running| (running.backlog.clone(), Arc::clone(&running.background)));
-    Box::new(Logged(kept))
+    let journal = journal.map(|running| (running.barrier.clone(), Arc::clone(&running.background)));
+    Box::new(Logged(journal))
 }
 
 /// Sink that logs important records and writes all records to the journal, tracking the pending ones.
-struct Logged(Option<(Backlog, Arc<Background>)>);
+struct Logged(Option<(JournalBarrier, Arc<Background>)>);
 
 impl Sink for Logged {
     fn keep(&self, record: &Record, decision: Option<&Arc<DecisionRecord>>) {
-        if let Some((backlog, journal)) = &self.0 {
-            backlog.add();
+        if let Some((barrier, journal)) = &self.0 {
+            barrier.add();
             journal.keep(record, decision);
         }
         if let Some(line) = line(record) {
@@ -154,8 +154,8 @@ impl Sink for Logged {
     }
 
     fn abandon(&self, id: u64) {
-        if let Some((backlog, journal)) = &self.0 {
-            backlog.add();
+        if let Some((barrier, journal)) = &self.0 {
+            barrier.add();
             journal.abandon(id);
         }
     }

@@ -166,7 +166,7 @@ impl Candidate {
             tokio::time::sleep(self.election.retry_period).await;
             let started = clock.now();
             let left = self.election.renew_deadline.saturating_sub(started.saturating_sub(last));
-            let waiting = self.permit.backlog().waiting();
+            let waiting = self.permit.journal_barrier().waiting();
             let lost = if journal.stands_for(waiting, Instant::now()) > self.election.renew_deadline {
                 // Every write waits for the journal; another process may have a writable one.
                 "decisions wait to be recorded, and the disk of the journal does not answer".to_owned()
@@ -298,8 +298,8 @@ impl Progress {
     /// Returns the time without progress while records were pending. `waiting` is the number of written records if
     /// others are pending.
     fn stands_for(&mut self, waiting: Option<u64>, now: Instant) -> Duration {
-        let before = self.0.filter(|(kept, _)| waiting == Some(*kept));
-        self.0 = before.or(waiting.map(|kept| (kept, now)));
+        let before = self.0.filter(|(stored, _)| waiting == Some(*stored));
+        self.0 = before.or(waiting.map(|stored| (stored, now)));
         self.0.map_or(Duration::ZERO, |(_, since)| now - since)
     }
 }

@@ -1,5 +1,5 @@
 use bulkhead_controllers::permissions::Mode;
-use bulkhead_controllers::{BootClock, Keeper};
+use bulkhead_controllers::{BootClock, JournalGuard};
 use bulkhead_controlplane::{ApiServer, Clock, Fault, Options, Verb, kinds};
 use bulkhead_core::time::Time;
 use kube::api::{Patch, PatchParams};
@@ -108,22 +108,22 @@ async fn who_cannot_record_gives_the_lease_up_and_who_is_slow_does_not() {
     let hub = hub();
     let mut leader = elected(&hub, "a").await;
     let permit = leader.permit.clone();
-    let keeper = Keeper::of(&permit);
+    let guard = JournalGuard::of(&permit);
     let slow = async {
         for _ in 0..10 {
-            permit.backlog().add();
+            permit.journal_barrier().add();
             tokio::time::sleep(Duration::from_secs(6)).await;
-            keeper.kept();
+            guard.stored();
         }
     };
     tokio::select! {
         () = slow => {}
         why = leader.hold() => panic!("{why}"),
     }
-    permit.backlog().add();
+    permit.journal_barrier().add();
     let lost = lost_within(&mut leader, 20).await.unwrap();
     assert!(lost.contains("the disk of the journal does not answer"), "{lost}");
-    drop(keeper);
+    drop(guard);
 }
 
 /// Parses and validates election arguments.

@@ -6,24 +6,24 @@ use tokio::sync::watch;
 
 /// Number of writes in flight.
 #[derive(Clone, Debug)]
-pub(crate) struct UnderWay(Arc<watch::Sender<usize>>);
+pub(crate) struct InFlight(Arc<watch::Sender<usize>>);
 
 /// A write that is in flight until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Sent(UnderWay);
+pub(crate) struct InFlightGuard(InFlight);
 
-impl Default for UnderWay {
+impl Default for InFlight {
     /// Creates a counter of zero.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(0)))
     }
 }
 
-impl UnderWay {
+impl InFlight {
     /// Counts one more write.
-    pub(crate) fn add(&self) -> Sent {
+    pub(crate) fn add(&self) -> InFlightGuard {
         self.0.send_modify(|count| *count += 1);
-        Sent(self.clone())
+        InFlightGuard(self.clone())
     }
 
     /// Waits until no write is in flight.
@@ -33,7 +33,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for Sent {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.0.send_modify(|count| *count -= 1);
     }
