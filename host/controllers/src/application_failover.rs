@@ -63,7 +63,7 @@ pub(crate) async fn run(context: Context) {
         async move { binding_kind::dispatch(&*controller, key).await }
     };
     // No eviction may start before pauses are known.
-    context.stores.eviction_pauses.listed().await;
+    context.stores.eviction_pauses.wait_for_cache_sync().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { binding_kind::dispatch(&*controller, key).await }
     };
-    context.interpreters_known().await;
+    context.wait_for_interpreters().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 

@@ -96,7 +96,7 @@ async fn remove(context: &Context, cluster: &Cluster) -> Result<Action, Error> {
     let name = cluster.name_any();
     let namespace = names::execution_namespace(&name);
     // The cluster must stay until its remaining bindings and Works are known.
-    if context.stores.known(&context.scope).now_or_never().is_none() {
+    if context.stores.wait_for_cache_sync(&context.scope).now_or_never().is_none() {
         return Err(Error::NotYet(format!("the remaining bindings and Works of Cluster {name} are not known yet")));
     }
     if cluster.spec.sync_mode == SyncMode::Pull && !cluster.to_model().is_ready() {

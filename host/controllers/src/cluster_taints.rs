@@ -55,8 +55,8 @@ pub(crate) async fn run(context: Context) {
     // Taints of a policy that was deleted unobserved are removed only once all policies are known.
     let (listing, rechecked) = (context.clone(), Arc::clone(&queue));
     let complete = async move {
-        listing.stores.cluster_drains.listed().await;
-        listing.stores.taint_policies.listed().await;
+        listing.stores.cluster_drains.wait_for_cache_sync().await;
+        listing.stores.taint_policies.wait_for_cache_sync().await;
         load_taint_policies(&listing);
         for cluster in listing.stores.clusters.list() {
             rechecked.add(Key::of(&*cluster));
@@ -184,7 +184,7 @@ fn load_taint_policies(context: &Context) {
         rules.into_iter().map(|rule| -> Arc<dyn Policy> { Arc::new(rule) }).collect();
     // Before all drains are known, the taint of a drain that is not seen yet would be removed for a moment.
     let drains = &context.stores.cluster_drains;
-    if drains.is_listed() {
+    if drains.has_synced() {
         let drains = drains.list();
         let named = drains.iter().map(|drain| (drain.name_any(), drain.spec.cluster_name.clone()));
         policies.push(Arc::new(ClusterDrains::new(named.collect())));
@@ -204,7 +204,7 @@ fn taint_options(context: &Context) -> TaintOptions {
     let failover = context.flags.gate(FeatureGate::Failover);
     TaintOptions {
         cleans_up: context.flags.cluster_taint_policy_clean_up,
-        policies_are_complete: failover && context.stores.taint_policies.is_listed(),
+        policies_are_complete: failover && context.stores.taint_policies.has_synced(),
     }
 }
 

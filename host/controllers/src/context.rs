@@ -213,14 +213,14 @@ impl Stores {
 
     /// Waits until the informers of the kinds that controllers share have synced. Controllers wait themselves for
     /// kinds that only some of them read, such as EvictionPauses.
-    pub(crate) async fn known(&self, scope: &Scope) {
-        self.clusters.listed().await;
-        self.works.listed().await;
+    pub(crate) async fn wait_for_cache_sync(&self, scope: &Scope) {
+        self.clusters.wait_for_cache_sync().await;
+        self.works.wait_for_cache_sync().await;
         if *scope == Scope::Push {
-            self.policies.listed().await;
-            self.cluster_policies.listed().await;
-            self.bindings.listed().await;
-            self.cluster_bindings.listed().await;
+            self.policies.wait_for_cache_sync().await;
+            self.cluster_policies.wait_for_cache_sync().await;
+            self.bindings.wait_for_cache_sync().await;
+            self.cluster_bindings.wait_for_cache_sync().await;
         }
     }
 

@@ -46,15 +46,15 @@ impl InterpretersLoaded {
 
 impl Context {
     /// Waits until all interpreters are known. An interpretation before that may be wrong.
-    pub(crate) async fn interpreters_known(&self) {
-        self.stores.webhooks.listed().await;
+    pub(crate) async fn wait_for_interpreters(&self) {
+        self.stores.webhooks.wait_for_cache_sync().await;
         self.interpreters_loaded.wait().await;
     }
 }
 
 /// Runs the controller until the future is dropped.
 pub(crate) async fn run(context: Context) {
-    context.stores.customizations.listed().await;
+    context.stores.customizations.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<()>> = Arc::default();
     queue.add(());
     let changed = Arc::clone(&queue);

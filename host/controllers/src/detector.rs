@@ -72,7 +72,7 @@ pub(crate) async fn run(context: Context) {
     };
     let watching = controller::run(kinds, 1, watch, context.failed(NAME));
     let binding = async {
-        context.interpreters_known().await;
+        context.wait_for_interpreters().await;
         controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
     };
     futures::join!(watching, binding);

@@ -89,7 +89,7 @@ pub(crate) async fn run(context: Context) {
         async move { execution.reconcile(key).await }
     };
     let of_member = |work: &Key| work.namespace.clone();
-    context.interpreters_known().await;
+    context.wait_for_interpreters().await;
     controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 

@@ -24,47 +24,47 @@ type Run = fn(Context) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Caches that must be in sync before a controller starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Knows {
+enum CacheSync {
     /// None. The controller waits for its own caches: it handles clusters one by one, and unrelated ones must not
     /// delay it.
-    Little,
+    NotRequired,
     /// None. The controller runs on the runtime of leases and probes: a member whose lease is not renewed is evicted.
     Vital,
     /// The plugins, and every object of the kinds that controllers share. Before that, unknown objects look like
     /// missing ones: no cluster fits, no policy matches, no plugin holds, nothing is left on a cluster.
-    All,
+    Required,
 }
 
 /// Name of the controller that loads interpreters. Others wait for it.
 const INTERPRETERS: &str = "interpreterCustomization";
 
 /// Controllers of the control plane, by their names in Karmada's `--controllers` if they have one.
-const CONTROLLERS: &[(&str, Knows, Run)] = &[
-    (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
-    ("detector", Knows::All, |context| Box::pin(detector::run(context))),
-    ("scheduler", Knows::All, |context| Box::pin(scheduler::run(context))),
-    ("binding", Knows::All, |context| Box::pin(binding::run(context))),
-    ("execution", Knows::All, |context| Box::pin(execution::run(context))),
-    ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
-    ("bindingStatus", Knows::All, |context| Box::pin(binding_status::run(context))),
-    ("clusterStatus", Knows::Vital, |context| Box::pin(cluster_status::run(context))),
-    ("cluster", Knows::Little, |context| Box::pin(cluster::run(context))),
-    ("clustertaintpolicy", Knows::Little, |context| Box::pin(cluster_taints::run(context))),
-    ("taintManager", Knows::All, |context| Box::pin(taint_manager::run(context))),
-    ("clusterDrain", Knows::All, |context| Box::pin(drain::run(context))),
-    ("gracefulEviction", Knows::All, |context| Box::pin(graceful_eviction::run(context))),
-    ("dependenciesDistributor", Knows::All, |context| Box::pin(dependencies::run(context))),
-    ("applicationFailover", Knows::All, |context| Box::pin(application_failover::run(context))),
-    ("pluginStatus", Knows::Little, |context| Box::pin(plugins::run(context))),
+const CONTROLLERS: &[(&str, CacheSync, Run)] = &[
+    (INTERPRETERS, CacheSync::NotRequired, |context| Box::pin(customizations::run(context))),
+    ("detector", CacheSync::Required, |context| Box::pin(detector::run(context))),
+    ("scheduler", CacheSync::Required, |context| Box::pin(scheduler::run(context))),
+    ("binding", CacheSync::Required, |context| Box::pin(binding::run(context))),
+    ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
+    ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
+    ("bindingStatus", CacheSync::Required, |context| Box::pin(binding_status::run(context))),
+    ("clusterStatus", CacheSync::Vital, |context| Box::pin(cluster_status::run(context))),
+    ("cluster", CacheSync::NotRequired, |context| Box::pin(cluster::run(context))),
+    ("clustertaintpolicy", CacheSync::NotRequired, |context| Box::pin(cluster_taints::run(context))),
+    ("taintManager", CacheSync::Required, |context| Box::pin(taint_manager::run(context))),
+    ("clusterDrain", CacheSync::Required, |context| Box::pin(drain::run(context))),
+    ("gracefulEviction", CacheSync::Required, |context| Box::pin(graceful_eviction::run(context))),
+    ("dependenciesDistributor", CacheSync::Required, |context| Box::pin(dependencies::run(context))),
+    ("applicationFailover", CacheSync::Required, |context| Box::pin(application_failover::run(context))),
+    ("pluginStatus", CacheSync::NotRequired, |context| Box::pin(plugins::run(context))),
 ];
 
 /// The controllers of an agent in a Pull cluster.
-const AGENT_CONTROLLERS: &[(&str, Knows, Run)] = &[
-    (INTERPRETERS, Knows::Little, |context| Box::pin(customizations::run(context))),
-    ("execution", Knows::All, |context| Box::pin(execution::run(context))),
-    ("workStatus", Knows::All, |context| Box::pin(work_status::run(context))),
-    ("clusterStatus", Knows::Vital, |context| Box::pin(cluster_status::run(context))),
-    ("lease", Knows::Vital, |context| Box::pin(agent::run(context))),
+const AGENT_CONTROLLERS: &[(&str, CacheSync, Run)] = &[
+    (INTERPRETERS, CacheSync::NotRequired, |context| Box::pin(customizations::run(context))),
+    ("execution", CacheSync::Required, |context| Box::pin(execution::run(context))),
+    ("workStatus", CacheSync::Required, |context| Box::pin(work_status::run(context))),
+    ("clusterStatus", CacheSync::Vital, |context| Box::pin(cluster_status::run(context))),
+    ("lease", CacheSync::Vital, |context| Box::pin(agent::run(context))),
 ];
 
 /// Returns the names of the controllers that can be stopped and started.
@@ -75,7 +75,7 @@ pub fn controller_names() -> impl Iterator<Item = &'static str> {
 /// Running controllers. Dropping the manager stops them all.
 pub struct Manager {
     context: Context,
-    controllers: &'static [(&'static str, Knows, Run)],
+    controllers: &'static [(&'static str, CacheSync, Run)],
     running: Mutex<BTreeMap<&'static str, AbortHandle>>,
     tasks: Mutex<JoinSet<()>>,
     informers: Tasks,
@@ -112,23 +112,23 @@ impl Manager {
     /// Starts a controller unless it runs. Returns true if a controller of this name exists.
     pub fn start_controller(&self, name: &str) -> bool {
         let controller = self.controllers.iter().find(|(known, ..)| *known == name);
-        let Some(&(name, knows, run)) = controller else { return false };
+        let Some(&(name, cache_sync, run)) = controller else { return false };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.get(name).is_none_or(|handle| handle.is_finished()) {
             if name == INTERPRETERS {
                 self.context.interpreters_loaded.expect();
             }
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            let (runtime, context) = match knows {
-                Knows::Vital => self.context.vital(),
-                Knows::Little | Knows::All => (Handle::current(), self.context.clone()),
+            let (runtime, context) = match cache_sync {
+                CacheSync::Vital => self.context.vital(),
+                CacheSync::NotRequired | CacheSync::Required => (Handle::current(), self.context.clone()),
             };
             let controller = async move {
-                if knows == Knows::All {
+                if cache_sync == CacheSync::Required {
                     if let Some(plugins) = &context.plugins {
-                        plugins.known().await;
+                        plugins.wait_for_cache_sync().await;
                     }
-                    context.stores.known(&context.scope).await;
+                    context.stores.wait_for_cache_sync(&context.scope).await;
                 }
                 run(context).await;
             };

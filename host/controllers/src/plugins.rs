@@ -44,7 +44,7 @@ pub struct PluginObjects {
     plugins: Arc<Plugins>,
     objects: Arc<Objects>,
     changed: Box<dyn Fn(&Plugins) + Send + Sync>,
-    known: SetOnce<()>,
+    synced: SetOnce<()>,
 }
 
 impl PluginObjects {
@@ -54,7 +54,7 @@ impl PluginObjects {
         objects: Arc<Objects>,
         changed: impl Fn(&Plugins) + Send + Sync + 'static,
     ) -> Self {
-        Self { plugins, objects, changed: Box::new(changed), known: SetOnce::new() }
+        Self { plugins, objects, changed: Box::new(changed), synced: SetOnce::new() }
     }
 
     /// Returns the status of every listed plugin.
@@ -63,13 +63,13 @@ impl PluginObjects {
     }
 
     /// True if the objects that existed at the start are loaded or refused.
-    pub fn is_known(&self) -> bool {
-        self.known.initialized()
+    pub fn has_synced(&self) -> bool {
+        self.synced.initialized()
     }
 
     /// Waits until the objects that existed at the start are loaded or refused.
-    pub async fn known(&self) {
-        self.known.wait().await;
+    pub async fn wait_for_cache_sync(&self) {
+        self.synced.wait().await;
     }
 
     /// Keeps the objects of the store in force until the future is dropped.
@@ -78,10 +78,10 @@ impl PluginObjects {
         // Files are loaded even if the control plane does not respond.
         self.refresh().await;
         tokio::select! {
-            () = store.listed() => {}
+            () = store.wait_for_cache_sync() => {}
             () = unserved(&context) => {
-                let _ = self.known.set(());
-                store.listed().await;
+                let _ = self.synced.set(());
+                store.wait_for_cache_sync().await;
             }
         }
         let queue: Arc<WorkQueue<()>> = Arc::default();
@@ -98,11 +98,11 @@ impl PluginObjects {
             if is_stale.swap(false, Ordering::AcqRel) {
                 self.objects.set(store.list().iter().map(|plugin| plugin.to_object()).collect());
             }
-            if self.known.initialized() {
+            if self.synced.initialized() {
                 self.look();
             } else {
                 self.refresh().await;
-                let _ = self.known.set(());
+                let _ = self.synced.set(());
             }
             queue.done(&(), false);
             // Finished loads are then reported, and loads that ran out of time are tried again.
@@ -147,7 +147,7 @@ async fn unserved(context: &Context) {
 /// Runs the controller that writes the status, until the future is dropped.
 pub(crate) async fn run(context: Context) {
     let Some(objects) = context.plugins.clone() else { return std::future::pending().await };
-    objects.known().await;
+    objects.wait_for_cache_sync().await;
     let queue: Arc<WorkQueue<Key>> = Arc::default();
     let plugins = Arc::clone(&queue);
     let _plugins = context.stores.plugins.subscribe(move |change| {

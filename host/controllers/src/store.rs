@@ -90,7 +90,7 @@ pub struct Store<K> {
     order: Mutex<()>,
     listing: Mutex<Option<Listing>>,
     /// Wakes waiters in FIFO order, so that simulations are reproducible.
-    listed: SetOnce<()>,
+    synced: SetOnce<()>,
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
     object_locks: ObjectLocks,
@@ -113,7 +113,7 @@ struct Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InformerState {
     /// True if the first list is complete.
-    pub listed: bool,
+    pub synced: bool,
     /// Reason why it cannot list or watch at present.
     pub trouble: Option<String>,
     /// Number of failed lists and watches so far.
@@ -146,7 +146,7 @@ impl<K: Resource + 'static> Store<K> {
             objects: RwLock::new(objects),
             order: Mutex::new(()),
             listing: Mutex::new(None),
-            listed: SetOnce::new(),
+            synced: SetOnce::new(),
             handlers: Handlers::default(),
             index_by,
             object_locks: ObjectLocks::default(),
@@ -160,15 +160,15 @@ impl<K: Resource + 'static> Store<K> {
     }
 
     /// True if the first list is complete, so that an object that is not in the store does not exist.
-    pub fn is_listed(&self) -> bool {
-        self.listed.initialized()
+    pub fn has_synced(&self) -> bool {
+        self.synced.initialized()
     }
 
     /// Returns the state of the informer.
     pub fn informer(&self) -> InformerState {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let last = trouble.last.as_ref().filter(|(_, at)| at.elapsed() < TROUBLE_LASTS);
-        InformerState { listed: self.is_listed(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
+        InformerState { synced: self.has_synced(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
     }
 
     /// Records a failed list or watch; `None` records one that worked.
@@ -184,9 +184,9 @@ impl<K: Resource + 'static> Store<K> {
         let _ = self.on_silence.set(Box::new(handler));
     }
 
-    /// Waits until the first list is complete ([`Store::is_listed`]).
-    pub async fn listed(&self) {
-        self.listed.wait().await;
+    /// Waits until the first list is complete ([`Store::has_synced`]).
+    pub async fn wait_for_cache_sync(&self) {
+        self.synced.wait().await;
     }
 
     /// Returns an object.

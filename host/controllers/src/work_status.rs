@@ -112,7 +112,7 @@ pub(crate) async fn run(context: Context) {
         move |key| reconcile(context.clone(), Arc::clone(&memory), key)
     };
     let of_member = |work: &Key| work.namespace.clone();
-    context.interpreters_known().await;
+    context.wait_for_interpreters().await;
     controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 

@@ -125,7 +125,7 @@ impl State {
         if !lacking.is_empty() {
             return Some(format!("starting: {}", lacking.join("; ")));
         }
-        if context.plugins.as_ref().is_some_and(|plugins| !plugins.is_known()) {
+        if context.plugins.as_ref().is_some_and(|plugins| !plugins.has_synced()) {
             return Some("starting: plugins are being loaded".to_owned());
         }
         let lost = &self.told().lacking;
@@ -141,7 +141,7 @@ impl State {
 
 fn lacks((name, informer): (String, InformerState)) -> Option<String> {
     match informer {
-        InformerState { listed: true, .. } => None,
+        InformerState { synced: true, .. } => None,
         InformerState { trouble: Some(trouble), .. } => Some(format!("{name} {trouble}")),
         InformerState { trouble: None, .. } => Some(format!("{name} are not listed yet")),
     }

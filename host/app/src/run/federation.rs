@@ -163,9 +163,9 @@ impl Federation {
 
 impl Running {
     /// Waits until the set of plugins is known. An earlier decision could miss a plugin that holds.
-    pub(super) async fn plugins_known(&self) {
+    pub(super) async fn wait_for_plugins(&self) {
         if let Some(plugins) = &self.plugins {
-            plugins.known().await;
+            plugins.wait_for_cache_sync().await;
         }
     }
 

@@ -103,7 +103,7 @@ fn connections(text: &mut String, observed: &Observed) -> Result {
     }
     family(text, "bulkhead_informer_listed", "1 once all objects of a kind are cached.", "gauge")?;
     for (resource, informer) in &informers {
-        writeln!(text, "bulkhead_informer_listed{{resource={resource:?}}} {}", u8::from(informer.listed))?;
+        writeln!(text, "bulkhead_informer_listed{{resource={resource:?}}} {}", u8::from(informer.synced))?;
     }
     Ok(())
 }

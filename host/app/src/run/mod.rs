@@ -182,7 +182,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
         };
         let worked = async {
             // Plugins load before the election: another process may have loaded them already.
-            running.plugins_known().await;
+            running.wait_for_plugins().await;
             if elects {
                 state.tell(|told| told.leads = Some(false));
                 let before = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;

@@ -70,7 +70,7 @@ fn stepped(logged: &mut u64, clock: ClockState) -> Option<String> {
 /// Returns a line for an agent without a Cluster object.
 fn without_cluster(context: &Context) -> Option<String> {
     let Scope::Agent(name) = &context.scope else { return None };
-    let absent = context.stores.clusters.is_listed() && context.stores.cluster(name).is_none();
+    let absent = context.stores.clusters.has_synced() && context.stores.cluster(name).is_none();
     absent.then(|| format!("there is no Cluster {name} on the control plane; `bulkhead join --pull` creates it"))
 }
 
@@ -83,14 +83,14 @@ struct Trouble {
     errors: u64,
     since: Instant,
     last: Instant,
-    listed: bool,
+    synced: bool,
 }
 
 impl Informers {
     /// Returns lines about new, changed and resolved problems.
     fn news(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
-        for (name, InformerState { listed, trouble, errors }) in seen {
+        for (name, InformerState { synced, trouble, errors }) in seen {
             let Some(text) = trouble else {
                 if self.0.remove(&name).is_some() {
                     lines.push(format!("{name} are watched again"));
@@ -103,7 +103,7 @@ impl Informers {
             }
             let last = known.filter(|known| known.errors == errors).map_or(now, |known| known.last);
             let since = known.map_or(now, |known| known.since);
-            self.0.insert(name, Trouble { text, errors, since, last, listed });
+            self.0.insert(name, Trouble { text, errors, since, last, synced });
         }
         lines
     }
@@ -111,7 +111,7 @@ impl Informers {
     /// Returns the problems of synced informers that have received nothing for a long time.
     fn lasting(&self, now: Instant) -> Vec<String> {
         let lasts = |trouble: &Trouble| {
-            trouble.listed && now - trouble.since >= LASTING && trouble.last - trouble.since >= REPEATED
+            trouble.synced && now - trouble.since >= LASTING && trouble.last - trouble.since >= REPEATED
         };
         let told = |(name, trouble): (&String, &Trouble)| {
             format!("{name} {}, for {} s", trouble.text, (now - trouble.since).as_secs())
@@ -182,8 +182,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn works(listed: bool, trouble: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
-        vec![("works".to_owned(), InformerState { listed, trouble: trouble.map(str::to_owned), errors })]
+    fn works(synced: bool, trouble: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
+        vec![("works".to_owned(), InformerState { synced, trouble: trouble.map(str::to_owned), errors })]
     }
 
     #[test]

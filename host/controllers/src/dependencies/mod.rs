@@ -66,7 +66,7 @@ pub(crate) async fn run(context: Context) {
         let context = context.clone();
         move |key| reconcile(context.clone(), key)
     };
-    context.interpreters_known().await;
+    context.wait_for_interpreters().await;
     controller::run(queue, WORKERS, reconcile, context.failed(NAME)).await;
 }
 
@@ -240,7 +240,7 @@ async fn objects(
         let found = dynamic::hub_object(context, &kind, &Key::new(&reference.namespace, &reference.name)).await?;
         return Ok(found.into_iter().map(|object| (kind.clone(), object)).collect());
     }
-    let store = context.templates.store(HUB, &kind).filter(|store| store.is_listed());
+    let store = context.templates.store(HUB, &kind).filter(|store| store.has_synced());
     let all = if let Some(store) = store {
         store.list_namespace(&reference.namespace)
     } else {

@@ -41,7 +41,7 @@ impl Hub {
         }
         let (store, all) = (Arc::clone(&hub.context.stores.bindings), Api::all(hub.server.client()));
         tokio::spawn(store.run_informer(all, watcher::Config::default()));
-        hub.context.stores.bindings.listed().await;
+        hub.context.stores.bindings.wait_for_cache_sync().await;
         hub
     }
 

@@ -121,7 +121,7 @@ where
                     self.delete(key);
                 }
                 // Later lists do not change this.
-                let _ = self.listed.set(());
+                let _ = self.synced.set(());
             }
             watcher::Event::Apply(object) => {
                 self.insert(object, |known, new| !known.is_some_and(|known| is_newer(new, known)));
@@ -164,7 +164,7 @@ mod tests {
         };
         store.handle(watcher::Event::Init);
         list(&["5"]);
-        assert!(store.is_listed());
+        assert!(store.has_synced());
         store.handle(watcher::Event::Init);
         store.wrote(&binding("u", "7"));
         list(&["6"]);
@@ -219,7 +219,7 @@ mod tests {
         });
         let watched = Api::all(hub.client_through(link.clone()));
         let informer = tokio::spawn(Arc::clone(&store).run_informer(watched, watcher::Config::default()));
-        store.listed().await;
+        store.wait_for_cache_sync().await;
         assert_eq!(store.get(&Key::new("", "b")).unwrap().metadata.managed_fields, None);
         tokio::time::sleep(Duration::from_mins(1)).await;
         assert_eq!(silences.load(Ordering::Relaxed), 0);

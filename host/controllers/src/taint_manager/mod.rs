@@ -150,8 +150,8 @@ pub(crate) async fn run(context: Context) {
     let scanning = controller::run(scans, 1, scan, context.failed(NAME));
     let pumping = async {
         // No eviction may start before pauses and drain rates are known.
-        context.stores.eviction_pauses.listed().await;
-        context.stores.cluster_drains.listed().await;
+        context.stores.eviction_pauses.wait_for_cache_sync().await;
+        context.stores.cluster_drains.wait_for_cache_sync().await;
         manager.suppose_last_evictions();
         manager.pump().await;
     };
