@@ -98,7 +98,7 @@ pub(crate) async fn run(context: Context) {
         let controller = Arc::clone(&controller);
         async move { controller.reconcile(key).await }
     };
-    controller::run_grouped(queue, 1, Key::clone, reconcile, context.failed(NAME)).await;
+    controller::run_per_key(queue, 1, Key::clone, reconcile, context.failed(NAME)).await;
 }
 
 fn has_finalizer(cluster: &Cluster) -> bool {

@@ -214,11 +214,11 @@ pub(crate) async fn run<K, F, Fut>(
     F: Fn(K) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
-    run_grouped(queue, workers, |_| (), reconcile, failed).await;
+    run_per_key(queue, workers, |_| (), reconcile, failed).await;
 }
 
 /// Runs like [`run`], with `workers` for each group of keys, so that a group that hangs delays no other.
-pub(crate) async fn run_grouped<K, G, F, Fut>(
+pub(crate) async fn run_per_key<K, G, F, Fut>(
     queue: Arc<WorkQueue<K>>,
     workers: usize,
     group_of: impl Fn(&K) -> G,
@@ -231,16 +231,16 @@ pub(crate) async fn run_grouped<K, G, F, Fut>(
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
     let (reconcile, failed) = (Arc::new(reconcile), Arc::new(failed));
-    let (mut crew, mut tasks) = (Crew::new(workers), JoinSet::new());
+    let (mut keyed, mut tasks) = (KeyedWorkers::new(workers), JoinSet::new());
     loop {
         let start = tokio::select! {
             biased;
             Some(ended) = tasks.join_next() => match ended {
-                Ok(group) => crew.next(group),
+                Ok(group) => keyed.next(group),
                 // A panic is a bug that must not go unnoticed.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            key = queue.next() => crew.take(group_of(&key), key),
+            key = queue.next() => keyed.take(group_of(&key), key),
         };
         let Some((group, key)) = start else { continue };
         queue.begin(&key);
@@ -271,13 +271,13 @@ fn give_back<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: &Result<Acti
 }
 
 /// Keys in progress, and keys that wait because their group has no free worker.
-struct Crew<G, K> {
+struct KeyedWorkers<G, K> {
     workers: usize,
     busy: BTreeMap<G, usize>,
     waiting: BTreeMap<G, VecDeque<K>>,
 }
 
-impl<G: Ord + Clone, K> Crew<G, K> {
+impl<G: Ord + Clone, K> KeyedWorkers<G, K> {
     /// Creates `workers` for each group, at least one.
     fn new(workers: usize) -> Self {
         Self { workers: workers.max(1), busy: BTreeMap::new(), waiting: BTreeMap::new() }
@@ -363,7 +363,7 @@ mod tests {
                 Ok(Action::Wait)
             }
         };
-        let running = run_grouped(queue, 2, |(group, _)| *group, reconcile, |_, _| {});
+        let running = run_per_key(queue, 2, |(group, _)| *group, reconcile, |_, _| {});
         let _ = tokio::time::timeout(Duration::from_mins(1), running).await;
         assert_eq!(*ended.lock().unwrap(), [(0, 1), (1, 1), (2, 2), (3, 2)]);
     }

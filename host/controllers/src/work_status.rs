@@ -113,7 +113,7 @@ pub(crate) async fn run(context: Context) {
     };
     let of_member = |work: &Key| work.namespace.clone();
     context.wait_for_interpreters().await;
-    controller::run_grouped(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
+    controller::run_per_key(queue, WORKERS, of_member, reconcile, context.failed(NAME)).await;
 }
 
 fn is_ready(cluster: &Cluster) -> bool {
