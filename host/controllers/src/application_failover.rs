@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
-use crate::deliberation::Basis;
+use crate::decision_recorder::DecisionInputs;
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
 use crate::queue::WorkQueue;
@@ -104,7 +104,7 @@ impl Reconcile for ApplicationFailover {
             }
         }
         context.refresh_unhealthy(&mut model);
-        let asking = context.asking_nobody();
+        let recorder = context.without_policies();
         let decide = |clusters: &[Arc<Cluster>], options| {
             application_failover::decide(FailoverSnapshot {
                 binding: &model,
@@ -125,7 +125,7 @@ impl Reconcile for ApplicationFailover {
         let waits = self.new_waits(&key, &plan);
         let decides = !waits.is_empty() || !plan.counting.is_empty() || !plan.evicted.is_empty();
         let decision_record = if decides {
-            asking.decision_record(|| Basis {
+            recorder.finish(|| DecisionInputs {
                 trigger: "the reported state of the application changed, or a deadline passed",
                 now,
                 input: DecisionInput::Failover {

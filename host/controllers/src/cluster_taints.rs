@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
-use crate::deliberation::Basis;
+use crate::decision_recorder::DecisionInputs;
 use crate::events::EventType;
 use crate::flags::FeatureGate;
 use crate::queue::WorkQueue;
@@ -117,15 +117,15 @@ async fn reconcile(context: Context, key: Key) -> Result<Action, Error> {
     let (options, now) = (taint_options(&context), context.clock.now());
     let deciding = Arc::clone(&model);
     let decide = move |policies: &PolicySet| taint::decide(&deciding, policies, options, now);
-    let (asking, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
-    let decision_record = || Basis {
+    let (recorder, plan) = context.decide(NAME, context.policies(), &[CallKind::ClusterTaint], decide).await;
+    let decision_record = || DecisionInputs {
         trigger: "the cluster, a policy or a condition of the cluster changed, or a deadline passed",
         now,
         input: DecisionInput::Taint { options },
         clusters: vec![model],
         plan: plan::taint(&plan),
     };
-    let decision_record = if plan.is_empty() { None } else { asking.decision_record(decision_record) };
+    let decision_record = if plan.is_empty() { None } else { recorder.finish(decision_record) };
     write_taints(&context, &cluster, plan, decision_record).await?;
     Ok(Action::Wait)
 }

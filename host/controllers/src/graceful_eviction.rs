@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::binding_kind::{self, Binding, Reconcile};
 use crate::context::{Context, Record, about, input, subject};
 use crate::controller::{self, Action, Error};
-use crate::deliberation::Basis;
+use crate::decision_recorder::DecisionInputs;
 use crate::events::EventType;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
@@ -109,17 +109,17 @@ impl Reconcile for GracefulEviction {
             };
             context.decide(NAME, context.policies(), &[CallKind::EvictionCheck], decide)
         };
-        let (mut asking, mut plan) = decide(&unconfirmed).await;
+        let (mut recorder, mut plan) = decide(&unconfirmed).await;
         if plan.rests_on_targets {
             let found = context.confirm(&model, &unconfirmed).await;
             if !found.is_empty() {
                 Arc::make_mut(&mut unconfirmed).extend(found);
-                (asking, plan) = decide(&unconfirmed).await;
+                (recorder, plan) = decide(&unconfirmed).await;
             }
         }
         let dead = unconfirmed.iter().filter(|(_, reason)| reason.is_dead()).map(|(name, _)| name.clone());
         let dead: BTreeSet<_> = dead.collect();
-        let basis = || Basis {
+        let decision_inputs = || DecisionInputs {
             trigger: "the binding, one of its clusters or an eviction check changed, or a deadline passed",
             now,
             input: DecisionInput::GracefulEviction {
@@ -130,7 +130,7 @@ impl Reconcile for GracefulEviction {
             clusters: sources.iter().cloned().map(Arc::new).collect(),
             plan: plan::graceful_eviction(&plan),
         };
-        let records = self.record(&key, &*binding, &plan, &dead, || asking.decision_record(basis));
+        let records = self.record(&key, &*binding, &plan, &dead, || recorder.finish(decision_inputs));
         if let Some(tasks) = &plan.tasks {
             let tasks = if tasks.is_empty() { json!(null) } else { json!(tasks) };
             let mut patch = json!({"spec": {"gracefulEvictionTasks": tasks}});

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::deliberation::Basis;
+use crate::decision_recorder::DecisionInputs;
 use crate::evaluate::{DECISION_TIME_MAX, Lane, OwnedOperation};
 use crate::kinds::ObjectKind;
 use crate::webhook;
@@ -130,11 +130,11 @@ impl Context {
         let decide =
             move |policies: &PolicySet| health::decide(HealthSnapshot { object: &deciding, uncovered, now }, policies);
         let lane = Lane::of(controller, &policies, |policy| covers(policy, &call));
-        let make = |policies| self.asking_those(policies, &[CallKind::Health], |policy| covers(policy, &call));
-        let (asking, outcome) = self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
+        let make = |policies| self.recorder_for(policies, &[CallKind::Health], |policy| covers(policy, &call));
+        let (recorder, outcome) = self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await;
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let newly_uncovered = self.uncovered.note(ObjectKind::new(field("apiVersion"), field("kind")), covered);
-        let decision_record = asking.decision_record(|| Basis {
+        let decision_record = recorder.finish(|| DecisionInputs {
             trigger: "the status of the object in the member cluster changed",
             now,
             input: DecisionInput::Health { object: Arc::clone(object), uncovered },

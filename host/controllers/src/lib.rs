@@ -22,7 +22,7 @@ mod contact;
 mod context;
 mod controller;
 mod customizations;
-mod deliberation;
+mod decision_recorder;
 mod dependencies;
 mod detector;
 mod drain;

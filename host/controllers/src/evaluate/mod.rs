@@ -15,7 +15,7 @@ use bulkhead_core::composition::Mode;
 use bulkhead_core::policy::{Build, Capability, Fault, FaultKind, Policy, PolicyEntry, PolicyId, PolicySet};
 
 use crate::context::Context;
-use crate::deliberation::Asking;
+use crate::decision_recorder::DecisionRecorder;
 pub(crate) use operation::OwnedOperation;
 use pool::is_guest;
 pub use pool::{Lane, Pool, PoolLimits, Unanswered};
@@ -63,23 +63,23 @@ impl Context {
         lane: Lane,
         limit: Duration,
         policies: Arc<PolicySet>,
-        make: impl Fn(Arc<PolicySet>) -> Asking,
+        make: impl Fn(Arc<PolicySet>) -> DecisionRecorder,
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
-    ) -> (Asking, T) {
+    ) -> (DecisionRecorder, T) {
         let decide = Arc::new(decide);
-        let asking = make(Arc::clone(&policies));
-        let (asked, deciding) = (asking.shared(), Arc::clone(&decide));
+        let recorder = make(Arc::clone(&policies));
+        let (asked, deciding) = (recorder.shared(), Arc::clone(&decide));
         let is_host_only = lane.is_host_only();
         let plan = self.evaluator.run(lane, limit, move || deciding(&asked)).await;
         if !is_host_only {
             self.metrics.evaluated(plan.as_ref().err().copied());
         }
         match plan {
-            Ok(plan) => (asking, plan),
+            Ok(plan) => (recorder, plan),
             Err(unanswered) => {
-                let asking = make(Arc::new(without_guests(&policies, unanswered)));
-                let plan = decide(asking.policies());
-                (asking, plan)
+                let recorder = make(Arc::new(without_guests(&policies, unanswered)));
+                let plan = decide(recorder.policies());
+                (recorder, plan)
             }
         }
     }
@@ -101,9 +101,9 @@ impl Context {
         policies: Arc<PolicySet>,
         kinds: &[CallKind],
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
-    ) -> (Asking, T) {
+    ) -> (DecisionRecorder, T) {
         let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
-        let make = |policies| self.asking(policies, kinds);
+        let make = |policies| self.recorder(policies, kinds);
         self.evaluate(lane, DECISION_TIME_MAX, policies, make, decide).await
     }
 
@@ -115,12 +115,12 @@ impl Context {
         policies: Arc<PolicySet>,
         kinds: &[CallKind],
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
-    ) -> Option<(Asking, T)> {
+    ) -> Option<(DecisionRecorder, T)> {
         let lane = Lane::of(controller, &policies, |policy| answers(policy, kinds));
-        let asking = self.asking(policies, kinds);
-        let asked = asking.shared();
+        let recorder = self.recorder(policies, kinds);
+        let asked = recorder.shared();
         let plan = self.evaluator.run(lane, limit, move || decide(&asked)).await.ok()?;
-        Some((asking, plan))
+        Some((recorder, plan))
     }
 
     /// Evaluates calls that are not recorded on their own. `asks` selects the policies that can answer.
@@ -144,7 +144,7 @@ impl Context {
         decide: impl Fn(&PolicySet) -> T + Send + Sync + 'static,
     ) -> T {
         let lane = Lane::of(controller, &policies, asks);
-        self.evaluate(lane, limit, policies, Asking::unrecorded, decide).await.1
+        self.evaluate(lane, limit, policies, DecisionRecorder::unrecorded, decide).await.1
     }
 }
 

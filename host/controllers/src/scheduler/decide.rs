@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{NAME, Scheduler, apply, estimators, inputs};
 use crate::binding_kind::Binding;
 use crate::context::{Context, subject};
-use crate::deliberation::{Asking, Basis};
+use crate::decision_recorder::{DecisionInputs, DecisionRecorder};
 
 /// Kinds of calls that scheduling makes.
 const KINDS: [CallKind; 2] = [CallKind::Filter, CallKind::Score];
@@ -45,7 +45,7 @@ struct Inputs {
 /// Plan that is not recorded yet.
 pub(super) struct Planned {
     inputs: Arc<Inputs>,
-    asking: Asking,
+    recorder: DecisionRecorder,
     plan: SchedulePlan,
 }
 
@@ -85,9 +85,9 @@ impl Attempt {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, accurate);
         let deciding = Instant::now();
-        let (asking, plan) = context.decide(NAME, policies, &KINDS, decide).await;
+        let (recorder, plan) = context.decide(NAME, policies, &KINDS, decide).await;
         context.metrics.scheduler.decided(deciding.elapsed());
-        Planned { inputs, asking, plan }
+        Planned { inputs, recorder, plan }
     }
 
     /// Makes the decision. Returns `None` if it takes longer than `limit`.
@@ -95,9 +95,9 @@ impl Attempt {
         let context = &scheduler.context;
         let (inputs, policies, decide) = self.prepare(scheduler, None);
         let deciding = Instant::now();
-        let (asking, plan) = context.decide_within(limit, NAME, policies, &KINDS, decide).await?;
+        let (recorder, plan) = context.decide_within(limit, NAME, policies, &KINDS, decide).await?;
         context.metrics.scheduler.decided(deciding.elapsed());
-        Some(Planned { inputs, asking, plan })
+        Some(Planned { inputs, recorder, plan })
     }
 
     /// Returns the inputs, the policies, and the decision as a function of the policies.
@@ -141,19 +141,19 @@ impl Planned {
 
     /// Records the plan, unless all of it was recorded before, and the plugin faults on the way to it.
     pub(super) fn record<B: Binding>(self, context: &Context, binding: &B) -> Recorded {
-        let Self { inputs, asking, plan } = self;
+        let Self { inputs, recorder, plan } = self;
         // A thread that decided may still hold its reference for a moment.
         let Inputs { attempt, peers, accurate } = Arc::unwrap_or_clone(inputs);
         let Attempt { binding: model, trigger, clusters, assumed, options, now } = attempt;
         context.record_diagnostics(NAME, &subject(binding), None, &plan.diagnostics);
-        let basis = || Basis {
+        let decision_inputs = || DecisionInputs {
             trigger: trigger.describe(),
             now,
             input: DecisionInput::Schedule { binding: model, peers, accurate, assumed, options },
             clusters: clusters.clusters().to_vec(),
             plan: plan::schedule(&plan),
         };
-        let records = apply::record(context, binding, &plan, trigger, || asking.decision_record(basis));
+        let records = apply::record(context, binding, &plan, trigger, || recorder.finish(decision_inputs));
         Recorded { trigger, plan, records }
     }
 }

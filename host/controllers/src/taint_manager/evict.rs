@@ -19,7 +19,7 @@ use super::{Eviction, NAME, RESCAN, TaintManager, evictable, millis};
 use crate::binding_kind::Binding;
 use crate::context::{Record, about, input, subject};
 use crate::controller::{self, AFTER_CONFLICT, Error};
-use crate::deliberation::{Basis, evicted_binding};
+use crate::decision_recorder::{DecisionInputs, evicted_binding};
 use crate::events::EventType;
 use crate::graceful_eviction::template_of;
 use crate::object_lock::ObjectLock;
@@ -70,7 +70,7 @@ impl TaintManager {
         let (cluster, clusters) = (self.clusters.get(&eviction.cluster), self.clusters.all());
         let pauses: Vec<_> = context.stores.eviction_pauses.list().iter().map(|pause| pause.to_model()).collect();
         let (pre_check, now) = (context.flags.eviction_pre_check, context.clock.now());
-        let asking = context.asking_nobody();
+        let recorder = context.without_policies();
         let judgement = eviction::judge(JudgeSnapshot {
             binding: evictable(&*binding),
             cluster: cluster.as_deref(),
@@ -81,7 +81,7 @@ impl TaintManager {
             now,
         });
         let decision_record = || {
-            asking.decision_record(|| Basis {
+            recorder.finish(|| DecisionInputs {
                 trigger: "the eviction reached the head of the queue",
                 now,
                 input: DecisionInput::Evict {

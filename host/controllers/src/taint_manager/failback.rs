@@ -24,7 +24,7 @@ use super::{Cause, Eviction, NAME, RESCAN, TaintManager};
 use crate::binding_kind::Binding;
 use crate::context::Context;
 use crate::controller::{self, AFTER_CONFLICT, Action, Error};
-use crate::deliberation::Basis;
+use crate::decision_recorder::DecisionInputs;
 use crate::queue::WorkQueue;
 use crate::store::{Change, Key};
 
@@ -239,7 +239,7 @@ impl TaintManager {
     pub(super) fn judge_return<B: Binding>(self: &Arc<Self>, eviction: &Eviction) -> Judged {
         let Some(settings) = self.failback.settings else { return Judged::Unneeded };
         let Some(binding) = B::store(&self.context.stores).get(&eviction.binding) else { return Judged::Unneeded };
-        let (view, asking) = (self.view(), self.context.asking_nobody());
+        let (view, recorder) = (self.view(), self.context.without_policies());
         let plan = plan_of(&*binding, &view, settings);
         let FailbackPlan::Return(back) = &plan else { return Judged::Unneeded };
         if back.task.from_cluster != eviction.cluster {
@@ -256,7 +256,7 @@ impl TaintManager {
         let homes: Vec<_> = targets.map(|target| target.name.as_str()).collect();
         let effect = format!("it returns to {}; this copy stays until the new one is healthy", homes.join(", "));
         let failback::Return { spec, home, attribution, .. } = (**back).clone();
-        let decision_record = asking.decision_record(|| Basis {
+        let decision_record = recorder.finish(|| DecisionInputs {
             trigger: "the failback reached the head of the eviction queue, and the home clusters are ready",
             now: view.now,
             input: DecisionInput::Failback {

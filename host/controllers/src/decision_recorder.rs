@@ -14,13 +14,13 @@ use crate::context::Context;
 use crate::events::Events;
 
 /// Policies for one decision, with the recorder of their calls.
-pub(crate) struct Asking {
+pub(crate) struct DecisionRecorder {
     policies: Arc<PolicySet>,
     recorder: Option<CallRecorder>,
 }
 
 /// Inputs and result of a decision.
-pub(crate) struct Basis {
+pub(crate) struct DecisionInputs {
     /// Reason why it was made at this moment.
     pub(crate) trigger: &'static str,
     pub(crate) now: Time,
@@ -31,7 +31,7 @@ pub(crate) struct Basis {
     pub(crate) plan: Value,
 }
 
-impl Asking {
+impl DecisionRecorder {
     /// Returns the policies to decide with.
     pub(crate) fn policies(&self) -> &PolicySet {
         &self.policies
@@ -47,10 +47,10 @@ impl Asking {
         Self { policies, recorder: None }
     }
 
-    /// Returns the full record of the decision, if the journal keeps such records. Calls `basis` only then.
-    pub(crate) fn decision_record(self, basis: impl FnOnce() -> Basis) -> Option<Arc<DecisionRecord>> {
+    /// Returns the full record of the decision, if the journal keeps such records. Calls `inputs` only then.
+    pub(crate) fn finish(self, inputs: impl FnOnce() -> DecisionInputs) -> Option<Arc<DecisionRecord>> {
         let recorder = self.recorder?;
-        let Basis { trigger, now, input, clusters, plan } = basis();
+        let DecisionInputs { trigger, now, input, clusters, plan } = inputs();
         Some(Arc::new(DecisionRecord::from(Decided { trigger, now, input, clusters: clusters.into(), recorder, plan })))
     }
 }
@@ -58,28 +58,28 @@ impl Asking {
 impl Context {
     /// Returns the policies for one decision that makes calls of these kinds, and records the calls if the journal
     /// keeps them.
-    pub(crate) fn asking(&self, policies: Arc<PolicySet>, kinds: &[CallKind]) -> Asking {
-        self.asking_those(policies, kinds, |_| true)
+    pub(crate) fn recorder(&self, policies: Arc<PolicySet>, kinds: &[CallKind]) -> DecisionRecorder {
+        self.recorder_for(policies, kinds, |_| true)
     }
 
-    /// Returns the policies like [`Self::asking`], for a decision that only the policies selected by `keeps` can
+    /// Returns the policies like [`Self::recorder`], for a decision that only the policies selected by `keeps` can
     /// affect.
-    pub(crate) fn asking_those(
+    pub(crate) fn recorder_for(
         &self,
         policies: Arc<PolicySet>,
         kinds: &[CallKind],
         keeps: impl Fn(&dyn Policy) -> bool,
-    ) -> Asking {
+    ) -> DecisionRecorder {
         if !self.journal.keeps_decision_records() {
-            return Asking::unrecorded(policies);
+            return DecisionRecorder::unrecorded(policies);
         }
         let (recording, recorder) = CallRecorder::start(&policies, kinds, keeps);
-        Asking { policies: Arc::new(recording), recorder: Some(recorder) }
+        DecisionRecorder { policies: Arc::new(recording), recorder: Some(recorder) }
     }
 
     /// Returns the recorder of a decision that calls no policy.
-    pub(crate) fn asking_nobody(&self) -> Asking {
-        self.asking(Arc::default(), &[])
+    pub(crate) fn without_policies(&self) -> DecisionRecorder {
+        self.recorder(Arc::default(), &[])
     }
 
     /// Writes the ID of the last of these decisions into a patch, if the journal outlives the process: after a
