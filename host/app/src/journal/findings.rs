@@ -228,7 +228,7 @@ fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Opti
     let tasks = binding.spec.graceful_eviction_tasks.iter();
     let mut findings = Vec::new();
     for task in tasks.filter(|task| cluster.is_none_or(|cluster| task.from_cluster == cluster)) {
-        findings.push(by_hand(task));
+        findings.push(manual_override(task));
         findings.push(source(decision, binding, task));
         findings.extend(unconfirmed.iter().map(|(name, reason)| Finding {
             observed: format!("it {reason}"),
@@ -266,7 +266,7 @@ fn graceful_eviction(decision: &DecisionRecord, binding: &Binding, cluster: Opti
     findings
 }
 
-fn by_hand(task: &GracefulEvictionTask) -> Finding {
+fn manual_override(task: &GracefulEvictionTask) -> Finding {
     let (verdict, would_change) = match task.suppress_deletion {
         Some(true) => ("held manually", "setting suppressDeletion to false"),
         Some(false) => ("released manually", ""),

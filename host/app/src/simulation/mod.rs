@@ -138,7 +138,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         if at >= end {
             break;
         }
-        run.put_right(&mut federation, at);
+        run.restore(&mut federation, at);
         run.act(&federation, at).await?;
         run.lose_targets(&mut federation, at);
         while let Some(event) = events.next_if(|event| event.at <= at) {
@@ -249,7 +249,7 @@ impl Run {
         moments.filter(|moment| *moment > at).fold(sample, Ord::min).min(end)
     }
 
-    fn put_right(&mut self, federation: &mut Federation, at: GoDuration) {
+    fn restore(&mut self, federation: &mut Federation, at: GoDuration) {
         let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(due, _)| *due <= at);
         self.later = later;
         let due: Vec<(GoDuration, Later)> = due;

@@ -61,7 +61,7 @@ const BOOKKEEPING_DELAY: Duration = Duration::from_secs(10);
 /// Time for which it waits during an eviction, which changes the status as it proceeds.
 const BOOKKEEPING_DELAY_OF_EVICTIONS: Duration = Duration::from_mins(1);
 /// Maximum number of bindings whose bookkeeping is written at the same time.
-const BOOKKEEPERS: usize = 2;
+const BOOKKEEPING_WORKERS: usize = 2;
 
 struct Scheduler {
     context: Context,
@@ -89,7 +89,7 @@ pub(crate) async fn run(context: Context) {
     let unwritten = Arc::default();
     let scheduler = Arc::new(Scheduler { context: context.clone(), known, budget, unwritten });
     context.scheduler.started(&scheduler);
-    let bookkeeping = keep_books(Arc::clone(&scheduler));
+    let bookkeeping = flush_bookkeeping(Arc::clone(&scheduler));
     futures::join!(estimators::run(context), work(scheduler, queue), bookkeeping);
 }
 
@@ -97,7 +97,7 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     let mut tasks = JoinSet::new();
     let workers = if is_one_at_a_time(&scheduler.context.flags) { 1 } else { IN_FLIGHT_MAX };
     for _ in 0..workers {
-        tasks.spawn(Arc::clone(&scheduler).take_turns(Arc::clone(&queue)));
+        tasks.spawn(Arc::clone(&scheduler).worker(Arc::clone(&queue)));
     }
     // A worker ends only by a panic: a bug that must not go unnoticed.
     while let Some(ended) = tasks.join_next().await {
@@ -108,13 +108,13 @@ async fn work(scheduler: Arc<Scheduler>, queue: Queue) {
     }
 }
 
-async fn keep_books(scheduler: Arc<Scheduler>) {
+async fn flush_bookkeeping(scheduler: Arc<Scheduler>) {
     let (queue, failed) = (Arc::clone(&scheduler.unwritten), scheduler.context.failed(NAME));
     let reconcile = move |key| {
         let scheduler = Arc::clone(&scheduler);
         async move { binding_kind::dispatch(&*scheduler, key).await }
     };
-    controller::run(queue, BOOKKEEPERS, reconcile, failed).await;
+    controller::run(queue, BOOKKEEPING_WORKERS, reconcile, failed).await;
 }
 
 /// Writes bookkeeping that no other change of the status took along.
@@ -180,7 +180,7 @@ impl Scheduler {
     }
 
     /// Runs a worker that schedules one binding after the other.
-    async fn take_turns(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
+    async fn worker(self: Arc<Self>, queue: Queue) -> std::convert::Infallible {
         loop {
             let item = queue.next().await;
             let outcome = self.schedule_key(&item.key).await;

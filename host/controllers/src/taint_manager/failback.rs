@@ -82,7 +82,7 @@ fn remembered(cluster: &Cluster) -> Option<Stability> {
 impl TaintManager {
     /// Tracks the stability of clusters and queues returns until the future is dropped. Returns at once if failback
     /// is off.
-    pub(super) async fn bring_home(self: &Arc<Self>) {
+    pub(super) async fn run_failback(self: &Arc<Self>) {
         let Some(settings) = self.failback.settings else { return };
         let stores = &self.context.stores;
         let queue: Arc<WorkQueue<Key>> = Arc::default();

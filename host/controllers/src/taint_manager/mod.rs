@@ -155,7 +155,7 @@ pub(crate) async fn run(context: Context) {
         manager.suppose_last_evictions();
         manager.pump().await;
     };
-    futures::join!(scanning, pumping, manager.bring_home());
+    futures::join!(scanning, pumping, manager.run_failback());
 }
 
 impl TaintManager {
