@@ -94,17 +94,17 @@ pub struct Store<K> {
     handlers: Handlers<Handler<K>>,
     index_by: Option<IndexBy<K>>,
     object_locks: ObjectLocks,
-    trouble: Mutex<Trouble>,
+    failures: Mutex<InformerFailures>,
     on_silence: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Time for which a failure is reported. A watch that works again is silent until something happens; one that does
 /// not work fails again within this time.
-const TROUBLE_LASTS: Duration = Duration::from_secs(75);
+const FAILURE_REPORT_TIME: Duration = Duration::from_secs(75);
 
 /// Failures of an informer.
 #[derive(Default)]
-struct Trouble {
+struct InformerFailures {
     errors: u64,
     last: Option<(String, Instant)>,
 }
@@ -115,7 +115,7 @@ pub struct InformerState {
     /// True if the first list is complete.
     pub synced: bool,
     /// Reason why it cannot list or watch at present.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     /// Number of failed lists and watches so far.
     pub errors: u64,
 }
@@ -150,7 +150,7 @@ impl<K: Resource + 'static> Store<K> {
             handlers: Handlers::default(),
             index_by,
             object_locks: ObjectLocks::default(),
-            trouble: Mutex::default(),
+            failures: Mutex::default(),
             on_silence: OnceLock::new(),
         })
     }
@@ -166,16 +166,20 @@ impl<K: Resource + 'static> Store<K> {
 
     /// Returns the state of the informer.
     pub fn informer(&self) -> InformerState {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = trouble.last.as_ref().filter(|(_, at)| at.elapsed() < TROUBLE_LASTS);
-        InformerState { synced: self.has_synced(), trouble: last.map(|(text, _)| text.clone()), errors: trouble.errors }
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = failures.last.as_ref().filter(|(_, at)| at.elapsed() < FAILURE_REPORT_TIME);
+        InformerState {
+            synced: self.has_synced(),
+            failure: last.map(|(text, _)| text.clone()),
+            errors: failures.errors,
+        }
     }
 
     /// Records a failed list or watch; `None` records one that worked.
-    fn note(&self, trouble: Option<String>) {
-        let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.errors += u64::from(trouble.is_some());
-        noted.last = trouble.map(|text| (text, Instant::now()));
+    fn note(&self, failure: Option<String>) {
+        let mut noted = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.errors += u64::from(failure.is_some());
+        noted.last = failure.map(|text| (text, Instant::now()));
     }
 
     /// Sets a handler for lists and watches that get no response, and for watches that are cut: the API server may be

@@ -15,7 +15,7 @@ use super::endpoint::{self, State};
 use super::federation::{AgentOf, Federation, Parts};
 use super::settings::Settings;
 use super::trouble::Trouble;
-use super::{DRAIN, News, RETRY, hub, interrupted, say, stopping, until_stopped};
+use super::{DRAIN, LogOnChange, RETRY, hub, interrupted, say, stopping, until_stopped};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
 use crate::help;
@@ -106,7 +106,7 @@ async fn serve(arguments: &AgentArguments, vital: Handle) -> anyhow::Result<()> 
 impl AgentArguments {
     /// Connects to the member, retrying until it is available. Logs the reason for waiting.
     async fn member_in_time(&self, permit: &WritePermit, state: &State, vital: &Handle) -> anyhow::Result<AgentOf> {
-        let (mut news, name) = (News::default(), &self.cluster_name);
+        let (mut log, name) = (LogOnChange::default(), &self.cluster_name);
         loop {
             // Read again for each attempt, because missing credentials may appear.
             let config = self.member_config().await?;
@@ -127,7 +127,7 @@ impl AgentArguments {
                 return Err(error).with_context(|| format!("asking the member {name} for its version"));
             }
             state.set_stage(format!("connecting to the member {name}: {error}"));
-            news.say(format!("waiting for the member {name}: {error}"));
+            log.say(format!("waiting for the member {name}: {error}"));
             tokio::time::sleep(RETRY).await;
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct State(Arc<Inner>);
 struct Inner {
     stage: Mutex<Stage>,
     observed: OnceLock<Observed>,
-    told: Mutex<Told>,
+    status: Mutex<ProcessStatus>,
 }
 
 /// Phase of the process.
@@ -68,7 +68,7 @@ pub(super) struct Observed {
 
 /// Status values that other tasks report.
 #[derive(Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ProcessStatus {
     /// True if this process is the leader; `None` without an election.
     pub(super) leads: Option<bool>,
     /// Number of required but missing permissions.
@@ -101,12 +101,12 @@ impl State {
     }
 
     /// Updates the reported status values.
-    pub(super) fn tell(&self, change: impl FnOnce(&mut Told)) {
-        change(&mut self.told());
+    pub(super) fn update(&self, change: impl FnOnce(&mut ProcessStatus)) {
+        change(&mut self.status());
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn status(&self) -> MutexGuard<'_, ProcessStatus> {
+        self.0.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
@@ -128,22 +128,22 @@ impl State {
         if context.plugins.as_ref().is_some_and(|plugins| !plugins.has_synced()) {
             return Some("starting: plugins are being loaded".to_owned());
         }
-        let lost = &self.told().lacking;
+        let lost = &self.status().lacking;
         (!lost.is_empty()).then(|| lost.join("; "))
     }
 
     fn metrics(&self) -> String {
         let Some(observed) = self.0.observed.get() else { return String::new() };
-        let told = self.told().clone();
-        metrics::text(observed, &told)
+        let status = self.status().clone();
+        metrics::text(observed, &status)
     }
 }
 
 fn lacks((name, informer): (String, InformerState)) -> Option<String> {
     match informer {
         InformerState { synced: true, .. } => None,
-        InformerState { trouble: Some(trouble), .. } => Some(format!("{name} {trouble}")),
-        InformerState { trouble: None, .. } => Some(format!("{name} are not listed yet")),
+        InformerState { failure: Some(failure), .. } => Some(format!("{name} {failure}")),
+        InformerState { failure: None, .. } => Some(format!("{name} are not listed yet")),
     }
 }
 

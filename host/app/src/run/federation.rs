@@ -23,7 +23,7 @@ use kube::Client;
 
 use super::endpoint::{Observed, State};
 use super::hub::Hub;
-use super::{journal, news, say};
+use super::{failure_log, journal, say};
 
 /// Maximum number of decisions kept in memory, where they have no readers; `--journal` stores them.
 const JOURNAL_RECORDS_MAX: usize = 0;
@@ -156,7 +156,7 @@ impl Federation {
             manager.spawn_vital("clients for probes", self.vital_clients.run());
         }
         manager.spawn("events", self.events.run());
-        manager.spawn("news", news::tell(self.context, state.clone()));
+        manager.spawn("failure log", failure_log::run(self.context, state.clone()));
         Running { manager, plugins, _directory: self.directory }
     }
 }

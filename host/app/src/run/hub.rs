@@ -17,7 +17,7 @@ use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tower::BoxError;
 
-use super::News;
+use super::LogOnChange;
 use super::endpoint::State;
 use super::reload::Reloading;
 use super::trouble::Trouble;
@@ -103,7 +103,7 @@ impl Hub {
         state: &State,
         vital: &Handle,
     ) -> anyhow::Result<Self> {
-        let (mut news, mut pause) = (News::default(), RETRY_BASE);
+        let (mut log, mut pause) = (LogOnChange::default(), RETRY_BASE);
         loop {
             let error = match Self::connect_with(arguments, permit, vital).await {
                 Ok(hub) => return Ok(hub),
@@ -113,7 +113,7 @@ impl Hub {
                 return Err(error);
             }
             state.set_stage(format!("connecting to the control plane: {error:#}"));
-            news.say(format!("waiting: {error:#}"));
+            log.say(format!("waiting: {error:#}"));
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_MAX);
         }

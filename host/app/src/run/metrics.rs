@@ -2,10 +2,10 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::endpoint::{Observed, Told};
+use super::endpoint::{Observed, ProcessStatus};
 
 /// Renders all metrics in the OpenMetrics text format.
-pub(super) fn text(observed: &Observed, told: &Told) -> String {
+pub(super) fn text(observed: &Observed, status: &ProcessStatus) -> String {
     // Further families go before the encoder's end marker.
     let mut text = observed.context.metrics.text();
     let end = text.rfind("# EOF").unwrap_or(text.len());
@@ -15,7 +15,7 @@ pub(super) fn text(observed: &Observed, told: &Told) -> String {
     let _ = loaded(&mut text, observed);
     let _ = controllers(&mut text, observed);
     let _ = connections(&mut text, observed);
-    let _ = process(&mut text, told);
+    let _ = process(&mut text, status);
     text.push_str("# EOF\n");
     text
 }
@@ -108,17 +108,17 @@ fn connections(text: &mut String, observed: &Observed) -> Result {
     Ok(())
 }
 
-fn process(text: &mut String, told: &Told) -> Result {
+fn process(text: &mut String, status: &ProcessStatus) -> Result {
     family(text, "bulkhead_leader", "1 while this process is active, 0 while it is on standby.", "gauge")?;
-    if let Some(leads) = told.leads {
+    if let Some(leads) = status.leads {
         writeln!(text, "bulkhead_leader {}", u8::from(leads))?;
     }
     let help = "Verbs that the modes need and the account may not use.";
     family(text, "bulkhead_missing_permissions", help, "gauge")?;
-    writeln!(text, "bulkhead_missing_permissions {}", told.missing_permissions)?;
+    writeln!(text, "bulkhead_missing_permissions {}", status.missing_permissions)?;
     let help = "Expiry of a certificate, in seconds since 1970.";
     family(text, "bulkhead_certificate_end_timestamp_seconds", help, "gauge")?;
-    for (certificate, ends) in &told.certificates {
+    for (certificate, ends) in &status.certificates {
         let ends = ends.as_millis() / 1000;
         writeln!(text, "bulkhead_certificate_end_timestamp_seconds{{certificate={certificate:?}}} {ends}")?;
     }

@@ -5,6 +5,7 @@ mod arguments;
 mod elector;
 mod embedded;
 mod endpoint;
+mod failure_log;
 pub(crate) mod federation;
 pub(crate) mod hub;
 mod journal;
@@ -12,7 +13,6 @@ pub(crate) mod leader;
 mod metrics;
 pub(crate) mod misuse;
 pub(crate) mod mode;
-mod news;
 mod reload;
 mod server;
 pub(crate) mod settings;
@@ -92,12 +92,12 @@ fn say(line: &str) {
     let _ = writeln!(anstream::stderr(), "{} {line}", now().strftime("%FT%T%.3fZ"));
 }
 
-/// Log lines about a lasting condition: a line is not repeated until a different one is logged or [`Self::over`] is
+/// Log lines about a lasting condition: a line is not repeated until a different one is logged or [`Self::resolved`] is
 /// called.
 #[derive(Default)]
-struct News(String);
+struct LogOnChange(String);
 
-impl News {
+impl LogOnChange {
     fn say(&mut self, line: String) {
         if line != self.0 {
             say(&line);
@@ -105,8 +105,8 @@ impl News {
         }
     }
 
-    /// Marks the condition as over, so that its line is logged again if it returns.
-    fn over(&mut self) {
+    /// Marks the condition as resolved, so that its line is logged again if it returns.
+    fn resolved(&mut self) {
         self.0.clear();
     }
 }
@@ -184,11 +184,11 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
             // Plugins load before the election: another process may have loaded them already.
             running.wait_for_plugins().await;
             if elects {
-                state.tell(|told| told.leads = Some(false));
+                state.update(|status| status.leads = Some(false));
                 let before = candidate.acquire(|why| say(&format!("waiting: {why}"))).await;
                 let before = before.map(|before| format!("; the previous process ran in mode {before}"));
                 say(&format!("elected{}", before.unwrap_or_default()));
-                state.tell(|told| told.leads = Some(true));
+                state.update(|status| status.leads = Some(true));
             }
             say(&format!("mode {}; controllers {}", modes.names(), named(&wanted)));
             if wanted.is_empty() {
@@ -230,7 +230,7 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
         // Another process holds the lease and may write.
         _ = held => {}
     }
-    state.tell(|told| told.leads = elects.then_some(false));
+    state.update(|status| status.leads = elects.then_some(false));
     if let Some(journal) = &journal {
         journal.end().await;
     }
@@ -261,7 +261,7 @@ async fn webhook_in_time(
     federation: &Federation,
     state: &State,
 ) -> anyhow::Result<Option<(Endpoint, String)>> {
-    let mut news = News::default();
+    let mut log = LogOnChange::default();
     loop {
         let error = match webhook(arguments, modes, flags, hub, federation).await {
             Ok(webhook) => return Ok(webhook),
@@ -273,7 +273,7 @@ async fn webhook_in_time(
         }
         let why = crate::exit::told(&error);
         state.set_stage(format!("creating the webhook: {why}"));
-        news.say(format!("waiting: {why}"));
+        log.say(format!("waiting: {why}"));
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -15,7 +15,7 @@ use super::endpoint::State;
 use super::hub::Hub;
 use super::misuse::Misuse;
 use super::trouble::Trouble;
-use super::{News, RETRY, say};
+use super::{LogOnChange, RETRY, say};
 
 /// Parses the name of a mode.
 ///
@@ -103,7 +103,7 @@ impl Error for BesideKarmada {}
 ///
 /// [`BesideKarmada`], or a [`Trouble`] that needs manual action.
 pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()> {
-    let mut news = News::default();
+    let mut log = LogOnChange::default();
     loop {
         let error = match karmada_at_work(&hub.unguarded, Time::new(super::now())).await {
             Ok(None) => return Ok(()),
@@ -121,7 +121,7 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
             return Err(trouble.into());
         }
         state.set_stage(format!("looking for Karmada's controllers: {trouble}"));
-        news.say(format!("waiting: {trouble}"));
+        log.say(format!("waiting: {trouble}"));
         tokio::time::sleep(RETRY).await;
     }
 }

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tower::{BoxError, Service};
 
 use super::hub::{HubArguments, client_certificate, unwrapped};
-use super::{News, say};
+use super::{LogOnChange, say};
 
 /// Polling interval of the files.
 const LOOK: Duration = Duration::from_secs(10);
@@ -121,16 +121,16 @@ impl Reloading {
 
     /// Polls for new credentials. If they are rejected, logs this once and keeps the old ones. Never returns.
     pub(super) async fn run(&self) {
-        let mut news = News::default();
+        let mut log = LogOnChange::default();
         loop {
             tokio::time::sleep(LOOK).await;
             match self.look().await {
-                Ok(false) => news.over(),
+                Ok(false) => log.resolved(),
                 Ok(true) => {
                     say("the credentials of the control plane were replaced");
-                    news.over();
+                    log.resolved();
                 }
-                Err(error) => news.say(format!(
+                Err(error) => log.say(format!(
                     "cannot reload the credentials of the control plane, the old ones stay in use: {error:#}"
                 )),
             }

@@ -25,7 +25,7 @@ pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) 
         let answers = access::review(&client, &needs).await;
         let refused = needs.iter().zip(&answers).filter(|(_, allowed)| **allowed == Ok(false));
         let missing: Vec<_> = refused.map(|(need, _)| need).collect();
-        state.tell(|told| told.missing_permissions = missing.len());
+        state.update(|status| status.missing_permissions = missing.len());
         if missing != told {
             for need in &missing {
                 say(&format!("missing permission: {need}; {}", need.why.join("; ")));
@@ -63,7 +63,7 @@ pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, 
             }
             told = soon;
         }
-        state.tell(|told| told.certificates = ends);
+        state.update(|status| status.certificates = ends);
         tokio::time::sleep(CERTIFICATES).await;
     }
 }

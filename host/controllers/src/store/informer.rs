@@ -226,7 +226,7 @@ mod tests {
         link.set(LinkState::Down);
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(silences.load(Ordering::Relaxed), 1);
-        assert!(store.informer().trouble.is_some());
+        assert!(store.informer().failure.is_some());
         informer.abort();
     }
 }

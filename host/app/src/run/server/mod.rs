@@ -32,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 
 use self::connections::{Connections, Seat};
 pub(super) use self::gate::{Gate, Overloaded};
-use super::News;
+use super::LogOnChange;
 
 /// Deadline of each step of a client: the TLS handshake, the head of its first request, the body of a request.
 const STEP: Duration = Duration::from_secs(10);
@@ -170,7 +170,7 @@ async fn accept<L: Listener, A: Application>(
     name: &str,
 ) {
     let (transport, application) = (Arc::new(transport), Arc::new(application));
-    let (mut tasks, mut news, mut pause) = (JoinSet::new(), News::default(), PAUSE);
+    let (mut tasks, mut log, mut pause) = (JoinSet::new(), LogOnChange::default(), PAUSE);
     loop {
         while tasks.try_join_next().is_some() {}
         let stream = match listener.next().await {
@@ -178,14 +178,14 @@ async fn accept<L: Listener, A: Application>(
             Err(error) if is_of_connection(&error) => continue,
             Err(error) => {
                 // For example, the process is out of file descriptors. Closing an idle connection frees one.
-                news.say(format!("cannot accept a connection of {name}: {error}; trying again"));
+                log.say(format!("cannot accept a connection of {name}: {error}; trying again"));
                 connections.close_longest_waiting();
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
                 continue;
             }
         };
-        (news, pause) = (News::default(), PAUSE);
+        (log, pause) = (LogOnChange::default(), PAUSE);
         let seat = connections.seat(STEP).await;
         let served = connection(stream, Arc::clone(&transport), Arc::clone(&application), Arc::clone(&seat));
         tasks.spawn(async move { seat.within_deadlines(served).await });

@@ -36,7 +36,7 @@ pub(super) use self::interpreter::Interpreter;
 use self::registration::Registration;
 pub(super) use self::source::Source;
 use super::server::{self, Application, Gate, Limits, Overloaded, Refusal, Transport};
-use super::{News, say};
+use super::{LogOnChange, say};
 
 /// Limits of the endpoint. API servers do not store objects larger than about 1.5 MiB, and a review may contain two
 /// of them. A client uses a few connections.
@@ -120,7 +120,7 @@ pub(super) async fn start(address: SocketAddr, credentials: Credentials, answers
 
 /// Polls for new credentials. Logs an error once and keeps the old ones.
 async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) {
-    let mut news = News::default();
+    let mut log = LogOnChange::default();
     loop {
         tokio::time::sleep(source::RELOAD).await;
         match credentials.identity().await {
@@ -128,10 +128,10 @@ async fn renew(credentials: Credentials, renewed: watch::Sender<Arc<Identity>>) 
             Ok(identity) => {
                 say("the certificate of the webhook was replaced");
                 renewed.send_replace(Arc::new(identity));
-                news.over();
+                log.resolved();
             }
             Err(error) => {
-                news.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"));
+                log.say(format!("cannot reload the certificate of the webhook, the old one stays in use: {error:#}"));
             }
         }
     }
@@ -153,7 +153,7 @@ impl Endpoint {
                 changed.send_replace(());
             })
         });
-        let (mut written, mut news) = (None, News::default());
+        let (mut written, mut log) = (None, LogOnChange::default());
         loop {
             identity.mark_unchanged();
             plugins.mark_unchanged();
@@ -163,11 +163,11 @@ impl Endpoint {
                 match wanted.write(client).await {
                     Ok(()) => {
                         say(&format!("registered at {url}"));
-                        news.over();
+                        log.resolved();
                         written = Some(wanted);
                     }
                     Err(error) => {
-                        news.say(format!("{error:#}"));
+                        log.say(format!("{error:#}"));
                         retry = Some(RETRY);
                     }
                 }

@@ -8,7 +8,7 @@ use bulkhead_controllers::{ClockState, Context, ErrorClass, Failure, InformerSta
 use tokio::time::Instant;
 
 use super::endpoint::State;
-use super::{News, say};
+use super::{LogOnChange, say};
 
 /// Polling interval.
 const LOOK: Duration = Duration::from_secs(1);
@@ -25,16 +25,16 @@ const LASTING: Duration = Duration::from_secs(30);
 const REPEATED: Duration = Duration::from_secs(15);
 
 /// Logs problems, and records lasting ones in the state. Never returns.
-pub(super) async fn tell(context: Context, state: State) {
-    let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), News::default());
+pub(super) async fn run(context: Context, state: State) {
+    let (mut informers, mut failures, mut agent) = (Informers::default(), Failures::default(), LogOnChange::default());
     let mut steps = 0;
     loop {
         tokio::time::sleep(LOOK).await;
         let now = Instant::now();
-        for line in informers.news(context.stores.informers(&context.scope), now) {
+        for line in informers.new_lines(context.stores.informers(&context.scope), now) {
             say(&line);
         }
-        for line in failures.news(context.failures.counts(), now) {
+        for line in failures.new_lines(context.failures.counts(), now) {
             say(&line);
         }
         let clock = context.clock.compare();
@@ -48,9 +48,9 @@ pub(super) async fn tell(context: Context, state: State) {
                 agent.say(absent.clone());
                 lacking.push(absent);
             }
-            None => agent.over(),
+            None => agent.resolved(),
         }
-        state.tell(|told| told.lacking = lacking);
+        state.update(|status| status.lacking = lacking);
     }
 }
 
@@ -76,9 +76,9 @@ fn without_cluster(context: &Context) -> Option<String> {
 
 /// Informers with a current problem, by name.
 #[derive(Default)]
-struct Informers(BTreeMap<String, Trouble>);
+struct Informers(BTreeMap<String, InformerFailure>);
 
-struct Trouble {
+struct InformerFailure {
     text: String,
     errors: u64,
     since: Instant,
@@ -88,10 +88,10 @@ struct Trouble {
 
 impl Informers {
     /// Returns lines about new, changed and resolved problems.
-    fn news(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<String> {
+    fn new_lines(&mut self, seen: Vec<(String, InformerState)>, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
-        for (name, InformerState { synced, trouble, errors }) in seen {
-            let Some(text) = trouble else {
+        for (name, InformerState { synced, failure, errors }) in seen {
+            let Some(text) = failure else {
                 if self.0.remove(&name).is_some() {
                     lines.push(format!("{name} are watched again"));
                 }
@@ -103,28 +103,28 @@ impl Informers {
             }
             let last = known.filter(|known| known.errors == errors).map_or(now, |known| known.last);
             let since = known.map_or(now, |known| known.since);
-            self.0.insert(name, Trouble { text, errors, since, last, synced });
+            self.0.insert(name, InformerFailure { text, errors, since, last, synced });
         }
         lines
     }
 
     /// Returns the problems of synced informers that have received nothing for a long time.
     fn lasting(&self, now: Instant) -> Vec<String> {
-        let lasts = |trouble: &Trouble| {
-            trouble.synced && now - trouble.since >= LASTING && trouble.last - trouble.since >= REPEATED
+        let lasts = |failure: &InformerFailure| {
+            failure.synced && now - failure.since >= LASTING && failure.last - failure.since >= REPEATED
         };
-        let told = |(name, trouble): (&String, &Trouble)| {
-            format!("{name} {}, for {} s", trouble.text, (now - trouble.since).as_secs())
+        let describe = |(name, failure): (&String, &InformerFailure)| {
+            format!("{name} {}, for {} s", failure.text, (now - failure.since).as_secs())
         };
-        self.0.iter().filter(|(_, trouble)| lasts(trouble)).map(told).collect()
+        self.0.iter().filter(|(_, failure)| lasts(failure)).map(describe).collect()
     }
 }
 
 /// Failing reconciles, by controller and text.
 #[derive(Default)]
-struct Failures(BTreeMap<(String, String), Told>);
+struct Failures(BTreeMap<(String, String), LogEntry>);
 
-struct Told {
+struct LogEntry {
     /// Total count at the time of the last line.
     count: u64,
     at: Instant,
@@ -134,7 +134,7 @@ struct Told {
 
 impl Failures {
     /// Returns lines about new and continuing failures.
-    fn news(&mut self, seen: Vec<Failure>, now: Instant) -> Vec<String> {
+    fn new_lines(&mut self, seen: Vec<Failure>, now: Instant) -> Vec<String> {
         let mut lines = Vec::new();
         let mut forgotten: BTreeSet<_> = self.0.keys().cloned().collect();
         for Failure { controller, text, class, count } in seen {
@@ -143,11 +143,11 @@ impl Failures {
             let (controller, text) = (&key.0, &key.1);
             let (said, times) = match self.0.get_mut(&key) {
                 None => (class != ErrorClass::NotYet, None),
-                Some(told) if count == told.count => continue,
-                Some(Told { said: true, at, .. }) if now - *at < AGAIN => continue,
-                Some(Told { said: true, count: before, .. }) => (true, Some(count.saturating_sub(*before))),
-                Some(told) if now - told.at < PATIENCE => {
-                    told.count = count;
+                Some(entry) if count == entry.count => continue,
+                Some(LogEntry { said: true, at, .. }) if now - *at < AGAIN => continue,
+                Some(LogEntry { said: true, count: before, .. }) => (true, Some(count.saturating_sub(*before))),
+                Some(entry) if now - entry.at < PATIENCE => {
+                    entry.count = count;
                     continue;
                 }
                 Some(_) => (true, None),
@@ -155,12 +155,12 @@ impl Failures {
             match times {
                 Some(times) => lines.push(format!(
                     "{controller}: {text} ({times} times since the message {} minutes ago)",
-                    self.0.get(&key).map_or(0, |told| (now - told.at).as_secs() / 60)
+                    self.0.get(&key).map_or(0, |entry| (now - entry.at).as_secs() / 60)
                 )),
                 None if said => lines.push(format!("{controller}: {text}")),
                 None => {}
             }
-            self.0.insert(key, Told { count, at: now, said });
+            self.0.insert(key, LogEntry { count, at: now, said });
         }
         for key in forgotten {
             self.0.remove(&key);
@@ -182,8 +182,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn works(synced: bool, trouble: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
-        vec![("works".to_owned(), InformerState { synced, trouble: trouble.map(str::to_owned), errors })]
+    fn works(synced: bool, failure: Option<&str>, errors: u64) -> Vec<(String, InformerState)> {
+        vec![("works".to_owned(), InformerState { synced, failure: failure.map(str::to_owned), errors })]
     }
 
     #[test]
@@ -197,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_when_it_begins_changes_and_ends() {
+    fn a_failure_is_logged_when_it_begins_changes_and_ends() {
         let (mut informers, start) = (Informers::default(), Instant::now());
-        let mut check = |trouble: Option<&str>, expected: &[&str]| {
-            assert_eq!(informers.news(works(false, trouble, 1), start), expected, "{trouble:?}");
+        let mut check = |failure: Option<&str>, expected: &[&str]| {
+            assert_eq!(informers.new_lines(works(false, failure, 1), start), expected, "{failure:?}");
         };
         check(None, &[]);
         check(Some("cannot be listed: no"), &["works cannot be listed: no"]);
@@ -211,11 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn trouble_that_lasts_is_lacking_and_a_restart_is_not() {
+    fn a_lasting_failure_makes_the_process_unready_and_a_restart_does_not() {
         let (mut informers, start) = (Informers::default(), Instant::now());
-        let mut check = |after_s: u64, trouble: Option<&str>, errors: u64, expected: &[&str]| {
+        let mut check = |after_s: u64, failure: Option<&str>, errors: u64, expected: &[&str]| {
             let now = start + seconds(after_s);
-            informers.news(works(true, trouble, errors), now);
+            informers.new_lines(works(true, failure, errors), now);
             assert_eq!(informers.lasting(now), expected, "after {after_s} s");
         };
         // The API server was restarted, and there have been no events since.
@@ -235,11 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_goes_on_is_told_again_with_its_count() {
+    fn a_continuing_failure_is_logged_again_with_its_count() {
         let (mut failures, start) = (Failures::default(), Instant::now());
         let mut check = |after_s: u64, count: u64, expected: &[&str]| {
             let seen = failure(ErrorClass::Forbidden, "no", count);
-            assert_eq!(failures.news(seen, start + seconds(after_s)), expected, "after {after_s} s");
+            assert_eq!(failures.new_lines(seen, start + seconds(after_s)), expected, "after {after_s} s");
         };
         check(0, 1, &["scheduler: no"]);
         check(1, 7, &[]);
@@ -250,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_happen_first_is_told_only_if_it_does_not() {
+    fn a_failed_precondition_is_logged_only_if_it_lasts() {
         let (mut failures, start) = (Failures::default(), Instant::now());
         let mut check = |after_s: u64, count: u64, expected: &[&str]| {
             let seen = failure(ErrorClass::NotYet, "Cluster m9 has no finalizer yet", count);
-            assert_eq!(failures.news(seen, start + seconds(after_s)), expected, "after {after_s} s");
+            assert_eq!(failures.new_lines(seen, start + seconds(after_s)), expected, "after {after_s} s");
         };
         check(0, 1, &[]);
         check(1, 4, &[]);
@@ -269,13 +269,16 @@ mod tests {
         let storm = |count: usize| -> Vec<Failure> {
             (0..count).flat_map(|number| failure(ErrorClass::Invalid, &format!("{number:03}"), 1)).collect()
         };
-        assert_eq!(failures.news(storm(2), now), ["scheduler: 000", "scheduler: 001"]);
-        assert_eq!(failures.news(storm(2), now).len(), 0);
-        let flood = failures.news(storm(100), now);
+        assert_eq!(failures.new_lines(storm(2), now), ["scheduler: 000", "scheduler: 001"]);
+        assert_eq!(failures.new_lines(storm(2), now).len(), 0);
+        let flood = failures.new_lines(storm(100), now);
         assert!(
             flood.len() == LINES_MAX + 1 && flood[LINES_MAX] == "78 more failures with other messages",
             "{flood:?}"
         );
-        assert!(failures.news(Vec::new(), now).is_empty() && failures.0.is_empty(), "what is forgotten is forgotten");
+        assert!(
+            failures.new_lines(Vec::new(), now).is_empty() && failures.0.is_empty(),
+            "what is forgotten is forgotten"
+        );
     }
 }
