@@ -191,9 +191,9 @@ pub const FIELD_MANAGER: &str = "bulkhead";
 
 /// Counts of responses by HTTP status; 0 stands for requests without a response.
 #[derive(Debug, Default)]
-pub struct Answers(Mutex<BTreeMap<u16, u64>>);
+pub struct ResponseCounts(Mutex<BTreeMap<u16, u64>>);
 
-impl Answers {
+impl ResponseCounts {
     fn count(&self, code: u16) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(code).or_default() += 1;
     }
@@ -213,17 +213,17 @@ impl Answers {
 /// # Errors
 ///
 /// If the configuration cannot be used, for example because a certificate does not parse.
-pub fn connect(mut config: Config, permit: &WritePermit, answers: &Arc<Answers>) -> kube::Result<Client> {
+pub fn connect(mut config: Config, permit: &WritePermit, responses: &Arc<ResponseCounts>) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT_TIME_MAX);
     // Retries would repeat writes that were decided long before, without a check of the permit.
     config.default_retry = permit.is_unlimited();
     let agent = HeaderValue::from_static(concat!("bulkhead/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));
     let stack = ClientBuilder::try_from(config)?;
-    let answers = Arc::clone(answers);
+    let responses = Arc::clone(responses);
     Ok(stack
         .with_layer(&Bounded)
-        .with_layer(&MapResultLayer::new(move |answer| counted(&answers, answer)))
+        .with_layer(&MapResultLayer::new(move |answer| counted(&responses, answer)))
         .with_layer(&Permitted(permit.clone()))
         // Outside of the permit's layer, so that the permit is checked when a write is sent and not when it starts to
         // wait.
@@ -273,8 +273,8 @@ where
     }
 }
 
-fn counted<B>(answers: &Answers, answer: Result<Response<B>, BoxError>) -> Result<Response<B>, BoxError> {
-    answers.count(answer.as_ref().map_or(0, |response| response.status().as_u16()));
+fn counted<B>(responses: &ResponseCounts, answer: Result<Response<B>, BoxError>) -> Result<Response<B>, BoxError> {
+    responses.count(answer.as_ref().map_or(0, |response| response.status().as_u16()));
     answer
 }
 
@@ -388,12 +388,12 @@ mod tests {
 
     #[test]
     fn answers_are_counted_by_status_and_so_is_silence() {
-        let answers = Answers::default();
+        let responses = ResponseCounts::default();
         let answer = |code: u16| Ok(Response::builder().status(code).body(()).unwrap());
         for answer in [answer(200), answer(429), answer(200), Err(BoxError::from("nobody"))] {
-            let _ = counted(&answers, answer);
+            let _ = counted(&responses, answer);
         }
-        assert_eq!(answers.counts(), [(0, 1), (200, 2), (429, 1)]);
+        assert_eq!(responses.counts(), [(0, 1), (200, 2), (429, 1)]);
     }
 
     /// Returns a response that begins at once with its head and a first frame, or never. Nothing follows the first

@@ -68,7 +68,7 @@ mod write_priority;
 pub use boot_clock::BootClock;
 pub use causes::causes;
 pub use clock::{Clock, ClockState, WallClock};
-pub use connection::{Answers, FIELD_MANAGER, JournalGuard, WritePermit, WriteRefused, connect, permitted};
+pub use connection::{FIELD_MANAGER, JournalGuard, ResponseCounts, WritePermit, WriteRefused, connect, permitted};
 pub use contact::Contacts;
 pub use context::{Context, Failure, Failures, HUB, MemberError, Members, Scope, Stores};
 pub use controller::{Action, Error, ErrorClass};

@@ -12,7 +12,7 @@ use kube::{Api, Client, Config, ResourceExt};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use crate::connection::{Answers, WritePermit, connect};
+use crate::connection::{ResponseCounts, WritePermit, connect};
 use crate::context::{MemberError, Members};
 use crate::controller::{self, Action, Error};
 use crate::handlers::Handlers;
@@ -31,7 +31,7 @@ pub struct MemberClients {
     clusters: Arc<Store<Cluster>>,
     known: Mutex<BTreeMap<String, Known>>,
     permit: WritePermit,
-    answers: Arc<Answers>,
+    responses: Arc<ResponseCounts>,
     replaced: Handlers<ReplacedHandler>,
 }
 
@@ -90,8 +90,13 @@ impl std::fmt::Debug for Credentials {
 
 impl MemberClients {
     /// Creates a set without clients; [`run`](Self::run) adds them.
-    pub fn new(hub: Client, clusters: Arc<Store<Cluster>>, permit: WritePermit, answers: Arc<Answers>) -> Arc<Self> {
-        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, answers, replaced: Handlers::default() })
+    pub fn new(
+        hub: Client,
+        clusters: Arc<Store<Cluster>>,
+        permit: WritePermit,
+        responses: Arc<ResponseCounts>,
+    ) -> Arc<Self> {
+        Arc::new(Self { hub, clusters, known: Mutex::default(), permit, responses, replaced: Handlers::default() })
     }
 
     /// Keeps the clients in step with Clusters and Secrets until the future is dropped.
@@ -120,7 +125,7 @@ impl MemberClients {
         let source = Source::of(&self.hub, &cluster).await?;
         let again = if source.secret.is_ok() { SECRET_REFRESH } else { SECRET_RETRY };
         if self.lock().get(&key.name).is_none_or(|known| known.made_of != source) {
-            let client = source.connect(&self.permit, &self.answers);
+            let client = source.connect(&self.permit, &self.responses);
             let known = Known { made_of: source, client: client.clone() };
             let before = self.lock().insert(key.name.clone(), known);
             if let (Some(_), Ok(client)) = (before, client) {
@@ -187,7 +192,7 @@ impl Source {
         })
     }
 
-    fn connect(&self, permit: &WritePermit, answers: &Arc<Answers>) -> Result<Client, String> {
+    fn connect(&self, permit: &WritePermit, responses: &Arc<ResponseCounts>) -> Result<Client, String> {
         let credentials = self.secret.as_ref().map_err(String::clone)?;
         if self.endpoint.is_empty() {
             return Err("spec.apiEndpoint is empty".to_owned());
@@ -204,7 +209,7 @@ impl Source {
             let proxy = self.proxy.parse().map_err(|error| format!("spec.proxyURL {}: {error}", self.proxy))?;
             config.proxy_url = Some(proxy);
         }
-        connect(config, permit, answers).map_err(|error| error.to_string())
+        connect(config, permit, responses).map_err(|error| error.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::Context as _;
-use bulkhead_controllers::{Answers, Context, InformerState};
+use bulkhead_controllers::{Context, InformerState, ResponseCounts};
 use bulkhead_core::time::Time;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -63,7 +63,7 @@ pub(super) struct Observed {
     /// Context of the controllers.
     pub(super) context: Context,
     /// Response counts of the control plane and the members.
-    pub(super) answers: [(&'static str, Arc<Answers>); 2],
+    pub(super) responses: [(&'static str, Arc<ResponseCounts>); 2],
 }
 
 /// Status values that other tasks report.

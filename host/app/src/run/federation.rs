@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use bulkhead_api::ResourceInterpreterCustomization;
 use bulkhead_controllers::flags::Flags;
 use bulkhead_controllers::{
-    Answers, Clock, Context, DynamicStores, Evaluator, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members,
-    OneMember, PluginObjects, Pool, PoolLimits, Scope, Store, Stores, Vital, WriteBudget, WritePermit, estimator_pool,
-    events,
+    Clock, Context, DynamicStores, Evaluator, Failures, HttpsWebhooks, Kinds, Manager, MemberClients, Members,
+    OneMember, PluginObjects, Pool, PoolLimits, ResponseCounts, Scope, Store, Stores, Vital, WriteBudget, WritePermit,
+    estimator_pool, events,
 };
 use bulkhead_core::journal::Journal;
 use bulkhead_core::time::Time;
@@ -81,11 +81,11 @@ impl Federation {
         let clock = Clock::new(|| Time::new(super::now()));
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());
         let stores = Arc::new(Stores::default());
-        let member_answers = Arc::<Answers>::default();
+        let member_responses = Arc::<ResponseCounts>::default();
         let vital_hub = hub.reloading.vital_client();
         let clients_by = |hub: &Client| {
-            let (clusters, answers) = (Arc::clone(&stores.clusters), Arc::clone(&member_answers));
-            MemberClients::new(hub.clone(), clusters, permit.clone(), answers)
+            let (clusters, responses) = (Arc::clone(&stores.clusters), Arc::clone(&member_responses));
+            MemberClients::new(hub.clone(), clusters, permit.clone(), responses)
         };
         let (clients, vital_clients) = (clients_by(&hub.client), clients_by(&vital_hub));
         let (scope, members, vital_members): (_, Arc<dyn Members>, Arc<dyn Members>) = match agent_of {
@@ -132,8 +132,8 @@ impl Federation {
             uncovered: Arc::default(),
             requests: Arc::default(),
         };
-        let answers = [("control-plane", Arc::clone(&hub.answers)), ("member", member_answers)];
-        state.observe(Observed { context: context.clone(), answers });
+        let responses = [("control-plane", Arc::clone(&hub.responses)), ("member", member_responses)];
+        state.observe(Observed { context: context.clone(), responses });
         Ok(Self { context, clients, vital_clients, events, directory })
     }
 

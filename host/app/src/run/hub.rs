@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bulkhead_controllers::{Answers, WritePermit, connect};
+use bulkhead_controllers::{ResponseCounts, WritePermit, connect};
 use bulkhead_core::time::Time;
 use clap::Args;
 use http::{Request, Response};
@@ -54,7 +54,7 @@ pub(crate) struct Hub {
     /// Kubernetes version of the API server.
     pub(crate) version: String,
     /// Response counts by status code.
-    pub(super) answers: Arc<Answers>,
+    pub(super) responses: Arc<ResponseCounts>,
     /// Clients that are recreated when the credentials change.
     pub(super) reloading: Reloading,
 }
@@ -76,13 +76,13 @@ impl Hub {
         if let Some(trouble) = expired(&config, Time::new(super::now())) {
             return Err(trouble.into());
         }
-        let answers = Arc::<Answers>::default();
+        let responses = Arc::<ResponseCounts>::default();
         let made = || format!("connecting to the control plane {address}");
-        let first = in_time(connect(config.clone(), &WritePermit::report_only(), &answers).with_context(made)?);
+        let first = in_time(connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?);
         let version = first.apiserver_version().await.map_err(|error| Trouble::of(&address, &error))?;
-        let reloading = Reloading::new(arguments.clone(), config, permit, &answers, vital)?;
+        let reloading = Reloading::new(arguments.clone(), config, permit, &responses, vital)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
-        Ok(Self { client, unguarded, address, version: version.git_version, answers, reloading })
+        Ok(Self { client, unguarded, address, version: version.git_version, responses, reloading })
     }
 
     /// Returns a client for interactive reads: each request has a timeout and is never retried.

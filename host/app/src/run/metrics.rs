@@ -91,8 +91,8 @@ fn connections(text: &mut String, observed: &Observed) -> Result {
     let context = &observed.context;
     let help = "Answers of API servers by HTTP status; 0 where nothing answered.";
     family(text, "bulkhead_api_answers", help, "counter")?;
-    for (server, answers) in &observed.answers {
-        for (code, count) in answers.counts() {
+    for (server, responses) in &observed.responses {
+        for (code, count) in responses.counts() {
             writeln!(text, "bulkhead_api_answers_total{{server={server:?},code=\"{code}\"}} {count}")?;
         }
     }

@@ -38,7 +38,7 @@ pub(crate) use self::embedded::HEADING as EMBEDDED;
 use self::endpoint::State;
 use self::federation::{Federation, Parts};
 use self::mode::Modes;
-use self::webhook::{Answers, Credentials, Endpoint, Interpreter, Source};
+use self::webhook::{Credentials, Endpoint, Interpreter, Source, WebhookServices};
 use crate::access;
 
 /// Time limit for writes in flight at shutdown.
@@ -298,7 +298,7 @@ async fn webhook(
     };
     let interpreter = modes.has(Mode::Interpret).then(|| Interpreter::new(Arc::clone(federation.registry())));
     let interpreter = interpreter.transpose()?;
-    let answers = Answers {
+    let services = WebhookServices {
         name: arguments.election.leader_elect_resource_name.clone(),
         admission: flags.admission(),
         customizations: federation.customizations(),
@@ -306,7 +306,7 @@ async fn webhook(
         interpreter,
     };
     let credentials = Credentials { source, client_ca: arguments.webhook_client_ca_file.clone() };
-    let endpoint = webhook::start(address, credentials, answers).await?;
+    let endpoint = webhook::start(address, credentials, services).await?;
     let url = arguments.webhook_url.clone().unwrap_or_else(|| format!("https://{}", endpoint.address));
     say(&format!("webhooks answered at {url}"));
     Ok(Some((endpoint, url.trim_end_matches('/').to_owned())))

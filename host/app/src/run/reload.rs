@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bulkhead_controllers::{Answers, WritePermit, connect};
+use bulkhead_controllers::{ResponseCounts, WritePermit, connect};
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(10);
 pub(crate) struct Reloading {
     arguments: HubArguments,
     permit: WritePermit,
-    answers: Arc<Answers>,
+    responses: Arc<ResponseCounts>,
     namespace: String,
     guarded: Current,
     unguarded: Current,
@@ -73,19 +73,19 @@ impl Reloading {
         arguments: HubArguments,
         config: Config,
         permit: &WritePermit,
-        answers: &Arc<Answers>,
+        responses: &Arc<ResponseCounts>,
         vital: &Handle,
     ) -> kube::Result<Self> {
         let current = |client| Current(Arc::new(Mutex::new(client)));
-        let (vital_guarded, vital_unguarded) = vital_clients(&config, permit, answers, vital)?;
+        let (vital_guarded, vital_unguarded) = vital_clients(&config, permit, responses, vital)?;
         Ok(Self {
             arguments,
             permit: permit.clone(),
-            answers: Arc::clone(answers),
+            responses: Arc::clone(responses),
             namespace: config.default_namespace.clone(),
             made_of: Mutex::new(parts(&config)),
-            guarded: current(connect(config.clone(), permit, answers)?),
-            unguarded: current(connect(config, &WritePermit::unlimited(), answers)?),
+            guarded: current(connect(config.clone(), permit, responses)?),
+            unguarded: current(connect(config, &WritePermit::unlimited(), responses)?),
             vital: vital.clone(),
             vital_guarded: current(vital_guarded),
             vital_unguarded: current(vital_unguarded),
@@ -143,15 +143,15 @@ impl Reloading {
         if *self.made_of.lock().unwrap_or_else(PoisonError::into_inner) == made_of {
             return Ok(false);
         }
-        let unguarded = connect(config.clone(), &WritePermit::unlimited(), &self.answers)?;
+        let unguarded = connect(config.clone(), &WritePermit::unlimited(), &self.responses)?;
         // A configuration by which no API server answers, or that it rejects (401), is not used. Missing permission to
         // read the version does not matter.
         match unguarded.apiserver_version().await {
             Err(kube::Error::Api(status)) if status.code != 401 => {}
             answer => drop(answer?),
         }
-        let (vital_guarded, vital_unguarded) = vital_clients(&config, &self.permit, &self.answers, &self.vital)?;
-        self.guarded.set(connect(config, &self.permit, &self.answers)?);
+        let (vital_guarded, vital_unguarded) = vital_clients(&config, &self.permit, &self.responses, &self.vital)?;
+        self.guarded.set(connect(config, &self.permit, &self.responses)?);
         self.unguarded.set(unguarded);
         self.vital_guarded.set(vital_guarded);
         self.vital_unguarded.set(vital_unguarded);
@@ -164,12 +164,12 @@ impl Reloading {
 fn vital_clients(
     config: &Config,
     permit: &WritePermit,
-    answers: &Arc<Answers>,
+    responses: &Arc<ResponseCounts>,
     vital: &Handle,
 ) -> kube::Result<(Client, Client)> {
     let _entered = vital.enter();
-    let guarded = connect(config.clone(), permit, answers)?;
-    Ok((guarded, connect(config.clone(), &WritePermit::unlimited(), answers)?))
+    let guarded = connect(config.clone(), permit, responses)?;
+    Ok((guarded, connect(config.clone(), &WritePermit::unlimited(), responses)?))
 }
 
 /// Returns all parts of a configuration that may be replaced while the process runs.

@@ -51,7 +51,7 @@ const RETRY: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Services of the endpoint.
 #[derive(Clone)]
-pub(super) struct Answers {
+pub(super) struct WebhookServices {
     /// Name of the registration: that of the Lease, so that two installations do not replace each other's.
     pub(super) name: String,
     /// Options of admission.
@@ -100,22 +100,26 @@ struct Identity {
 pub(super) struct Endpoint {
     /// Address that it listens on.
     pub(super) address: SocketAddr,
-    answers: Answers,
+    services: WebhookServices,
     identity: watch::Receiver<Arc<Identity>>,
     _tasks: tokio::task::JoinSet<()>,
 }
 
 /// Starts the endpoint.
-pub(super) async fn start(address: SocketAddr, credentials: Credentials, answers: Answers) -> anyhow::Result<Endpoint> {
+pub(super) async fn start(
+    address: SocketAddr,
+    credentials: Credentials,
+    services: WebhookServices,
+) -> anyhow::Result<Endpoint> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address} for webhooks"))?;
     let address = listener.local_addr()?;
     let (renewed, identity) = watch::channel(Arc::new(credentials.identity().await?));
     let current = identity.clone();
     let transport = Transport::Tls(Box::new(move || current.borrow().acceptor.clone()));
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(server::serve(listener, transport, Webhook::new(answers.clone()), LIMITS, "the webhook endpoint"));
+    tasks.spawn(server::serve(listener, transport, Webhook::new(services.clone()), LIMITS, "the webhook endpoint"));
     tasks.spawn(renew(credentials, renewed));
-    Ok(Endpoint { address, answers, identity, _tasks: tasks })
+    Ok(Endpoint { address, services, identity, _tasks: tasks })
 }
 
 /// Polls for new credentials. Logs an error once and keeps the old ones.
@@ -148,7 +152,7 @@ impl Endpoint {
     pub(super) async fn keep_registered(&self, client: &Client, url: &str) {
         let mut identity = self.identity.clone();
         let (changed, mut plugins) = watch::channel(());
-        let _subscription = self.answers.interpreter.as_ref().map(|interpreter| {
+        let _subscription = self.services.interpreter.as_ref().map(|interpreter| {
             interpreter.registry.subscribe(move || {
                 changed.send_replace(());
             })
@@ -195,11 +199,11 @@ impl Endpoint {
         let offered =
             |by: &Interpreter| rules(&by.registry.policies_before(Layer::Customizations), Time::new(super::now()));
         Registration {
-            name: self.answers.name.clone(),
+            name: self.services.name.clone(),
             url: url.to_owned(),
             authorities: identity.certificate.ca_pem.clone(),
-            karmada_kinds: self.answers.karmada_kinds,
-            interprets: self.answers.interpreter.as_ref().map(offered),
+            karmada_kinds: self.services.karmada_kinds,
+            interprets: self.services.interpreter.as_ref().map(offered),
         }
     }
 }
@@ -210,18 +214,18 @@ fn stored(customizations: &Store<ResourceInterpreterCustomization>) -> Vec<serde
 
 /// Application for reviews and interpreter requests.
 struct Webhook {
-    answers: Answers,
+    services: WebhookServices,
     reviews: Gate,
 }
 
 impl Webhook {
-    fn new(answers: Answers) -> Self {
-        Self { answers, reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX) }
+    fn new(services: WebhookServices) -> Self {
+        Self { services, reviews: Gate::new(REVIEWS_MAX, REQUEST_BYTES_MAX) }
     }
 
     /// Returns the interpreter if it serves the path.
     fn interpreter(&self, path: &str) -> Option<&Interpreter> {
-        self.answers.interpreter.as_ref().filter(|_| path == interpreter::PATH)
+        self.services.interpreter.as_ref().filter(|_| path == interpreter::PATH)
     }
 }
 
@@ -243,8 +247,8 @@ impl Application for Webhook {
         let answered = if let Some(interpreter) = self.interpreter(path) {
             interpreter.clone().answer(request.into_body()).await
         } else {
-            let (answers, body) = (self.answers.clone(), request.into_body());
-            let review = move || review::answer(&body, answers.admission, &|| stored(&answers.customizations));
+            let (services, body) = (self.services.clone(), request.into_body());
+            let review = move || review::answer(&body, services.admission, &|| stored(&services.customizations));
             self.reviews.run(size, review).await.unwrap_or_else(|overloaded| Err(overloaded.into()))
         };
         Ok(match answered {

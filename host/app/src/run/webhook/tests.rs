@@ -50,7 +50,7 @@ async fn endpoint(folder: &Path, client_ca: Option<&str>) -> anyhow::Result<Endp
         fs::write(&path, pem).unwrap();
         path
     });
-    let answers = Answers {
+    let services = WebhookServices {
         name: "bulkhead".to_owned(),
         admission: AdmissionOptions::default(),
         karmada_kinds: false,
@@ -58,7 +58,7 @@ async fn endpoint(folder: &Path, client_ca: Option<&str>) -> anyhow::Result<Endp
         interpreter: None,
     };
     let credentials = Credentials { source: Source::Directory(folder.to_path_buf()), client_ca };
-    start("127.0.0.1:0".parse().unwrap(), credentials, answers).await
+    start("127.0.0.1:0".parse().unwrap(), credentials, services).await
 }
 
 /// Posts a review. An error means that the endpoint closed the connection.
