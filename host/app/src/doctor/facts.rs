@@ -118,14 +118,14 @@ pub(super) struct Server {
     #[serde(default)]
     pub(super) clock_ahead_ms: Option<i64>,
     /// Reason why it cannot be used, with a remedy.
-    #[serde(default)]
-    pub(super) trouble: Option<Trouble>,
+    #[serde(default, rename = "trouble")]
+    pub(super) error: Option<ServerError>,
 }
 
 /// Reason why an API server cannot be used, with a remedy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Trouble {
+pub(super) struct ServerError {
     pub(super) what: String,
     pub(super) remedy: String,
 }
@@ -214,8 +214,8 @@ pub(super) struct Certificate {
     #[serde(default)]
     pub(super) ends: Option<Time>,
     /// Error that prevented reading it.
-    #[serde(default)]
-    pub(super) trouble: Option<String>,
+    #[serde(default, rename = "trouble")]
+    pub(super) error: Option<String>,
 }
 
 /// Plugin of the installation.

@@ -11,10 +11,10 @@ use clap::Args;
 use kube::Config;
 use tokio::runtime::Handle;
 
+use super::connect_error::ConnectError;
 use super::endpoint::{self, State};
 use super::federation::{AgentOf, Federation, Parts};
 use super::settings::Settings;
-use super::trouble::Trouble;
 use super::{DRAIN, LogOnChange, RETRY, hub, interrupted, say, stopping, until_stopped};
 use crate::config::ConfigFile;
 use crate::engines::EngineArguments;
@@ -121,9 +121,9 @@ impl AgentArguments {
                     };
                     return Ok(AgentOf { name: name.clone(), client, vital });
                 }
-                Err(error) => Trouble::of(&address, &error),
+                Err(error) => ConnectError::of(&address, &error),
             };
-            if !error.mends {
+            if !error.is_transient {
                 return Err(error).with_context(|| format!("asking the member {name} for its version"));
             }
             state.set_stage(format!("connecting to the member {name}: {error}"));

@@ -18,9 +18,9 @@ use tokio::runtime::Handle;
 use tower::BoxError;
 
 use super::LogOnChange;
+use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::reload::Reloading;
-use super::trouble::Trouble;
 use crate::help;
 
 /// First pause before reconnecting to an unavailable control plane; doubles with each attempt.
@@ -64,7 +64,7 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// A [`Trouble`] if there is a kubeconfig but the control plane cannot be used.
+    /// A [`ConnectError`] if there is a kubeconfig but the control plane cannot be used.
     pub(crate) async fn connect(arguments: &HubArguments, permit: &WritePermit) -> anyhow::Result<Self> {
         Self::connect_with(arguments, permit, &Handle::current()).await
     }
@@ -73,13 +73,13 @@ impl Hub {
     async fn connect_with(arguments: &HubArguments, permit: &WritePermit, vital: &Handle) -> anyhow::Result<Self> {
         let config = arguments.config().await?;
         let address = config.cluster_url.to_string();
-        if let Some(trouble) = expired(&config, Time::new(super::now())) {
-            return Err(trouble.into());
+        if let Some(error) = expired(&config, Time::new(super::now())) {
+            return Err(error.into());
         }
         let responses = Arc::<ResponseCounts>::default();
         let made = || format!("connecting to the control plane {address}");
         let first = in_time(connect(config.clone(), &WritePermit::report_only(), &responses).with_context(made)?);
-        let version = first.apiserver_version().await.map_err(|error| Trouble::of(&address, &error))?;
+        let version = first.apiserver_version().await.map_err(|error| ConnectError::of(&address, &error))?;
         let reloading = Reloading::new(arguments.clone(), config, permit, &responses, vital)?;
         let (client, unguarded) = (reloading.client(), reloading.unguarded());
         Ok(Self { client, unguarded, address, version: version.git_version, responses, reloading })
@@ -109,7 +109,7 @@ impl Hub {
                 Ok(hub) => return Ok(hub),
                 Err(error) => error,
             };
-            if !error.downcast_ref::<Trouble>().is_some_and(|trouble| trouble.mends) {
+            if !error.downcast_ref::<ConnectError>().is_some_and(|error| error.is_transient) {
                 return Err(error);
             }
             state.set_stage(format!("connecting to the control plane: {error:#}"));
@@ -168,12 +168,12 @@ pub(crate) fn client_certificate(config: &Config) -> Option<(String, anyhow::Res
 }
 
 /// Returns a problem if the client certificate has expired. The API server would only report an unknown user.
-fn expired(config: &Config, now: Time) -> Option<Trouble> {
+fn expired(config: &Config, now: Time) -> Option<ConnectError> {
     let (place, pem) = client_certificate(config)?;
     let ends = crate::expiry::of_chain(&pem.ok()?).ok()?;
     (ends <= now).then(|| {
         let what = format!("the client certificate in {place} expired at {ends}");
-        Trouble::lasting(what, "renew the client certificate of the kubeconfig")
+        ConnectError::permanent(what, "renew the client certificate of the kubeconfig")
     })
 }
 
@@ -228,7 +228,7 @@ mod tests {
         config.auth_info.client_certificate_data = data.as_str().map(str::to_owned);
         let at = |text: &str| Time::new(text.parse().unwrap());
         assert_eq!(expired(&config, at("2031-02-02T00:00:00Z")), None);
-        let trouble = expired(&config, at("2031-02-04T00:00:00Z")).unwrap();
-        assert!(!trouble.mends && trouble.what.contains("expired at 2031-02-03T00:00:00Z"), "{trouble}");
+        let error = expired(&config, at("2031-02-04T00:00:00Z")).unwrap();
+        assert!(!error.is_transient && error.what.contains("expired at 2031-02-03T00:00:00Z"), "{error}");
     }
 }

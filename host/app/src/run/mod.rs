@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 mod arguments;
+pub(crate) mod connect_error;
 mod elector;
 mod embedded;
 mod endpoint;
@@ -16,7 +17,6 @@ pub(crate) mod mode;
 mod reload;
 mod server;
 pub(crate) mod settings;
-pub(crate) mod trouble;
 mod upkeep;
 mod webhook;
 
@@ -268,7 +268,7 @@ async fn webhook_in_time(
             Err(error) => error,
         };
         let asked = error.chain().find_map(|cause| cause.downcast_ref::<kube::Error>());
-        if !asked.is_some_and(|asked| trouble::Trouble::of(&hub.address, asked).mends) {
+        if !asked.is_some_and(|asked| connect_error::ConnectError::of(&hub.address, asked).is_transient) {
             return Err(error);
         }
         let why = crate::exit::told(&error);

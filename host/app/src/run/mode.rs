@@ -11,10 +11,10 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 
+use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::hub::Hub;
 use super::misuse::Misuse;
-use super::trouble::Trouble;
 use super::{LogOnChange, RETRY, say};
 
 /// Parses the name of a mode.
@@ -101,7 +101,7 @@ impl Error for BesideKarmada {}
 ///
 /// # Errors
 ///
-/// [`BesideKarmada`], or a [`Trouble`] that needs manual action.
+/// [`BesideKarmada`], or a [`ConnectError`] that needs manual action.
 pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()> {
     let mut log = LogOnChange::default();
     loop {
@@ -116,12 +116,12 @@ pub(super) async fn check_default(hub: &Hub, state: &State) -> anyhow::Result<()
             say(&format!("cannot detect Karmada's controllers: {error}; if they run, choose a --mode"));
             return Ok(());
         }
-        let trouble = Trouble::of(&hub.address, &error);
-        if !trouble.mends {
-            return Err(trouble.into());
+        let error = ConnectError::of(&hub.address, &error);
+        if !error.is_transient {
+            return Err(error.into());
         }
-        state.set_stage(format!("looking for Karmada's controllers: {trouble}"));
-        log.say(format!("waiting: {trouble}"));
+        state.set_stage(format!("looking for Karmada's controllers: {error}"));
+        log.say(format!("waiting: {error}"));
         tokio::time::sleep(RETRY).await;
     }
 }

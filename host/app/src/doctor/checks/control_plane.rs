@@ -10,10 +10,10 @@ const SKEW_ERROR_MS: i64 = 60_000;
 
 pub(super) fn check(facts: &Facts, section: &mut Section) {
     let server = &facts.control_plane;
-    match &server.trouble {
-        Some(trouble) => {
+    match &server.error {
+        Some(error) => {
             section.summary = format!("{} cannot be used", server.address);
-            section.error(&server.address, &trouble.what, &trouble.remedy);
+            section.error(&server.address, &error.what, &error.remedy);
         }
         None => section.summary = format!("{} is {}", server.address, server.version),
     }

@@ -26,13 +26,13 @@ fn of_one(facts: &Facts, member: &Member, section: &mut Section) {
         section.error(&place, why, remedy);
     }
     if let Some(server) = &member.server {
-        if let Some(trouble) = &server.trouble {
-            section.error(&place, &trouble.what, &trouble.remedy);
+        if let Some(error) = &server.error {
+            section.error(&place, &error.what, &error.remedy);
         }
         clock(server, &place, section);
     }
     let is_explained =
-        member.no_client.is_some() || member.server.as_ref().is_some_and(|server| server.trouble.is_some());
+        member.no_client.is_some() || member.server.as_ref().is_some_and(|server| server.error.is_some());
     match cluster.ready() {
         _ if cluster.is_ready() || is_explained => {}
         Some(ready) => {

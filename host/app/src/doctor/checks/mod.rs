@@ -44,7 +44,7 @@ const WITHOUT: &[&str] = &[CONTROL_PLANE, CERTIFICATES, PLUGINS];
 
 /// Runs every check. Facts that could not be gathered become findings of the check that needs them.
 pub(super) fn all(facts: &Facts) -> Vec<Section> {
-    let answers = facts.control_plane.trouble.is_none();
+    let answers = facts.control_plane.error.is_none();
     let check = |(name, check): &(&'static str, Check)| {
         let mut section = Section::new(name);
         if answers || WITHOUT.contains(name) {

@@ -27,8 +27,8 @@ pub(super) fn certificates(facts: &Facts, section: &mut Section) {
     };
     for certificate in &facts.certificates {
         let place = format!("{} in {}", certificate.what, certificate.place);
-        if let Some(trouble) = &certificate.trouble {
-            section.error(&place, format!("cannot be read: {trouble}"), &certificate.remedy);
+        if let Some(error) = &certificate.error {
+            section.error(&place, format!("cannot be read: {error}"), &certificate.remedy);
         }
         let Some(ends) = certificate.ends else { continue };
         let left_days = ends.millis_since(facts.now).div_euclid(DAY_MS);

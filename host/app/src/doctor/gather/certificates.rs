@@ -67,7 +67,7 @@ pub(super) fn read(
         what: what.to_owned(),
         place: place.to_owned(),
         remedy: remedy.to_owned(),
-        trouble: ends.as_ref().err().map(|error| format!("{error:#}")),
+        error: ends.as_ref().err().map(|error| format!("{error:#}")),
         ends: ends.ok(),
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::certificates::read;
 use super::server;
 use crate::doctor::checks;
-use crate::doctor::facts::{Certificate, Facts, Member, Server, Trouble};
+use crate::doctor::facts::{Certificate, Facts, Member, Server, ServerError};
 use crate::{expiry, run};
 
 /// Result of querying one member.
@@ -69,18 +69,18 @@ async fn ask(hub: &Client, cluster: &Cluster, talks: bool) -> Asked {
 async fn of_client(client: &Client, address: &str) -> Server {
     let limit = std::time::Duration::from_secs(5);
     let version = tokio::time::timeout(limit, client.apiserver_version()).await;
-    let trouble = match version {
+    let error = match version {
         Ok(Ok(version)) => return server::ask(client, address, &version.git_version).await,
         Ok(Err(error)) => {
-            let trouble = run::trouble::Trouble::of(address, &error);
+            let error = run::connect_error::ConnectError::of(address, &error);
             // A member has no kubeconfig here, but a Secret.
             let of_secret = |text: String| text.replace("the kubeconfig", "the Secret of the cluster");
-            Trouble { what: of_secret(trouble.what), remedy: of_secret(trouble.remedy) }
+            ServerError { what: of_secret(error.what), remedy: of_secret(error.remedy) }
         }
-        Err(_) => Trouble {
+        Err(_) => ServerError {
             what: format!("{address} does not answer within {} s", limit.as_secs()),
             remedy: "check that it runs and that no firewall or NetworkPolicy blocks the connection".to_owned(),
         },
     };
-    Server { address: address.to_owned(), trouble: Some(trouble), ..Server::default() }
+    Server { address: address.to_owned(), error: Some(error), ..Server::default() }
 }

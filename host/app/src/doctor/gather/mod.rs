@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::checks;
 use super::facts::{
-    Facts, Installation, KindInUse, Name, Pause, Permission, Plugin, Policy, Served, Server, TaintPolicy, Trouble,
+    Facts, Installation, KindInUse, Name, Pause, Permission, Plugin, Policy, Served, Server, ServerError, TaintPolicy,
     Unread,
 };
 use crate::access::{self, Uses};
@@ -75,7 +75,7 @@ pub(super) async fn facts(arguments: &run::Arguments, user: Option<&str>) -> any
     };
     let client = &hub.reader();
     facts.control_plane = server::ask(client, &hub.address, &hub.version).await;
-    if facts.control_plane.trouble.is_some() {
+    if facts.control_plane.error.is_some() {
         plugins(arguments, &checked, &[], &mut facts)?;
         return Ok(facts);
     }
@@ -257,11 +257,11 @@ async fn permissions(
 }
 
 /// Converts the reason why an API server cannot be used to a fact.
-fn trouble_of(error: &anyhow::Error) -> Trouble {
-    match error.downcast_ref::<run::trouble::Trouble>() {
-        Some(trouble) => Trouble { what: trouble.what.clone(), remedy: trouble.remedy.clone() },
+fn server_error(error: &anyhow::Error) -> ServerError {
+    match error.downcast_ref::<run::connect_error::ConnectError>() {
+        Some(error) => ServerError { what: error.what.clone(), remedy: error.remedy.clone() },
         None => {
-            Trouble { what: crate::exit::told(error), remedy: "fix the kubeconfig, or name another one".to_owned() }
+            ServerError { what: crate::exit::told(error), remedy: "fix the kubeconfig, or name another one".to_owned() }
         }
     }
 }

@@ -9,9 +9,10 @@ use k8s_openapi::jiff::fmt::rfc2822::DateTimeParser;
 use kube::Client;
 use kube::client::Body;
 
-use super::trouble_of;
-use crate::doctor::facts::{NO_ADDRESS, Server, Trouble};
+use super::server_error;
+use crate::doctor::facts::{NO_ADDRESS, Server, ServerError};
 use crate::run;
+use crate::run::connect_error::ConnectError;
 use crate::run::hub::{HubArguments, in_time};
 
 /// Timeout of a request to a server.
@@ -22,9 +23,9 @@ pub(super) async fn ask(client: &Client, address: &str, version: &str) -> Server
     let mut server = Server { address: address.to_owned(), version: version.to_owned(), ..Server::default() };
     match tokio::time::timeout(ANSWER_TIME_MAX, clock_ahead_ms(client)).await {
         Ok(Ok(ahead)) => server.clock_ahead_ms = ahead,
-        Ok(Err(error)) => server.trouble = Some(trouble_of(&run::trouble::Trouble::of(address, &error).into())),
+        Ok(Err(error)) => server.error = Some(server_error(&ConnectError::of(address, &error).into())),
         Err(_) => {
-            server.trouble = Some(Trouble {
+            server.error = Some(ServerError {
                 what: format!("{address} accepts connections but does not answer"),
                 remedy: "check the API server; restart it if it hangs".to_owned(),
             });
@@ -56,7 +57,7 @@ async fn clock_ahead_ms(client: &Client) -> kube::Result<Option<i64>> {
 pub(super) async fn out_of_reach(arguments: &HubArguments, error: &anyhow::Error) -> Server {
     let address =
         arguments.config().await.map_or_else(|_| NO_ADDRESS.to_owned(), |config| config.cluster_url.to_string());
-    Server { address, trouble: Some(trouble_of(error)), ..Server::default() }
+    Server { address, error: Some(server_error(error)), ..Server::default() }
 }
 
 /// Returns a client that impersonates another user.

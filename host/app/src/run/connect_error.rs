@@ -7,31 +7,31 @@ use bulkhead_controllers::causes;
 
 /// Error of a connection to an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ConnectError {
     /// Description of the problem.
     pub(crate) what: String,
     /// Recommended action.
     pub(crate) remedy: String,
     /// True if the problem may disappear without a change of arguments or files.
-    pub(crate) mends: bool,
+    pub(crate) is_transient: bool,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; {}", self.what, self.remedy)
     }
 }
 
-impl StdError for Trouble {}
+impl StdError for ConnectError {}
 
-impl Trouble {
+impl ConnectError {
     /// Creates a problem that needs manual action.
-    pub(crate) fn lasting(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), mends: false }
+    pub(crate) fn permanent(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), is_transient: false }
     }
 
-    fn passing(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), mends: true }
+    fn transient(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into(), is_transient: true }
     }
 
     /// Classifies an error of a request to `address`.
@@ -39,7 +39,7 @@ impl Trouble {
         let said = causes(error);
         match error {
             kube::Error::Api(status) => Self::of_status(address, status.code, &status.message),
-            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::lasting(
+            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::permanent(
                 format!("{address} did not return a Kubernetes API response: {said}"),
                 "fix the server's address in the kubeconfig",
             ),
@@ -51,19 +51,19 @@ impl Trouble {
         // Other servers may respond with a whole page.
         let message = message.lines().next().unwrap_or_default();
         match code {
-            401 => Self::lasting(
+            401 => Self::permanent(
                 format!("{address} rejects the credentials (401): {message}"),
                 "renew the token or the client certificate of the kubeconfig",
             ),
-            403 => Self::passing(
+            403 => Self::transient(
                 format!("{address} refuses the request (403): {message}"),
                 "give the account the role of the mode: bulkhead account --mode MODE --apply",
             ),
-            404 => Self::lasting(
+            404 => Self::permanent(
                 format!("{address} has no such API (404): {message}"),
                 "fix the server's address in the kubeconfig",
             ),
-            _ => Self::passing(
+            _ => Self::transient(
                 format!("{address} answers with {code}: {message}"),
                 "check the API server's log; it may be starting or overloaded",
             ),
@@ -77,26 +77,29 @@ impl Trouble {
             || says("NotValidForName")
             || says("certificate not valid for name")
         {
-            Self::lasting(
+            Self::permanent(
                 format!("the certificate of {address} is not trusted by the kubeconfig: {said}"),
                 "fix certificate-authority-data or the address in the kubeconfig; a proxy in between is another cause",
             )
         } else if says("received fatal alert") {
-            Self::lasting(
+            Self::permanent(
                 format!("{address} refuses the client certificate: {said}"),
                 "renew the client certificate of the kubeconfig",
             )
         } else if says("Expired") || says("certificate expired") {
-            Self::passing(
+            Self::transient(
                 format!("the certificate of {address} has expired: {said}"),
                 "renew the certificate of the API server",
             )
         } else if says("InvalidMessage") || says("InvalidContentType") || says("corrupt message") {
-            Self::lasting(format!("{address} does not speak TLS: {said}"), "fix the server's address in the kubeconfig")
+            Self::permanent(
+                format!("{address} does not speak TLS: {said}"),
+                "fix the server's address in the kubeconfig",
+            )
         } else if says("dns error") || says("failed to lookup") {
-            Self::passing(format!("the name in {address} cannot be resolved: {said}"), "fix the name or the DNS")
+            Self::transient(format!("the name in {address} cannot be resolved: {said}"), "fix the name or the DNS")
         } else {
-            Self::passing(
+            Self::transient(
                 format!("{address} does not answer: {said}"),
                 "check that it runs and that no firewall or NetworkPolicy blocks the connection",
             )
@@ -109,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_mend_itself_is_told_from_what_cannot() {
-        let status = |code| Trouble::of_status("https://hub", code, "no");
-        let connection = |said| Trouble::of_connection("https://hub", said);
-        for (trouble, mends, part) in [
+    fn transient_errors_are_distinguished_from_permanent_ones() {
+        let status = |code| ConnectError::of_status("https://hub", code, "no");
+        let connection = |said| ConnectError::of_connection("https://hub", said);
+        for (error, is_transient, part) in [
             (status(401), false, "renew the token"),
             (status(403), true, "role of the mode"),
             (status(404), false, "address in the kubeconfig"),
@@ -126,8 +129,11 @@ mod tests {
             (connection("received fatal alert: CertificateExpired"), false, "client certificate"),
             (connection("received corrupt message of type InvalidContentType"), false, "does not speak TLS"),
         ] {
-            let text = trouble.to_string();
-            assert!(trouble.mends == mends && text.contains(part) && text.contains("https://hub"), "{text}");
+            let text = error.to_string();
+            assert!(
+                error.is_transient == is_transient && text.contains(part) && text.contains("https://hub"),
+                "{text}"
+            );
         }
     }
 }
