@@ -26,8 +26,8 @@ pub(crate) use self::print::{Command as ConfigCommand, run};
 pub(crate) use self::schema::schema;
 use crate::exit;
 use crate::run;
-use crate::run::misuse::Misuse;
 use crate::run::settings::{LIST, MAP, Settings};
+use crate::run::usage_error::UsageError;
 
 /// Name of the argument that names a configuration file.
 const CONFIG: &str = "config";
@@ -129,7 +129,7 @@ fn check(command: &Command, given: &Given) -> Result<(), clap::Error> {
         Ok(())
     };
     checked.map_err(|error| {
-        let place = error.downcast_ref::<Misuse>().map(|misuse| given.places.get(&misuse.argument));
+        let place = error.downcast_ref::<UsageError>().map(|error| given.places.get(&error.argument));
         wrong(&match place {
             Some(Some(place)) => format!("{place}: {error}"),
             Some(None) => format!("--{error}"),

@@ -8,9 +8,9 @@ use bulkhead_controllers::permissions::Mode;
 use clap::Args;
 
 use super::leader::{Election, ElectionArguments};
-use super::misuse::Misuse;
 use super::mode::{self, Modes};
 use super::settings::Settings;
+use super::usage_error::UsageError;
 use super::{embedded, endpoint, hub, journal};
 use crate::access::Uses;
 use crate::config::ConfigFile;
@@ -88,10 +88,10 @@ pub(crate) struct Arguments {
 }
 
 /// Returns the host of the webhook URL.
-pub(super) fn host_of(url: &str) -> Result<String, Misuse> {
+pub(super) fn host_of(url: &str) -> Result<String, UsageError> {
     let parsed = url.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
     let host = parsed.as_ref().and_then(http::Uri::host).map(str::to_owned);
-    host.ok_or_else(|| Misuse::new("webhook-url", format!("{url} must begin with https:// and a host")))
+    host.ok_or_else(|| UsageError::new("webhook-url", format!("{url} must begin with https:// and a host")))
 }
 
 /// Storage of the webhook certificate.
@@ -124,7 +124,7 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// A [`Misuse`] of one argument.
+    /// A [`UsageError`] of one argument.
     pub(crate) fn check(&self) -> anyhow::Result<Checked> {
         let flags = self.settings.flags()?;
         let modes = Modes::new(&self.mode.modes)?;
@@ -133,17 +133,17 @@ impl Arguments {
         match self.webhook_bind_address {
             None if modes.has(Mode::Interpret) => {
                 let why = "interpret answers Karmada over HTTPS and needs webhook-bind-address";
-                return Err(Misuse::new("mode", why).into());
+                return Err(UsageError::new("mode", why).into());
             }
             Some(_) if modes.only_reports() => {
                 let why = "leave it out: mode report registers nothing";
-                return Err(Misuse::new("webhook-bind-address", why).into());
+                return Err(UsageError::new("webhook-bind-address", why).into());
             }
             _ => {}
         }
         if self.webhook_client_ca_file.is_some() && modes.has(Mode::Interpret) {
             let why = "Karmada presents no client certificate to its interpreter; leave it out, or mode interpret";
-            return Err(Misuse::new("webhook-client-ca-file", why).into());
+            return Err(UsageError::new("webhook-client-ca-file", why).into());
         }
         if let Some(url) = &self.webhook_url {
             host_of(url)?;

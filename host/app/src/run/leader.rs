@@ -15,8 +15,8 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::misuse::Misuse;
 use super::mode::Modes;
+use super::usage_error::UsageError;
 
 #[derive(Args)]
 #[command(next_help_heading = "Leader election")]
@@ -73,14 +73,14 @@ impl ElectionArguments {
     ///
     /// # Errors
     ///
-    /// A [`Misuse`] of an argument that conflicts with the others.
-    pub(super) fn check(&self, modes: &Modes) -> Result<Election, Misuse> {
+    /// A [`UsageError`] of an argument that conflicts with the others.
+    pub(super) fn check(&self, modes: &Modes) -> Result<Election, UsageError> {
         let (lease, renew, retry) =
             (self.leader_elect_lease_duration.0, self.leader_elect_renew_deadline.0, self.leader_elect_retry_period.0);
         // A Lease has a resolution of one second: with fractions, others would take over before the holder stops.
         for (name, duration) in [("leader-elect-lease-duration", lease), ("leader-elect-renew-deadline", renew)] {
             if duration.is_zero() || duration.subsec_nanos() != 0 {
-                return Err(Misuse::new(name, "must be whole seconds, at least 1s: a Lease counts in seconds"));
+                return Err(UsageError::new(name, "must be whole seconds, at least 1s: a Lease counts in seconds"));
             }
         }
         if lease <= renew {
@@ -88,15 +88,15 @@ impl ElectionArguments {
                 "must be longer than leader-elect-renew-deadline, which is {}",
                 self.leader_elect_renew_deadline
             );
-            return Err(Misuse::new("leader-elect-lease-duration", why));
+            return Err(UsageError::new("leader-elect-lease-duration", why));
         }
         if renew <= retry {
             let why =
                 format!("must be longer than leader-elect-retry-period, which is {}", self.leader_elect_retry_period);
-            return Err(Misuse::new("leader-elect-renew-deadline", why));
+            return Err(UsageError::new("leader-elect-renew-deadline", why));
         }
         if retry.is_zero() {
-            return Err(Misuse::new("leader-elect-retry-period", "must be greater than 0"));
+            return Err(UsageError::new("leader-elect-retry-period", "must be greater than 0"));
         }
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "bulkhead".to_owned());
         Ok(Election {

@@ -12,12 +12,12 @@ pub(crate) mod hub;
 mod journal;
 pub(crate) mod leader;
 mod metrics;
-pub(crate) mod misuse;
 pub(crate) mod mode;
 mod reload;
 mod server;
 pub(crate) mod settings;
 mod upkeep;
+pub(crate) mod usage_error;
 mod webhook;
 
 use std::io::Write;

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use super::connect_error::ConnectError;
 use super::endpoint::State;
 use super::hub::Hub;
-use super::misuse::Misuse;
+use super::usage_error::UsageError;
 use super::{LogOnChange, RETRY, say};
 
 /// Parses the name of a mode.
@@ -150,12 +150,12 @@ impl Modes {
     /// # Errors
     ///
     /// Mode `report` is combined with another mode.
-    pub(super) fn new(modes: &[Mode]) -> Result<Self, Misuse> {
+    pub(super) fn new(modes: &[Mode]) -> Result<Self, UsageError> {
         if modes.contains(&Mode::Report)
             && let Some(other) = modes.iter().find(|mode| **mode != Mode::Report)
         {
             let why = "a process that only reports writes nothing; leave one of them out";
-            return Err(Misuse::new("mode", format!("report,{}: {why}", other.name())));
+            return Err(UsageError::new("mode", format!("report,{}: {why}", other.name())));
         }
         let mut sorted = modes.to_vec();
         sorted.sort_unstable();
@@ -195,17 +195,17 @@ impl Modes {
     /// # Errors
     ///
     /// A named controller does not exist or belongs to none of the modes.
-    pub(super) fn controllers(&self, list: &[String]) -> Result<Vec<&'static str>, Misuse> {
+    pub(super) fn controllers(&self, list: &[String]) -> Result<Vec<&'static str>, UsageError> {
         for entry in list {
             let name = entry.strip_prefix('-').unwrap_or(entry);
             if name != "*" && !controller_names().any(|known| known == name) {
                 let known: Vec<_> = controller_names().collect();
                 let why = format!("there is no controller {name}; there are {}", known.join(", "));
-                return Err(Misuse::new("controllers", why));
+                return Err(UsageError::new("controllers", why));
             }
             if name != "*" && entry == name && !self.runs(name) {
                 let why = format!("{name} does not run in this --mode; it does in mode all");
-                return Err(Misuse::new("controllers", why));
+                return Err(UsageError::new("controllers", why));
             }
         }
         let decides = |name: &str| {
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    fn chosen(modes: &[Mode], list: &[&str]) -> Result<Vec<&'static str>, Misuse> {
+    fn chosen(modes: &[Mode], list: &[&str]) -> Result<Vec<&'static str>, UsageError> {
         Modes::new(modes)?.controllers(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
     }
 

@@ -6,7 +6,7 @@ use clap::builder::{StyledStr, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::{Map, Value};
 
-use super::misuse::Misuse;
+use super::usage_error::UsageError;
 
 /// Settings from the command line, as data in the shape of [`Flags`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ impl Settings {
     /// A setting is out of range; the message names it and the valid range.
     pub(crate) fn flags(&self) -> anyhow::Result<Flags> {
         let flags: Flags = serde_json::from_value(Value::Object(self.0.clone()))?;
-        flags.validate().map_err(Misuse::of_text)?;
+        flags.validate().map_err(UsageError::of_text)?;
         Ok(flags)
     }
 }

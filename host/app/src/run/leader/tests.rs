@@ -136,8 +136,8 @@ fn checked(arguments: &[&str]) -> Result<Election, String> {
     let program = <Program as clap::Parser>::parse_from(std::iter::once(&"bulkhead").chain(arguments));
     program
         .election
-        .check(&Modes::new(&[Mode::All]).map_err(|misuse| misuse.to_string())?)
-        .map_err(|misuse| misuse.to_string())
+        .check(&Modes::new(&[Mode::All]).map_err(|error| error.to_string())?)
+        .map_err(|error| error.to_string())
 }
 
 #[test]

@@ -5,13 +5,13 @@ use std::fmt;
 
 /// Error of an argument, from the command line or from a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misuse {
+pub(crate) struct UsageError {
     /// Name of the argument, without hyphens.
     pub(crate) argument: String,
     text: String,
 }
 
-impl Misuse {
+impl UsageError {
     /// Creates an error. `why` states the valid values.
     pub(super) fn new(argument: &str, why: impl fmt::Display) -> Self {
         Self { argument: argument.to_owned(), text: format!("{argument}: {why}") }
@@ -24,10 +24,10 @@ impl Misuse {
     }
 }
 
-impl fmt::Display for Misuse {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Error for Misuse {}
+impl Error for UsageError {}
