@@ -8,6 +8,7 @@ mod embedded;
 mod endpoint;
 mod failure_log;
 pub(crate) mod federation;
+mod health_checks;
 pub(crate) mod hub;
 mod journal;
 pub(crate) mod leader;
@@ -16,7 +17,6 @@ pub(crate) mod mode;
 mod reload;
 mod server;
 pub(crate) mod settings;
-mod upkeep;
 pub(crate) mod usage_error;
 mod webhook;
 
@@ -164,16 +164,16 @@ async fn serve(arguments: &Arguments, vital: Handle) -> anyhow::Result<()> {
     // A standby has synced caches when it becomes the leader.
     let running = federation.watch(modes.has(Mode::All), &state);
     state.set_prepared();
-    let mut upkeep = tokio::task::JoinSet::new();
+    let mut checks = tokio::task::JoinSet::new();
     // The embedded control plane allows everything and serves no access reviews.
     if embedded.is_none() {
-        upkeep.spawn(upkeep::permissions(hub.unguarded.clone(), needs, state.clone()));
+        checks.spawn(health_checks::permissions(hub.unguarded.clone(), needs, state.clone()));
     }
     let candidate = Elector::new(election, hub.reloading.vital_unguarded(), permit.clone(), vital);
     let stopped = {
         let renewed = hub.reloading.run();
         let endpoint = webhook.as_ref().map(|(endpoint, _)| endpoint);
-        let certificates = upkeep::certificates(hub_arguments.clone(), endpoint, state.clone());
+        let certificates = health_checks::certificates(hub_arguments.clone(), endpoint, state.clone());
         let unrecorded = async {
             match &journal {
                 Some(journal) => journal.keep_up().await,

@@ -1,12 +1,12 @@
 //! Checks: from facts to findings, without I/O.
 
+mod certificates_and_plugins;
 mod control_plane;
 mod failover;
 mod kinds;
 mod members;
 mod owners;
 mod permissions;
-mod upkeep;
 
 use super::facts::{Facts, NO_ADDRESS};
 use super::finding::Section;
@@ -22,8 +22,8 @@ const CHECKS: &[(&str, Check)] = &[
     (KINDS, kinds::served),
     (PERMISSIONS, permissions::check),
     (OWNERS, owners::check),
-    (CERTIFICATES, upkeep::certificates),
-    (PLUGINS, upkeep::plugins),
+    (CERTIFICATES, certificates_and_plugins::certificates),
+    (PLUGINS, certificates_and_plugins::plugins),
     (INTERPRETERS, kinds::interpreters),
     (FAILOVER, failover::check),
     (MEMBERS, members::check),

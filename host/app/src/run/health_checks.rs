@@ -20,22 +20,22 @@ const ENDS_SOON_S: i64 = 14 * 24 * 3600;
 
 /// Logs missing permissions until there are none. Runs in the background; permitted operations work meanwhile.
 pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let answers = access::review(&client, &needs).await;
         let refused = needs.iter().zip(&answers).filter(|(_, allowed)| **allowed == Ok(false));
         let missing: Vec<_> = refused.map(|(need, _)| need).collect();
         state.update(|status| status.missing_permissions = missing.len());
-        if missing != told {
+        if missing != reported {
             for need in &missing {
                 say(&format!("missing permission: {need}; {}", need.why.join("; ")));
             }
             if missing.is_empty() {
                 say("no permission is missing any more");
             }
-            told = missing;
+            reported = missing;
         }
-        if told.is_empty() {
+        if reported.is_empty() {
             return;
         }
         tokio::time::sleep(MISSING).await;
@@ -44,7 +44,7 @@ pub(super) async fn permissions(client: Client, needs: Vec<Need>, state: State) 
 
 /// Exports the expiry of certificates as metrics and logs those that expire soon. Never returns.
 pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, state: State) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let mut ends = std::collections::BTreeMap::new();
         let config = hub.config().await.ok();
@@ -57,11 +57,11 @@ pub(super) async fn certificates(hub: HubArguments, webhook: Option<&Endpoint>, 
         let near = Time::new(now()).plus_seconds(ENDS_SOON_S);
         let soon: Vec<_> =
             ends.iter().filter(|(_, end)| **end < near).map(|(name, end)| (name.clone(), *end)).collect();
-        if soon != told {
+        if soon != reported {
             for (name, end) in &soon {
                 say(&format!("the certificate of the {name} expires at {end}"));
             }
-            told = soon;
+            reported = soon;
         }
         state.update(|status| status.certificates = ends);
         tokio::time::sleep(CERTIFICATES).await;
