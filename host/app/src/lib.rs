@@ -4,11 +4,11 @@
 //! Start reading at [`scenario`] (input format), then [`simulation`] (execution), then [`report`] (results).
 
 pub mod admission;
+pub mod default_registry;
 pub mod journal;
 pub mod origin;
 pub mod render;
 pub mod report;
 pub mod scenario;
 pub mod simulation;
-pub mod standard;
 pub mod what_if;

@@ -93,7 +93,7 @@ fn try_run(arguments: &Arguments) -> anyhow::Result<bool> {
     for note in export.notes.iter().cloned().chain(off(&flags)) {
         writeln!(anstream::stderr(), "note: {note}")?;
     }
-    let registry = bulkhead::standard::registry(&flags, arguments.engines.start(flags.pod_detail())?);
+    let registry = bulkhead::default_registry::build(&flags, arguments.engines.start(flags.pod_detail())?);
     let (down, lasts, horizon) = (arguments.down.clone(), arguments.lasts, arguments.horizon);
     let question = Question { down, lasts, horizon, flags };
     let origin = arguments.report.is_some().then(|| origin(&export, &question));

@@ -76,7 +76,7 @@ impl Federation {
     /// Starts loading the plugins, and prepares everything else.
     pub(super) fn start(hub: &Hub, parts: Parts<'_>, state: &State) -> anyhow::Result<Self> {
         let Parts { flags, engines, plugins, crash_marks, permit, agent_of, decisions } = parts;
-        let registry = Arc::new(bulkhead::standard::registry(&flags, engines));
+        let registry = Arc::new(bulkhead::default_registry::build(&flags, engines));
         let (plugins, directory) = load_and_watch(&registry, plugins, crash_marks)?;
         let clock = Clock::new(|| Time::new(super::now()));
         let (emitter, events) = events::events(hub.client.clone(), clock.clone());

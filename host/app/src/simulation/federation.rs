@@ -31,8 +31,8 @@ pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
 use super::witness::Witness;
 use crate::admission::InProcess;
+use crate::default_registry;
 use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
-use crate::standard;
 
 /// Start time of every simulation, in milliseconds since the Unix epoch, so that no output depends on the date.
 const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -138,7 +138,7 @@ impl Federation {
             watch_history_events_max: WATCH_HISTORY_MAX,
             ..controlplane::Options::new("control plane", seed, clock.clone())
         });
-        let registry = Arc::new(standard::registry(&scenario.flags, engines));
+        let registry = Arc::new(default_registry::build(&scenario.flags, engines));
         let tasks = Tasks::default();
         let mut members = BTreeMap::new();
         for spec in &scenario.clusters {

@@ -30,7 +30,7 @@ impl Policies {
         engines: Vec<Arc<dyn Engine>>,
         directory: Option<&PathBuf>,
     ) -> anyhow::Result<Self> {
-        let registry = Arc::new(bulkhead::standard::registry(flags, engines));
+        let registry = Arc::new(bulkhead::default_registry::build(flags, engines));
         let objects = Arc::<Objects>::default();
         let plugins = federation::load(&registry, directory.map(PathBuf::as_path), &objects)?;
         Ok(Self { registry, objects, plugins, options: flags.graceful_eviction_options() })

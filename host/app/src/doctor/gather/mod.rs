@@ -128,7 +128,7 @@ fn plugins(
     facts: &mut Facts,
 ) -> anyhow::Result<Arc<Registry>> {
     let engines = arguments.engines().start(checked.flags.pod_detail())?;
-    let registry = Arc::new(bulkhead::standard::registry(&checked.flags, engines));
+    let registry = Arc::new(bulkhead::default_registry::build(&checked.flags, engines));
     let catalog = Arc::<Objects>::default();
     catalog.set(objects.iter().map(bulkhead_api::Plugin::to_object).collect());
     match federation::load(&registry, arguments.plugin_directory(), &catalog) {

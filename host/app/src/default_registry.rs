@@ -9,7 +9,7 @@ use bulkhead_plugins_builtin::FailoverEviction;
 
 /// Returns a registry with the built-in policies that the flags enable and the interpreters shipped with the
 /// program.
-pub fn registry(flags: &Flags, engines: Vec<Arc<dyn Engine>>) -> Registry {
+pub fn build(flags: &Flags, engines: Vec<Arc<dyn Engine>>) -> Registry {
     let library = library(flags, &engines);
     let registry = Registry::new(engines);
     registry.replace(Layer::Library, library);
