@@ -14,7 +14,6 @@ mod help;
 mod interpret;
 mod join;
 mod kubeconfig;
-mod losses;
 mod output;
 mod pause;
 mod plugin;
@@ -28,6 +27,7 @@ mod simulate;
 mod top;
 mod trials;
 mod version;
+mod what_if_command;
 
 use std::process::ExitCode;
 
@@ -68,7 +68,7 @@ enum Command {
     Interpret(Box<interpret::Arguments>),
     #[command(flatten)]
     Decisions(decisions::Command),
-    WhatIf(Box<losses::Arguments>),
+    WhatIf(Box<what_if_command::Arguments>),
     #[command(subcommand)]
     Plugin(plugin::Command),
     Version(version::Arguments),
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
         Command::Resume(arguments) => pause::resume(&arguments),
         Command::Interpret(arguments) => interpret::run(&arguments),
         Command::Decisions(command) => decisions::run(&command),
-        Command::WhatIf(arguments) => losses::run(&arguments),
+        Command::WhatIf(arguments) => what_if_command::run(&arguments),
         Command::Plugin(command) => plugin::run(&command),
         Command::Version(arguments) => version::run(&arguments),
         Command::Completion(arguments) => shell::completion(&arguments, command),
