@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::person::PRODUCER_PERSON;
 use super::member;
-use super::witness::Witness;
+use super::report_only_process::ReportOnlyProcess;
 use crate::admission::InProcess;
 use crate::default_registry;
 use crate::scenario::{ClusterSpec, CustomKind, EventAction, FailureModeSpec, Loaded, LoadedEvent, ManifestObject};
@@ -55,7 +55,7 @@ pub(super) struct Federation {
     composition: Composition,
     /// Wall clock of the controllers, which faults can step. All other clocks advance with tokio's.
     wall: WallClock,
-    witness: Option<Witness>,
+    report_only: Option<ReportOnlyProcess>,
     tasks: Tasks,
 }
 
@@ -190,11 +190,12 @@ impl Federation {
         let kinds = Kinds::new(hub.client());
         let manager = Arc::new(Mutex::new(Manager::start(context.clone())));
         let composition = scenario.composition;
-        let witness = None;
-        let mut federation = Self { clock, hub, members, manager, context, kinds, composition, wall, witness, tasks };
+        let report_only = None;
+        let mut federation =
+            Self { clock, hub, members, manager, context, kinds, composition, wall, report_only, tasks };
         federation.join(scenario).await?;
         if scenario.witness {
-            federation.witness = Some(Witness::start(&federation));
+            federation.report_only = Some(ReportOnlyProcess::start(&federation));
         }
         Ok(federation)
     }
@@ -298,8 +299,8 @@ impl Federation {
     }
 
     /// Returns the report-only process, if there is one.
-    pub(super) fn witness(&self) -> Option<&Witness> {
-        self.witness.as_ref()
+    pub(super) fn report_only(&self) -> Option<&ReportOnlyProcess> {
+        self.report_only.as_ref()
     }
 
     /// Stops controllers without shutdown, as a crash does; `*` stops all.

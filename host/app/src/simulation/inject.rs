@@ -8,8 +8,8 @@ use bulkhead_controlplane::{Fault, KindId, ResourceRequest, Verb};
 use bulkhead_plugin::Layer;
 use tokio::time::Instant;
 
+use super::faulty_plugin::{ActiveFault, FaultyPlugin};
 use super::federation::Federation;
-use super::saboteur::{Sabotage, Saboteur};
 use crate::scenario::faults::{FaultKind, FaultSpec, RESOURCES};
 
 /// State of the fault injection.
@@ -19,19 +19,19 @@ pub(super) struct Injector {
     seen: u64,
     /// Downtime of the latest crash, in milliseconds.
     away_ms: Arc<AtomicI64>,
-    sabotage: Arc<Sabotage>,
+    plugin_fault: Arc<ActiveFault>,
 }
 
 impl Injector {
     /// Creates the injector. Installs the faulty plugin if an event needs it; the plugin abstains until its fault
     /// starts.
-    pub(super) fn new(federation: &Federation, sabotages: bool) -> Self {
-        let sabotage: Arc<Sabotage> = Arc::default();
-        if sabotages {
-            let policy = Saboteur::new(Arc::clone(&sabotage), federation.hub().clone());
+    pub(super) fn new(federation: &Federation, has_plugin_faults: bool) -> Self {
+        let plugin_fault: Arc<ActiveFault> = Arc::default();
+        if has_plugin_faults {
+            let policy = FaultyPlugin::new(Arc::clone(&plugin_fault), federation.hub().clone());
             federation.context().registry.replace(Layer::Webhooks, vec![Arc::new(policy)]);
         }
-        Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), sabotage }
+        Self { crashes: Arc::default(), seen: 0, away_ms: Arc::default(), plugin_fault }
     }
 
     /// Injects a fault, either immediately or with the next matching request.
@@ -71,7 +71,7 @@ impl Injector {
             FaultKind::ClockStepAhead => federation.step_clock(by_ms),
             FaultKind::ClockStepBack => federation.step_clock(-by_ms),
             FaultKind::FailingPlugin | FaultKind::SlowPlugin | FaultKind::SluggishPlugin | FaultKind::LyingPlugin => {
-                self.sabotage.start(fault.kind, lasts.0);
+                self.plugin_fault.start(fault.kind, lasts.0);
             }
             FaultKind::WriteOutage => {
                 let (resource, refused) = (fault.resource.clone(), Fault::Respond(fault.code.unwrap_or(500)));

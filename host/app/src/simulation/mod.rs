@@ -2,16 +2,16 @@
 
 mod expect;
 mod explain;
+mod faulty_plugin;
 mod federation;
 mod inject;
 mod invariants;
 mod member;
 mod observe;
+mod report_only_process;
 mod rows;
-mod saboteur;
 mod timeline;
 pub mod trial;
-mod witness;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
         injected: Vec::new(),
         observer: Observer::new(&federation),
         later: Vec::new(),
-        injector: Injector::new(&federation, sabotages(&scenario.events)),
+        injector: Injector::new(&federation, has_plugin_faults(&scenario.events)),
         disturbed_until: None,
         blind_for: None,
         target_losses: Vec::new(),
@@ -106,7 +106,7 @@ async fn simulate(scenario: &Loaded, mut options: RunOptions) -> anyhow::Result<
     };
     let mut observed = inspector
         .as_ref()
-        .and_then(|inspector| Observed::new(&federation, inspector.clone(), sabotages(&scenario.events)));
+        .and_then(|inspector| Observed::new(&federation, inspector.clone(), has_plugin_faults(&scenario.events)));
     for manifest in &scenario.manifests {
         anyhow::ensure!(federation.apply(manifest).await?, "{}: the control plane refuses writes", manifest.origin);
     }
@@ -230,7 +230,7 @@ enum Later {
 }
 
 /// Returns true if an event makes a plugin fail.
-fn sabotages(events: &[LoadedEvent]) -> bool {
+fn has_plugin_faults(events: &[LoadedEvent]) -> bool {
     let fails = |event: &LoadedEvent| matches!(&event.action, EventAction::Fault(fault) if fault.kind.is_of_plugins());
     events.iter().any(fails)
 }

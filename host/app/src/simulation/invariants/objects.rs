@@ -155,7 +155,7 @@ impl Observed {
         for (invariant, seen) in self.deadlines.look(&self.hub, federation, at) {
             self.found(invariant, at, seen);
         }
-        if let Some(writes) = federation.witness().map(|witness| witness.writes()).filter(|writes| *writes > 0) {
+        if let Some(writes) = federation.report_only().map(|process| process.writes()).filter(|writes| *writes > 0) {
             self.found("S5", at, format!("a process that only reports sent {writes} writes"));
         }
         self.last_look = at;

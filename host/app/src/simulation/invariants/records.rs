@@ -12,7 +12,7 @@ use bulkhead_core::journal::{Decision, DecisionInput, DecisionRecord, Record, di
 use bulkhead_core::model::{Binding, Cluster, GracefulEvictionTask, Health, Placement};
 
 use super::truth::Truth;
-use crate::simulation::saboteur::SABOTEUR;
+use crate::simulation::faulty_plugin::FAULTY_PLUGIN;
 
 /// Facts from the records so far.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Recorded {
             }
             _ => {}
         }
-        broken.extend(sabotage(record));
+        broken.extend(believed_faulty_plugin(record));
         let Some(decision) = decision else {
             let needs = matches!(entry.decision, Decision::Evicted | Decision::Released | Decision::Scheduled);
             broken.extend(needs.then(|| ("S7", format!("record {} has nothing to replay it from", record.id))));
@@ -94,14 +94,14 @@ fn replay(record: &Record, decision: &DecisionRecord) -> Option<Broken> {
 }
 
 /// Checks that a failing plugin is not the reason for an action. It may cause delays.
-fn sabotage(record: &Record) -> Option<Broken> {
+fn believed_faulty_plugin(record: &Record) -> Option<Broken> {
     use Decision as D;
     let entry = &record.entry;
-    let by_saboteur = entry.attribution.policy.as_ref().is_some_and(|policy| policy.name == SABOTEUR);
+    let by_faulty_plugin = entry.attribution.policy.as_ref().is_some_and(|policy| policy.name == FAULTY_PLUGIN);
     let acts =
         matches!(entry.decision, D::Evicted | D::Released | D::Tainted | D::Untainted | D::Scheduled | D::Removed);
     let says_sick = entry.decision == D::HealthChanged && entry.effect != Health::Unknown.as_str();
-    (by_saboteur && (acts || says_sick))
+    (by_faulty_plugin && (acts || says_sick))
         .then(|| ("S4", format!("record {}: {:?} because of a plugin that fails", record.id, entry.decision)))
 }
 

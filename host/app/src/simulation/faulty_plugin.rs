@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::scenario::faults::FaultKind;
 
 /// Name of the faulty plugin.
-pub(super) const SABOTEUR: &str = "saboteur";
+pub(super) const FAULTY_PLUGIN: &str = "saboteur";
 
 /// Duration of a slow call that does not fail: below the default budget of five seconds.
 const SLUGGISH_CALL: Duration = Duration::from_millis(4_500);
@@ -24,14 +24,14 @@ const WAYS: [FaultKind; 4] =
 
 /// Current misbehaviour of the plugin.
 #[derive(Default)]
-pub(super) struct Sabotage {
+pub(super) struct ActiveFault {
     /// End of the misbehaviour, in monotonic time.
     until: Mutex<Option<Instant>>,
     /// Kind of misbehaviour: index into [`WAYS`].
     way: AtomicU8,
 }
 
-impl Sabotage {
+impl ActiveFault {
     /// Starts a kind of misbehaviour for the given duration.
     pub(super) fn start(&self, kind: FaultKind, lasts: Duration) {
         let way = WAYS.iter().position(|way| *way == kind).unwrap_or(0);
@@ -49,21 +49,21 @@ const ASKED: [CallKind; 5] =
     [CallKind::Health, CallKind::ClusterTaint, CallKind::Filter, CallKind::Score, CallKind::EvictionCheck];
 
 /// Plugin that misbehaves for a time, and abstains otherwise.
-pub(super) struct Saboteur {
+pub(super) struct FaultyPlugin {
     id: PolicyId,
     capabilities: [Capability; 5],
-    sabotage: Arc<Sabotage>,
+    fault: Arc<ActiveFault>,
     count: AtomicU64,
     hub: ApiServer,
     /// End of the current slow call.
     busy: Mutex<Option<Instant>>,
 }
 
-impl Saboteur {
+impl FaultyPlugin {
     /// Creates the plugin of a federation with this control plane.
-    pub(super) fn new(sabotage: Arc<Sabotage>, hub: ApiServer) -> Self {
-        let (id, capabilities) = (PolicyId::builtin(SABOTEUR), ASKED.map(Capability::any));
-        Self { id, capabilities, sabotage, count: AtomicU64::new(0), hub, busy: Mutex::default() }
+    pub(super) fn new(fault: Arc<ActiveFault>, hub: ApiServer) -> Self {
+        let (id, capabilities) = (PolicyId::builtin(FAULTY_PLUGIN), ASKED.map(Capability::any));
+        Self { id, capabilities, fault, count: AtomicU64::new(0), hub, busy: Mutex::default() }
     }
 
     /// Simulates a slow call: all requests of controllers except those on Leases are held until the call is over.
@@ -79,7 +79,7 @@ impl Saboteur {
     }
 }
 
-impl Policy for Saboteur {
+impl Policy for FaultyPlugin {
     fn id(&self) -> &PolicyId {
         &self.id
     }
@@ -89,10 +89,10 @@ impl Policy for Saboteur {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<Reply, PolicyFault> {
-        if self.sabotage.is_over() {
+        if self.fault.is_over() {
             return Err(PolicyFault::new(PolicyFaultKind::Unsupported, "no opinion"));
         }
-        let way = WAYS[usize::from(self.sabotage.way.load(Ordering::Relaxed)) % WAYS.len()];
+        let way = WAYS[usize::from(self.fault.way.load(Ordering::Relaxed)) % WAYS.len()];
         // Cycles through the fault kinds and an out-of-range reply.
         let kinds =
             [PolicyFaultKind::Trap, PolicyFaultKind::Deadline, PolicyFaultKind::OutOfFuel, PolicyFaultKind::Memory];

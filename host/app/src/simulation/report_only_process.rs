@@ -23,7 +23,7 @@ use super::federation::Federation;
 const RECORDS_MAX: usize = 0;
 
 /// Process in mode `report`.
-pub(super) struct Witness {
+pub(super) struct ReportOnlyProcess {
     writes: Arc<AtomicU64>,
     _manager: Manager,
 }
@@ -50,7 +50,7 @@ fn client(server: &ApiServer, writes: &Arc<AtomicU64>) -> Client {
     Client::new(permitted(counting, &WritePermit::report_only()), "default")
 }
 
-impl Witness {
+impl ReportOnlyProcess {
     /// Starts the process beside the controllers of a federation.
     pub(super) fn start(federation: &Federation) -> Self {
         let writes: Arc<AtomicU64> = Arc::default();
