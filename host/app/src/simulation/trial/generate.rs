@@ -3,8 +3,8 @@
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::draft::Timing;
+use super::seeded_rng::SeededRng;
 use super::{Sort, Trouble};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
@@ -26,22 +26,22 @@ pub(super) struct Targets<'a> {
 /// Generates the troubles of a seed, in order of time. All of them end by [`Timing::until_s`].
 pub(super) fn troubles(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Vec<Trouble> {
     // The simulated clusters use the seed itself.
-    let mut dice = Dice::new(seed, 0x005e_ed0f_fa17);
-    let count = dice.between(TROUBLES.0, TROUBLES.1);
-    let mut troubles: Vec<_> = (0..count).filter_map(|_| trouble(&mut dice, sorts, targets, timing)).collect();
+    let mut rng = SeededRng::new(seed, 0x005e_ed0f_fa17);
+    let count = rng.between(TROUBLES.0, TROUBLES.1);
+    let mut troubles: Vec<_> = (0..count).filter_map(|_| trouble(&mut rng, sorts, targets, timing)).collect();
     troubles.sort_by_key(|trouble| trouble.at);
     troubles
 }
 
-fn trouble(dice: &mut Dice, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Option<Trouble> {
-    let sort = *dice.one_of(sorts)?;
-    let at = dice.seconds(timing.from_s, timing.until_s - timing.lasts_max_s);
-    let back = GoDuration(at.0 + dice.seconds(5, timing.lasts_max_s).0);
+fn trouble(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Option<Trouble> {
+    let sort = *rng.one_of(sorts)?;
+    let at = rng.seconds(timing.from_s, timing.until_s - timing.lasts_max_s);
+    let back = GoDuration(at.0 + rng.seconds(5, timing.lasts_max_s).0);
     let state = |at: GoDuration, cluster: &str, state: &str| json!({"at": at, "cluster": cluster, "state": state});
     let events = match sort {
         Sort::ClusterLoss | Sort::ClusterUnready => {
             let down = if sort == Sort::ClusterLoss { "unreachable" } else { "readyz-failing" };
-            let cluster = dice.one_of(targets.clusters)?;
+            let cluster = rng.one_of(targets.clusters)?;
             vec![state(at, cluster, down), state(back, cluster, "recover")]
         }
         Sort::AllLost => {
@@ -50,56 +50,56 @@ fn trouble(dice: &mut Dice, sorts: &[Sort], targets: &Targets<'_>, timing: &Timi
             moments.into_iter().flat_map(of_all).collect()
         }
         Sort::Flap => {
-            let (cluster, mut moment, mut events) = (dice.one_of(targets.clusters)?, at, Vec::new());
-            let times = dice.between(2, 4);
+            let (cluster, mut moment, mut events) = (rng.one_of(targets.clusters)?, at, Vec::new());
+            let times = rng.between(2, 4);
             for _ in 0..times {
                 for to in ["unreachable", "recover"] {
                     events.push(state(moment, cluster, to));
-                    moment = GoDuration(moment.0 + dice.seconds(1, timing.lasts_max_s / (2 * times)).0);
+                    moment = GoDuration(moment.0 + rng.seconds(1, timing.lasts_max_s / (2 * times)).0);
                 }
             }
             events
         }
         Sort::BlipAtTakeover => {
-            let cluster = dice.one_of(targets.clusters)?;
-            let (taken_over, back) = (GoDuration(at.0 + dice.seconds(0, 2).0), GoDuration(at.0 + dice.seconds(2, 4).0));
+            let cluster = rng.one_of(targets.clusters)?;
+            let (taken_over, back) = (GoDuration(at.0 + rng.seconds(0, 2).0), GoDuration(at.0 + rng.seconds(2, 4).0));
             let takeover = json!({"at": taken_over, "fault": FaultSpec::of(FaultKind::LeaderChange)});
             vec![state(at, cluster, "unreachable"), takeover, state(back, cluster, "recover")]
         }
         Sort::ApplicationFailure => {
-            let (cluster, workload) = (dice.one_of(targets.clusters)?, dice.one_of(targets.workloads)?);
-            let mode = dice.one_of(&["never-ready", "crash-loop"])?;
+            let (cluster, workload) = (rng.one_of(targets.clusters)?, rng.one_of(targets.workloads)?);
+            let mode = rng.one_of(&["never-ready", "crash-loop"])?;
             let modes = json!([{"mode": mode, "workload": workload}]);
             let fails = |at: GoDuration, modes| json!({"at": at, "cluster": cluster, "failureModes": modes});
             vec![fails(at, modes), fails(back, json!([]))]
         }
-        Sort::Fault(kind) => vec![json!({"at": at, "fault": fault(dice, kind, targets, timing)?})],
+        Sort::Fault(kind) => vec![json!({"at": at, "fault": fault(rng, kind, targets, timing)?})],
     };
     Some(Trouble { sort, at, events })
 }
 
-fn fault(dice: &mut Dice, kind: FaultKind, targets: &Targets<'_>, timing: &Timing) -> Option<FaultSpec> {
+fn fault(rng: &mut SeededRng, kind: FaultKind, targets: &Targets<'_>, timing: &Timing) -> Option<FaultSpec> {
     let codes = [409, 410, 429, 500, 504];
     let resources = kind.resources();
-    let narrow = !resources.is_empty() && dice.chance(66);
+    let narrow = !resources.is_empty() && rng.chance(66);
     let after = match kind {
-        FaultKind::TargetLoss => dice.between(0, TARGET_AGE_MAX_S),
-        _ if kind.strikes_a_write() => dice.between(0, WRITES_MAX),
+        FaultKind::TargetLoss => rng.between(0, TARGET_AGE_MAX_S),
+        _ if kind.strikes_a_write() => rng.between(0, WRITES_MAX),
         _ => 0,
     };
     // Outages of other components last longer.
     let lasts_max_s = if kind == FaultKind::WriteOutage { timing.lasts_max_s } else { timing.lasts_max_s.min(40) };
-    let cluster = if kind.has_cluster() { Some(dice.one_of(targets.clusters)?.clone()) } else { None };
+    let cluster = if kind.has_cluster() { Some(rng.one_of(targets.clusters)?.clone()) } else { None };
     let peers: Vec<_> = targets.clusters.iter().filter(|name| Some(*name) != cluster.as_ref()).collect();
-    let peer = if kind == FaultKind::PeerPartition { Some((*dice.one_of(&peers)?).clone()) } else { None };
+    let peer = if kind == FaultKind::PeerPartition { Some((*rng.one_of(&peers)?).clone()) } else { None };
     Some(FaultSpec {
-        resource: if narrow { dice.one_of(resources).map(|resource| (*resource).to_owned()) } else { None },
-        code: if kind == FaultKind::Respond { dice.one_of(&codes).copied() } else { None },
+        resource: if narrow { rng.one_of(resources).map(|resource| (*resource).to_owned()) } else { None },
+        code: if kind == FaultKind::Respond { rng.one_of(&codes).copied() } else { None },
         after: (after > 0).then_some(after),
         cluster,
         peer,
-        by: kind.is_of_clocks().then(|| dice.seconds(2, 600)),
-        for_: kind.lasts().then(|| dice.seconds(1, lasts_max_s)),
+        by: kind.is_of_clocks().then(|| rng.seconds(2, 600)),
+        for_: kind.lasts().then(|| rng.seconds(1, lasts_max_s)),
         ..FaultSpec::of(kind)
     })
 }

@@ -7,10 +7,10 @@
 //! Start reading at `draft`, the representation of trials; faults are generated in `generate`, federations in
 //! `random`.
 
-mod dice;
 mod draft;
 mod generate;
 mod random;
+mod seeded_rng;
 mod shrink;
 mod sweep;
 

@@ -7,38 +7,38 @@
 
 use serde_json::{Value, json};
 
-use crate::simulation::trial::dice::Dice;
+use crate::simulation::trial::seeded_rng::SeededRng;
 
 /// Time at which all troubles of a trial, and their effects on deadlines, are over, in seconds.
 const CALM_S: u64 = 200;
 
 /// Adds random combinations to a scenario; with limited capacity, only those without replicas.
-pub(super) fn draw(dice: &mut Dice, scenario: &mut Value, clusters: &[String], crowded: bool) {
-    if dice.chance(10) {
-        tolerant_crowd(dice, scenario, clusters);
+pub(super) fn draw(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String], crowded: bool) {
+    if rng.chance(10) {
+        tolerant_crowd(rng, scenario, clusters);
     }
-    if dice.chance(10) && !crowded {
-        several_tasks(dice, scenario, clusters);
+    if rng.chance(10) && !crowded {
+        several_tasks(rng, scenario, clusters);
     }
-    if dice.chance(10) && !crowded {
-        unknown_health(dice, scenario, clusters);
+    if rng.chance(10) && !crowded {
+        unknown_health(rng, scenario, clusters);
     }
-    if dice.chance(10) {
-        racing_person(dice, scenario, clusters);
+    if rng.chance(10) {
+        racing_person(rng, scenario, clusters);
     }
-    if dice.chance(10) {
-        namesakes(dice, scenario, clusters);
+    if rng.chance(10) {
+        namesakes(rng, scenario, clusters);
     }
-    if dice.chance(10) {
-        racing_tasks(dice, scenario, clusters);
+    if rng.chance(10) {
+        racing_tasks(rng, scenario, clusters);
     }
     // Each of these loses clusters and needs the others, so a scenario has one of them at most.
-    match dice.between(1, 10) {
-        1 => all_lost(dice, scenario, clusters),
-        2 => other_region(dice, scenario, clusters),
-        3 => direct_purge(dice, scenario, clusters),
-        4 => long_outage(dice, scenario, clusters),
-        5 if !crowded => scaled_while_lost(dice, scenario, clusters),
+    match rng.between(1, 10) {
+        1 => all_lost(rng, scenario, clusters),
+        2 => other_region(rng, scenario, clusters),
+        3 => direct_purge(rng, scenario, clusters),
+        4 => long_outage(rng, scenario, clusters),
+        5 if !crowded => scaled_while_lost(rng, scenario, clusters),
         _ => {}
     }
 }
@@ -95,9 +95,9 @@ fn first_then_any(clusters: &[String]) -> Value {
 
 /// Adds many workloads that tolerate the loss of their cluster, and one behind them in the queue that does not, with
 /// a low eviction rate.
-fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn tolerant_crowd(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let Some(lost) = clusters.first() else { return };
-    let crowd = dice.between(14, 20);
+    let crowd = rng.between(14, 20);
     let tolerations = json!([{"operator": "Exists"}]);
     let placement = json!({"clusterAffinity": {"clusterNames": [lost]}, "clusterTolerations": tolerations});
     let other = json!({"placement": {"clusterAffinities": first_then_any(clusters)}});
@@ -106,18 +106,18 @@ fn tolerant_crowd(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     objects.extend([config_map("z-other", "z-other"), policy("z-other", "v1", "ConfigMap", &other)]);
     add(scenario, "/manifests/0/objects", objects);
     scenario["flags"]["resource-eviction-rate"] = json!(0.1);
-    let (at_s, back_s) = (CALM_S + dice.between(0, 20), CALM_S + 200);
+    let (at_s, back_s) = (CALM_S + rng.between(0, 20), CALM_S + 200);
     add(scenario, "/events", [state(at_s, lost, "unreachable"), state(back_s, lost, "recover")]);
 }
 
 /// Adds two kinds of one name, and an object of each that derives the same name of a binding.
-fn namesakes(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn namesakes(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     if !scenario["customKinds"].is_array() {
         scenario["customKinds"] = json!([]);
     }
-    let at_s = dice.between(5, 60);
+    let at_s = rng.between(5, 60);
     for (group, is_late) in [("networking.istio.io", false), ("gateway.networking.k8s.io", true)] {
-        let Some(cluster) = dice.one_of(clusters) else { return };
+        let Some(cluster) = rng.one_of(clusters) else { return };
         let api_version = format!("{group}/v1");
         add(scenario, "/customKinds", [json!({"apiVersion": api_version, "kind": "Gateway", "plural": "gateways"})]);
         let mut gateway = config_map("public", "public");
@@ -137,9 +137,9 @@ fn namesakes(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
 
 /// Adds a binding with two tasks: a cluster is lost, and the application fails on another one before the slow
 /// replacement is ready. Only the second task has its own grace period.
-fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn several_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let [failing, lost, slow, spare, ..] = clusters else { return };
-    let (name, fails_s) = ("two-tasks", CALM_S + dice.between(45, 60));
+    let (name, fails_s) = ("two-tasks", CALM_S + rng.between(45, 60));
     let spread = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]);
     let names = [failing, lost, slow, spare];
     let spec = json!({
@@ -147,7 +147,7 @@ fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
         "propagateDeps": true,
         "failover": {"application": {
             "decisionConditions": {"tolerationSeconds": 10}, "purgeMode": "Gracefully",
-            "gracePeriodSeconds": dice.between(15, 30),
+            "gracePeriodSeconds": rng.between(15, 30),
         }},
     });
     add(scenario, "/manifests/0/objects", [deployment(name, 2), policy(name, "apps/v1", "Deployment", &spec)]);
@@ -164,7 +164,7 @@ fn several_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
 }
 
 /// Adds a failing application whose interpreter fails intermittently, on an odd number of replicas.
-fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn unknown_health(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let Some(failing) = clusters.first() else { return };
     let (name, file) = ("odd", "odd.lua");
     let script = "function InterpretHealth(object)\n  local status = object.status or {}\n  \
@@ -189,10 +189,10 @@ fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let modes = json!([{"mode": "never-ready", "workload": format!("default/{name}")}]);
     let fails = |at_s: u64, modes: Value| json!({"at": format!("{at_s}s"), "cluster": failing, "failureModes": modes});
     let scaled = |at_s: u64, replicas: u64| json!({"at": format!("{at_s}s"), "apply": {"objects": [deployment(name, replicas)]}});
-    let mut at_s = CALM_S + 25 + dice.between(0, 5);
+    let mut at_s = CALM_S + 25 + rng.between(0, 5);
     let mut events = vec![fails(at_s, modes)];
-    for _ in 0..dice.between(5, 7) {
-        at_s += dice.between(12, 16);
+    for _ in 0..rng.between(5, 7) {
+        at_s += rng.between(12, 16);
         events.extend([scaled(at_s, 3), scaled(at_s + 3, 2)]);
     }
     events.push(fails(at_s + 20, json!([])));
@@ -200,23 +200,23 @@ fn unknown_health(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
 }
 
 /// Adds another writer of eviction tasks that writes in the same moment as a controller.
-fn racing_tasks(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
-    let Some(cluster) = dice.one_of(clusters) else { return };
-    let lost_s = CALM_S + dice.between(0, 20);
+fn racing_tasks(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
+    let Some(cluster) = rng.one_of(clusters) else { return };
+    let lost_s = CALM_S + rng.between(0, 20);
     let race = |at_s: u64| {
         let fault = json!({"kind": "racing-write", "resource": "resourcebindings"});
         json!({"at": format!("{at_s}s"), "fault": fault})
     };
-    let times = dice.between(2, 4);
-    let races: Vec<_> = (0..times).map(|_| race(lost_s + dice.between(10, 60))).collect();
+    let times = rng.between(2, 4);
+    let races: Vec<_> = (0..times).map(|_| race(lost_s + rng.between(10, 60))).collect();
     let moments = [state(lost_s, cluster, "unreachable"), state(lost_s + 90, cluster, "recover")];
     add(scenario, "/events", moments.into_iter().chain(races));
 }
 
 /// Adds the loss of all clusters for longer than any threshold, without a check for another target.
-fn all_lost(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn all_lost(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     scenario["flags"]["eviction-pre-check"] = json!("none");
-    let (lost_s, lasts_s) = (CALM_S + dice.between(0, 20), dice.between(80, 110));
+    let (lost_s, lasts_s) = (CALM_S + rng.between(0, 20), rng.between(80, 110));
     for cluster in clusters {
         add(scenario, "/events", [state(lost_s, cluster, "unreachable"), state(lost_s + lasts_s, cluster, "recover")]);
     }
@@ -224,7 +224,7 @@ fn all_lost(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
 
 /// Adds a workload on all clusters of one region, which has too few of them after a loss, so that the scheduler gives up
 /// the copy on the other cluster of that region.
-fn other_region(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn other_region(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let [lost, given_up, third, fourth, ..] = clusters else { return };
     let regions = [(lost, "north"), (given_up, "north"), (third, "south"), (fourth, "south")];
     for cluster in scenario["clusters"].as_array_mut().into_iter().flatten() {
@@ -241,14 +241,14 @@ fn other_region(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     let spec = json!({"placement": {"clusterAffinity": {"clusterNames": names}, "spreadConstraints": spread}});
     add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
     // One of the two regions is chosen; each loses a cluster at a time of its own.
-    let lost_s = CALM_S + dice.between(0, 20);
+    let lost_s = CALM_S + rng.between(0, 20);
     for (at_s, cluster) in [(lost_s, lost), (lost_s + 130, third)] {
         add(scenario, "/events", [state(at_s, cluster, "unreachable"), state(at_s + 80, cluster, "recover")]);
     }
 }
 
 /// Adds a workload that is purged directly from a cluster that stays lost for longer than its purge may take.
-fn direct_purge(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn direct_purge(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let Some(lost) = clusters.first() else { return };
     let name = "purged";
     let spec = json!({
@@ -258,40 +258,40 @@ fn direct_purge(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
     add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
     scenario["flags"]["graceful-eviction-timeout"] = json!("15s");
     scenario["flags"]["purge-without-replacement"] = json!("only-by-policy");
-    let lost_s = CALM_S + dice.between(0, 10);
+    let lost_s = CALM_S + rng.between(0, 10);
     add(scenario, "/events", [state(lost_s, lost, "unreachable"), state(lost_s + 180, lost, "recover")]);
 }
 
 /// Adds an outage of the writes of bindings that is over long before the lost cluster recovers.
-fn long_outage(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
+fn long_outage(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
     let Some(lost) = clusters.first() else { return };
     let name = "held-up";
     let spec = json!({"placement": {"clusterAffinities": first_then_any(clusters)}});
     add(scenario, "/manifests/0/objects", [config_map(name, name), policy(name, "v1", "ConfigMap", &spec)]);
     // Longer than the whole back-off of a retry would take.
-    let (lost_s, lasts_s) = (dice.between(40, 50), dice.between(220, 230));
+    let (lost_s, lasts_s) = (rng.between(40, 50), rng.between(220, 230));
     let fault = json!({"kind": "write-outage", "resource": "resourcebindings", "for": format!("{lasts_s}s")});
     let outage = json!({"at": format!("{lost_s}s"), "fault": fault});
     add(scenario, "/events", [state(lost_s, lost, "unreachable"), outage, state(lost_s + 400, lost, "recover")]);
 }
 
 /// Adds a workload that tolerates the loss of its cluster, and a person who scales it up meanwhile.
-fn scaled_while_lost(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
-    let Some(lost) = dice.one_of(clusters) else { return };
+fn scaled_while_lost(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
+    let Some(lost) = rng.one_of(clusters) else { return };
     let name = "scaled-up";
     let tolerations = json!([{"operator": "Exists", "effect": "NoExecute"}]);
     let spec = json!({"placement": {"clusterTolerations": tolerations}});
     add(scenario, "/manifests/0/objects", [deployment(name, 1), policy(name, "apps/v1", "Deployment", &spec)]);
-    let lost_s = CALM_S + dice.between(0, 10);
+    let lost_s = CALM_S + rng.between(0, 10);
     let scaled =
-        json!({"at": format!("{}s", lost_s + dice.between(50, 60)), "apply": {"objects": [deployment(name, 2)]}});
+        json!({"at": format!("{}s", lost_s + rng.between(50, 60)), "apply": {"objects": [deployment(name, 2)]}});
     add(scenario, "/events", [state(lost_s, lost, "unreachable"), scaled, state(lost_s + 120, lost, "recover")]);
 }
 
 /// Adds a person who taints a cluster while controllers write its taints.
-fn racing_person(dice: &mut Dice, scenario: &mut Value, clusters: &[String]) {
-    let Some(cluster) = dice.one_of(clusters) else { return };
-    let (at_s, lost_s) = (dice.between(20, 100), dice.between(40, 80));
+fn racing_person(rng: &mut SeededRng, scenario: &mut Value, clusters: &[String]) {
+    let Some(cluster) = rng.one_of(clusters) else { return };
+    let (at_s, lost_s) = (rng.between(20, 100), rng.between(40, 80));
     let fault = json!({"kind": "racing-write", "resource": "clusters"});
     let race = json!({"at": format!("{at_s}s"), "fault": fault});
     let back_s = at_s + lost_s;

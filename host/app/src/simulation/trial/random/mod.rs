@@ -14,8 +14,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::draft::{Draft, Timing};
+use super::seeded_rng::SeededRng;
 
 /// Minimum and maximum number of member clusters.
 const CLUSTERS: (u64, u64) = (2, 8);
@@ -24,19 +24,19 @@ const WORKLOADS_MAX: u64 = 6;
 
 /// Generates the federation of a seed. `path` is the nominal path of its file, which does not have to exist.
 pub(super) fn draft(seed: u64, path: &Path) -> Draft {
-    let mut dice = Dice::new(seed, 0x00fe_de2a_7105);
+    let mut rng = SeededRng::new(seed, 0x00fe_de2a_7105);
     // Most federations are small, because most failures need only a few clusters.
-    let most = if dice.chance(70) { CLUSTERS.0 + 2 } else { CLUSTERS.1 };
-    let count = dice.between(CLUSTERS.0, most);
+    let most = if rng.chance(70) { CLUSTERS.0 + 2 } else { CLUSTERS.1 };
+    let count = rng.between(CLUSTERS.0, most);
     let names: Vec<_> = (1..=count).map(|n| format!("member{n}")).collect();
-    let mut settings = settings::draw(&mut dice);
-    let clusters: Vec<_> = names.iter().map(|name| cluster(&mut dice, name)).collect();
-    let apps: Vec<_> = (1..=dice.between(1, WORKLOADS_MAX)).map(|n| workloads::draw(&mut dice, n)).collect();
-    let mut objects = policies::taints(&mut dice, &mut settings);
+    let mut settings = settings::draw(&mut rng);
+    let clusters: Vec<_> = names.iter().map(|name| cluster(&mut rng, name)).collect();
+    let apps: Vec<_> = (1..=rng.between(1, WORKLOADS_MAX)).map(|n| workloads::draw(&mut rng, n)).collect();
+    let mut objects = policies::taints(&mut rng, &mut settings);
     let crowded = settings.crowded;
     for app in &apps {
         objects.extend(app.objects.iter().cloned());
-        objects.push(policies::propagation(&mut dice, app, &names, &settings));
+        objects.push(policies::propagation(&mut rng, app, &names, &settings));
     }
     let mut scenario = json!({
         "name": format!("random federation {seed}"),
@@ -44,32 +44,32 @@ pub(super) fn draft(seed: u64, path: &Path) -> Draft {
         "flags": settings.flags,
         "clusters": clusters,
         "manifests": [{"objects": objects}],
-        "events": people::draw(&mut dice, &apps, &names),
+        "events": people::draw(&mut rng, &apps, &names),
     });
     if crowded {
         crowd(&mut scenario, &apps);
     }
-    plugins::draw(&mut dice, &mut scenario);
-    coincidences::draw(&mut dice, &mut scenario, &names, crowded);
-    if dice.chance(15) {
+    plugins::draw(&mut rng, &mut scenario);
+    coincidences::draw(&mut rng, &mut scenario, &names, crowded);
+    if rng.chance(15) {
         scenario["witness"] = json!(true);
     }
     Draft::new(path, Timing::SHORT, scenario)
 }
 
-fn cluster(dice: &mut Dice, name: &str) -> Value {
-    let mut cluster = json!({"name": name, "replicaReadyAfter": dice.seconds(1, 10)});
-    if dice.chance(40) {
-        cluster["replicaReadyJitter"] = json!(dice.seconds(1, 3));
+fn cluster(rng: &mut SeededRng, name: &str) -> Value {
+    let mut cluster = json!({"name": name, "replicaReadyAfter": rng.seconds(1, 10)});
+    if rng.chance(40) {
+        cluster["replicaReadyJitter"] = json!(rng.seconds(1, 3));
     }
-    if dice.chance(50) {
-        cluster["region"] = json!(dice.one_of(&["east", "west"]));
+    if rng.chance(50) {
+        cluster["region"] = json!(rng.one_of(&["east", "west"]));
         cluster["provider"] = json!("cloud");
     }
-    if dice.chance(20) {
-        cluster["labels"] = json!({"tier": dice.one_of(&["gold", "silver"])});
+    if rng.chance(20) {
+        cluster["labels"] = json!({"tier": rng.one_of(&["gold", "silver"])});
     }
-    if dice.chance(15) {
+    if rng.chance(15) {
         cluster["syncMode"] = json!("Pull");
     }
     cluster

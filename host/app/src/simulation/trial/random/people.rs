@@ -5,44 +5,44 @@ use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
 
 use super::workloads::App;
-use crate::simulation::trial::dice::Dice;
+use crate::simulation::trial::seeded_rng::SeededRng;
 
 /// Time range of actions, in seconds. [`UNDONE_S`] is the range of their reversal.
 const ACTS_S: (u64, u64) = (20, 140);
 const UNDONE_S: (u64, u64) = (150, 190);
 
-pub(super) fn draw(dice: &mut Dice, apps: &[App], clusters: &[String]) -> Vec<Value> {
+pub(super) fn draw(rng: &mut SeededRng, apps: &[App], clusters: &[String]) -> Vec<Value> {
     let mut events = Vec::new();
     let mut touched = std::collections::BTreeSet::new();
-    for _ in 0..dice.between(0, 4) {
-        let (at, undone) = (dice.seconds(ACTS_S.0, ACTS_S.1), dice.seconds(UNDONE_S.0, UNDONE_S.1));
-        let sort = dice.between(1, 6);
+    for _ in 0..rng.between(0, 4) {
+        let (at, undone) = (rng.seconds(ACTS_S.0, ACTS_S.1), rng.seconds(UNDONE_S.0, UNDONE_S.1));
+        let sort = rng.between(1, 6);
         // At most one drain, one pause and one taint per scenario.
         if sort <= 3 && !touched.insert(sort) {
             continue;
         }
         match sort {
-            1 => events.extend(drain(dice, clusters, at, undone)),
-            2 => events.extend(pause(dice, apps, clusters, at, undone)),
-            3 => events.extend(taint(dice, clusters, at)),
-            4 | 5 => events.extend(scale(dice, apps, at)),
-            _ => events.extend(kill(dice, at)),
+            1 => events.extend(drain(rng, clusters, at, undone)),
+            2 => events.extend(pause(rng, apps, clusters, at, undone)),
+            3 => events.extend(taint(rng, clusters, at)),
+            4 | 5 => events.extend(scale(rng, apps, at)),
+            _ => events.extend(kill(rng, at)),
         }
     }
     events.sort_by_key(|event| serde_json::from_value::<GoDuration>(event["at"].clone()).unwrap_or_default());
     events
 }
 
-fn drain(dice: &mut Dice, clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
-    let Some(cluster) = dice.one_of(clusters) else { return Vec::new() };
+fn drain(rng: &mut SeededRng, clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
+    let Some(cluster) = rng.one_of(clusters) else { return Vec::new() };
     vec![json!({"at": at, "drain": {"cluster": cluster}}), json!({"at": undone, "undrain": cluster})]
 }
 
-fn pause(dice: &mut Dice, apps: &[App], clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
-    let spec = match dice.between(1, 3) {
+fn pause(rng: &mut SeededRng, apps: &[App], clusters: &[String], at: GoDuration, undone: GoDuration) -> Vec<Value> {
+    let spec = match rng.between(1, 3) {
         1 => json!({"reason": "holidays"}),
-        2 => json!({"clusters": [dice.one_of(clusters)]}),
-        _ => match dice.one_of(apps) {
+        2 => json!({"clusters": [rng.one_of(clusters)]}),
+        _ => match rng.one_of(apps) {
             Some(app) if !app.cluster_scoped => {
                 json!({"workloads": [{"kind": app.kind, "namespace": "default", "name": app.name}]})
             }
@@ -58,9 +58,9 @@ fn pause(dice: &mut Dice, apps: &[App], clusters: &[String], at: GoDuration, und
 }
 
 /// Generates a person's taint, sometimes with a key that a policy uses as well.
-fn taint(dice: &mut Dice, clusters: &[String], at: GoDuration) -> Option<Value> {
-    let cluster = dice.one_of(clusters)?;
-    let key = dice.one_of(&["example.com/lost", "example.com/maintenance"])?;
+fn taint(rng: &mut SeededRng, clusters: &[String], at: GoDuration) -> Option<Value> {
+    let cluster = rng.one_of(clusters)?;
+    let key = rng.one_of(&["example.com/lost", "example.com/maintenance"])?;
     let object = json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": cluster},
         "spec": {"taints": [{"key": key, "value": "person", "effect": "NoSchedule"}]},
@@ -68,11 +68,11 @@ fn taint(dice: &mut Dice, clusters: &[String], at: GoDuration) -> Option<Value> 
     Some(json!({"at": at, "apply": {"objects": [object]}}))
 }
 
-fn scale(dice: &mut Dice, apps: &[App], at: GoDuration) -> Option<Value> {
+fn scale(rng: &mut SeededRng, apps: &[App], at: GoDuration) -> Option<Value> {
     let workloads: Vec<_> = apps.iter().filter(|app| app.is_workload()).collect();
-    let app = dice.one_of(&workloads)?;
+    let app = rng.one_of(&workloads)?;
     // The bound keeps the workload within a limited capacity.
-    let replicas = dice.between(1, app.replicas + 1).min(6);
+    let replicas = rng.between(1, app.replicas + 1).min(6);
     let object = json!({
         "apiVersion": app.api_version, "kind": app.kind,
         "metadata": {"name": app.name, "namespace": "default"}, "spec": {"replicas": replicas},
@@ -80,7 +80,7 @@ fn scale(dice: &mut Dice, apps: &[App], at: GoDuration) -> Option<Value> {
     Some(json!({"at": at, "apply": {"objects": [object]}}))
 }
 
-fn kill(dice: &mut Dice, at: GoDuration) -> Option<Value> {
+fn kill(rng: &mut SeededRng, at: GoDuration) -> Option<Value> {
     let names: Vec<_> = controller_names().chain(["*"]).collect();
-    Some(json!({"at": at, "kill-controller": dice.one_of(&names)?, "for": dice.seconds(0, 20)}))
+    Some(json!({"at": at, "kill-controller": rng.one_of(&names)?, "for": rng.seconds(0, 20)}))
 }

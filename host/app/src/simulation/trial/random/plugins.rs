@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::simulation::trial::dice::Dice;
+use crate::simulation::trial::seeded_rng::SeededRng;
 
 /// Scripts by file name.
 const SCRIPTS: [(&str, &str); 8] = [
@@ -32,15 +32,15 @@ const SCRIPTS: [(&str, &str); 8] = [
 ];
 
 /// Adds one or two plugins to some scenarios.
-pub(super) fn draw(dice: &mut Dice, scenario: &mut Value) {
-    if !dice.chance(35) {
+pub(super) fn draw(rng: &mut SeededRng, scenario: &mut Value) {
+    if !rng.chance(35) {
         return;
     }
-    let count = dice.between(1, 2);
+    let count = rng.between(1, 2);
     let mut names = std::collections::BTreeSet::new();
     let (mut files, mut plugins) = (json!({}), Vec::new());
     for _ in 0..count {
-        let Some((file, script)) = dice.one_of(&SCRIPTS).filter(|(file, _)| names.insert(*file)) else { continue };
+        let Some((file, script)) = rng.one_of(&SCRIPTS).filter(|(file, _)| names.insert(*file)) else { continue };
         files[*file] = json!(script);
         let mut plugin = json!({"name": file.trim_end_matches(".lua"), "lua": file});
         if *file == "ready.lua" {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::simulation::trial::dice::Dice;
+use crate::simulation::trial::seeded_rng::SeededRng;
 
 /// Resource template and its properties.
 pub(super) struct App {
@@ -23,13 +23,13 @@ impl App {
     }
 }
 
-pub(super) fn draw(dice: &mut Dice, n: u64) -> App {
+pub(super) fn draw(rng: &mut SeededRng, n: u64) -> App {
     let name = format!("app-{n}");
-    match dice.between(1, 10) {
+    match rng.between(1, 10) {
         1 => plain(name, "v1", "ConfigMap", false, json!({"data": {"n": n.to_string()}})),
         2 => plain(name, "rbac.authorization.k8s.io/v1", "ClusterRole", true, json!({"rules": []})),
-        3 | 4 => workload(dice, name, "StatefulSet"),
-        _ => workload(dice, name, "Deployment"),
+        3 | 4 => workload(rng, name, "StatefulSet"),
+        _ => workload(rng, name, "Deployment"),
     }
 }
 
@@ -44,12 +44,12 @@ fn plain(name: String, api_version: &'static str, kind: &'static str, cluster_sc
     App { name, api_version, kind, replicas: 0, cluster_scoped, objects: vec![object] }
 }
 
-fn workload(dice: &mut Dice, name: String, kind: &'static str) -> App {
-    let replicas = dice.between(1, 5);
+fn workload(rng: &mut SeededRng, name: String, kind: &'static str) -> App {
+    let replicas = rng.between(1, 5);
     let labels = json!({"app": name});
     let mut metadata = json!({"name": name, "namespace": "default"});
-    if dice.chance(20) {
-        metadata["labels"] = json!({"bulkhead.dev/eviction-priority": dice.between(1, 9).to_string()});
+    if rng.chance(20) {
+        metadata["labels"] = json!({"bulkhead.dev/eviction-priority": rng.between(1, 9).to_string()});
     }
     let mut spec = json!({
         "replicas": replicas,

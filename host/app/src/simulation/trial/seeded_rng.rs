@@ -6,9 +6,9 @@ use bulkhead_controllers::flags::GoDuration;
 use bulkhead_controlplane::SplitMix64;
 
 /// Random number generator of one seed.
-pub(super) struct Dice(SplitMix64);
+pub(super) struct SeededRng(SplitMix64);
 
-impl Dice {
+impl SeededRng {
     /// Creates the generator of a seed for one purpose; each purpose has its own sequence.
     pub(super) fn new(seed: u64, purpose: u64) -> Self {
         Self(SplitMix64::new(seed ^ purpose))
@@ -32,13 +32,13 @@ impl Dice {
 
     /// Returns a random selection of at least `least` items, in their order.
     pub(super) fn some_of<T: Clone>(&mut self, items: &[T], least: usize) -> Vec<T> {
-        let mut left = items.to_vec();
+        let mut remaining = items.to_vec();
         let keep = self.between(least.min(items.len()) as u64, items.len() as u64);
-        while left.len() as u64 > keep {
-            let out = usize::try_from(self.between(0, left.len() as u64 - 1)).unwrap_or(0);
-            left.remove(out);
+        while remaining.len() as u64 > keep {
+            let out = usize::try_from(self.between(0, remaining.len() as u64 - 1)).unwrap_or(0);
+            remaining.remove(out);
         }
-        left
+        remaining
     }
 
     /// Returns a random time or duration between the bounds, with a resolution of 0.1 s.
