@@ -139,9 +139,9 @@ fn clear_progress(format: Format) -> std::io::Result<()> {
 }
 
 fn text_of_trials(trials: &Trials) -> String {
-    let Trials { seeds, troubles, decisions, failure } = trials;
-    let total: u64 = troubles.values().sum();
-    let sorts: Vec<_> = troubles.iter().map(|(sort, count)| format!("{sort} {count}")).collect();
+    let Trials { seeds, disruptions, decisions, failure } = trials;
+    let total: u64 = disruptions.values().sum();
+    let sorts: Vec<_> = disruptions.iter().map(|(sort, count)| format!("{sort} {count}")).collect();
     let mut lines = vec![
         format!("{seeds} seeds, {total} disturbances, {decisions} decisions recorded"),
         format!("  {}", sorts.join(", ")),

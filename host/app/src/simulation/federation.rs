@@ -1,8 +1,8 @@
 //! Simulated federation in one process: control plane, member clusters, controllers.
 
+mod disruptions;
 mod people;
 mod person;
-mod troubles;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -17,7 +17,7 @@ fn check(base: Base, seeds: u64) {
     let label = format!("{base:?}");
     let trials = trials(base, seeds, "all");
     assert!(trials.failure.is_none(), "{label}: {:#?}", trials.failure);
-    assert!(trials.decisions > 0 && trials.troubles.values().sum::<u64>() > seeds, "{trials:?}");
+    assert!(trials.decisions > 0 && trials.disruptions.values().sum::<u64>() > seeds, "{trials:?}");
 }
 
 fn example(name: &str) -> PathBuf {

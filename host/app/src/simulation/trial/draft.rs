@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
 
-use super::Trouble;
+use super::Disruption;
 use super::generate::Targets;
 use crate::scenario::{self, Loaded};
 
@@ -45,7 +45,7 @@ pub(super) struct Draft {
     pub(super) timing: Timing,
     /// Scenario as data, with its own events and without its expectations.
     pub(super) scenario: Value,
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) disruptions: Vec<Disruption>,
 }
 
 impl Draft {
@@ -55,7 +55,7 @@ impl Draft {
             members.remove("expect");
             members.insert("invariants".to_owned(), json!(true));
         }
-        Self { path: path.to_path_buf(), timing, scenario, troubles: Vec::new() }
+        Self { path: path.to_path_buf(), timing, scenario, disruptions: Vec::new() }
     }
 
     /// Reads a trial from a scenario file.
@@ -70,16 +70,16 @@ impl Draft {
         self.scenario.get("events").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds the generated troubles and the seed.
+    /// Adds the generated disruptions and the seed.
     pub(super) fn with(
         mut self,
         seed: u64,
-        troubles: impl FnOnce(&Targets<'_>, &Timing) -> Vec<Trouble>,
+        disruptions: impl FnOnce(&Targets<'_>, &Timing) -> Vec<Disruption>,
     ) -> anyhow::Result<Self> {
         let loaded = self.parse(&self.scenario)?;
         let clusters: Vec<_> = loaded.clusters.iter().map(|cluster| cluster.name.clone()).collect();
         let workloads: Vec<_> = loaded.manifests.iter().filter_map(|object| workload(&object.value)).collect();
-        self.troubles = troubles(&Targets { clusters: &clusters, workloads: &workloads }, &self.timing);
+        self.disruptions = disruptions(&Targets { clusters: &clusters, workloads: &workloads }, &self.timing);
         self.scenario["seed"] = json!(seed);
         Ok(self)
     }
@@ -100,7 +100,7 @@ impl Draft {
         let well_s = self.timing.until_s.max(last.0.as_secs() + 1) + if self.timing.counts_timers { 60 } else { 10 };
         let well = GoDuration::from_secs(well_s);
         let mut events = self.events().to_vec();
-        events.extend(self.troubles.iter().flat_map(|trouble| trouble.events().cloned()));
+        events.extend(self.disruptions.iter().flat_map(|disruption| disruption.events().cloned()));
         for cluster in &loaded.clusters {
             events.push(json!({"at": well, "cluster": cluster.name, "state": "recover"}));
             events.push(json!({"at": well, "cluster": cluster.name, "failureModes": []}));

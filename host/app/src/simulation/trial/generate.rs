@@ -1,21 +1,21 @@
-//! Generation of troubles from a seed.
+//! Generation of disruptions from a seed.
 
 use bulkhead_controllers::flags::GoDuration;
 use serde_json::{Value, json};
 
 use super::draft::Timing;
 use super::seeded_rng::SeededRng;
-use super::{Sort, Trouble};
+use super::{Disruption, Sort};
 use crate::scenario::faults::{FaultKind, FaultSpec};
 
-/// Minimum and maximum number of troubles per seed.
-const TROUBLES: (u64, u64) = (2, 9);
+/// Minimum and maximum number of disruptions per seed.
+const DISRUPTIONS: (u64, u64) = (2, 9);
 /// Maximum number of writes that pass before a fault affects one.
 const WRITES_MAX: u64 = 12;
 /// Maximum age of an eviction at the loss of its target, in seconds: by then most replacements are ready.
 const TARGET_AGE_MAX_S: u64 = 15;
 
-/// Possible targets of troubles.
+/// Possible targets of disruptions.
 pub(super) struct Targets<'a> {
     /// Names of the member clusters.
     pub(super) clusters: &'a [String],
@@ -23,17 +23,17 @@ pub(super) struct Targets<'a> {
     pub(super) workloads: &'a [String],
 }
 
-/// Generates the troubles of a seed, in order of time. All of them end by [`Timing::until_s`].
-pub(super) fn troubles(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Vec<Trouble> {
+/// Generates the disruptions of a seed, in order of time. All of them end by [`Timing::until_s`].
+pub(super) fn disruptions(seed: u64, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Vec<Disruption> {
     // The simulated clusters use the seed itself.
     let mut rng = SeededRng::new(seed, 0x005e_ed0f_fa17);
-    let count = rng.between(TROUBLES.0, TROUBLES.1);
-    let mut troubles: Vec<_> = (0..count).filter_map(|_| trouble(&mut rng, sorts, targets, timing)).collect();
-    troubles.sort_by_key(|trouble| trouble.at);
-    troubles
+    let count = rng.between(DISRUPTIONS.0, DISRUPTIONS.1);
+    let mut disruptions: Vec<_> = (0..count).filter_map(|_| disruption(&mut rng, sorts, targets, timing)).collect();
+    disruptions.sort_by_key(|disruption| disruption.at);
+    disruptions
 }
 
-fn trouble(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Option<Trouble> {
+fn disruption(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing: &Timing) -> Option<Disruption> {
     let sort = *rng.one_of(sorts)?;
     let at = rng.seconds(timing.from_s, timing.until_s - timing.lasts_max_s);
     let back = GoDuration(at.0 + rng.seconds(5, timing.lasts_max_s).0);
@@ -75,7 +75,7 @@ fn trouble(rng: &mut SeededRng, sorts: &[Sort], targets: &Targets<'_>, timing: &
         }
         Sort::Fault(kind) => vec![json!({"at": at, "fault": fault(rng, kind, targets, timing)?})],
     };
-    Some(Trouble { sort, at, events })
+    Some(Disruption { sort, at, events })
 }
 
 fn fault(rng: &mut SeededRng, kind: FaultKind, targets: &Targets<'_>, timing: &Timing) -> Option<FaultSpec> {
@@ -105,7 +105,7 @@ fn fault(rng: &mut SeededRng, kind: FaultKind, targets: &Targets<'_>, timing: &T
 }
 
 /// Access to the events as scenario data.
-impl Trouble {
+impl Disruption {
     pub(super) fn events(&self) -> impl Iterator<Item = &Value> {
         self.events.iter()
     }
@@ -122,13 +122,13 @@ mod tests {
         for timing in [Timing::LONG, Timing::SHORT] {
             let mut seen = std::collections::BTreeSet::new();
             for seed in 0..300 {
-                let told = || format!("{:?}", troubles(seed, &Sort::all(), &targets, &timing));
+                let told = || format!("{:?}", disruptions(seed, &Sort::all(), &targets, &timing));
                 assert_eq!(told(), told());
-                for trouble in troubles(seed, &Sort::all(), &targets, &timing) {
-                    seen.insert(trouble.sort);
-                    for event in trouble.events() {
+                for disruption in disruptions(seed, &Sort::all(), &targets, &timing) {
+                    seen.insert(disruption.sort);
+                    for event in disruption.events() {
                         let at: GoDuration = serde_json::from_value(event["at"].clone()).unwrap();
-                        assert!(at <= GoDuration::from_secs(timing.until_s), "seed {seed}: {trouble:?}");
+                        assert!(at <= GoDuration::from_secs(timing.until_s), "seed {seed}: {disruption:?}");
                         if let Some(fault) = event.get("fault") {
                             let fault: FaultSpec = serde_json::from_value(fault.clone()).unwrap();
                             assert_eq!(fault.mistake(), None, "seed {seed}");

@@ -34,7 +34,7 @@ pub use sweep::{Sweep, sweep};
 /// Number of seeds of which one is run twice, to check that the results are identical.
 const TWICE: u64 = 50;
 
-/// Kind of trouble.
+/// Kind of disruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sort {
     /// A member cluster is unreachable for a time.
@@ -100,9 +100,9 @@ impl Sort {
     }
 }
 
-/// Generated trouble, including the events that end it.
+/// Generated disruption, including the events that end it.
 #[derive(Clone, Debug)]
-struct Trouble {
+struct Disruption {
     sort: Sort,
     at: GoDuration,
     /// Events as scenario data.
@@ -126,7 +126,7 @@ pub struct TrialOptions {
     pub first_seed: u64,
     /// Number of seeds.
     pub seeds: u64,
-    /// Kinds of trouble to generate.
+    /// Kinds of disruption to generate.
     pub sorts: Vec<Sort>,
     /// Engines for plugins.
     pub engines: Vec<Arc<dyn Engine>>,
@@ -141,7 +141,7 @@ pub struct TrialOptions {
 }
 
 impl TrialOptions {
-    /// Creates options for these seeds with every kind of trouble and one trial at a time.
+    /// Creates options for these seeds with every kind of disruption and one trial at a time.
     pub fn new(base: Base, first_seed: u64, seeds: u64, engines: Vec<Arc<dyn Engine>>) -> Self {
         let (sorts, threads, shrinks) = (Sort::all(), 1, true);
         Self { base, first_seed, seeds, sorts, engines, threads, shrinks, always_twice: false, mutation: None }
@@ -154,8 +154,8 @@ impl TrialOptions {
 pub struct Trials {
     /// Number of completed trials.
     pub seeds: u64,
-    /// Number of generated troubles per kind.
-    pub troubles: BTreeMap<&'static str, u64>,
+    /// Number of generated disruptions per kind.
+    pub disruptions: BTreeMap<&'static str, u64>,
     /// Number of decisions recorded and replayed.
     pub decisions: u64,
     /// First seed that violated an invariant.
@@ -267,16 +267,16 @@ impl Trials {
     fn count(&mut self, draft: &Draft, outcome: &Outcome) {
         self.seeds += 1;
         self.decisions += outcome.decisions;
-        for trouble in &draft.troubles {
-            *self.troubles.entry(trouble.sort.as_str()).or_default() += 1;
+        for disruption in &draft.disruptions {
+            *self.disruptions.entry(disruption.sort.as_str()).or_default() += 1;
         }
     }
 
     fn add(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.decisions += other.decisions;
-        for (sort, count) in other.troubles {
-            *self.troubles.entry(sort).or_default() += count;
+        for (sort, count) in other.disruptions {
+            *self.disruptions.entry(sort).or_default() += count;
         }
     }
 }
@@ -286,7 +286,7 @@ fn draft(base: Option<&Draft>, options: &TrialOptions, seed: u64) -> anyhow::Res
         (Some(base), _) => base.clone(),
         (None, Base::Random(folder) | Base::Scenario(folder)) => random::draft(seed, &folder.join("random.yaml")),
     };
-    draft.with(seed, |targets, timing| generate::troubles(seed, &options.sorts, targets, timing))
+    draft.with(seed, |targets, timing| generate::disruptions(seed, &options.sorts, targets, timing))
 }
 
 /// Runs a trial, and for some seeds a second time to compare the results.

@@ -1,7 +1,7 @@
 //! Minimization of failing trials.
 //!
 //! Removes parts of the scenario, as many as possible at a time at first, and leaves them out if the same invariant
-//! is still violated: troubles, events by people, plugins, objects, member clusters, settings, fields.
+//! is still violated: disruptions, events by people, plugins, objects, member clusters, settings, fields.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub(super) fn failure(options: &TrialOptions, (seed, draft, violations): Failed)
 /// Kind of removable part.
 #[derive(Clone, Copy)]
 enum Group {
-    Troubles,
+    Disruptions,
     /// Scenario's own events.
     Events,
     Plugins,
@@ -55,12 +55,12 @@ enum Group {
 
 impl Group {
     const ALL: [Self; 7] =
-        [Self::Troubles, Self::Events, Self::Plugins, Self::Objects, Self::Clusters, Self::Flags, Self::Fields];
+        [Self::Disruptions, Self::Events, Self::Plugins, Self::Objects, Self::Clusters, Self::Flags, Self::Fields];
 
     fn count(self, draft: &Draft) -> usize {
         let list = |pointer: &str| draft.scenario.pointer(pointer).and_then(Value::as_array).map_or(0, Vec::len);
         match self {
-            Self::Troubles => draft.troubles.len(),
+            Self::Disruptions => draft.disruptions.len(),
             Self::Events => draft.events().len(),
             Self::Plugins => list("/plugins"),
             Self::Objects => list("/manifests/0/objects"),
@@ -76,8 +76,8 @@ impl Group {
         let mut draft = draft.clone();
         let range = from..(from + count).min(self.count(&draft));
         let list = match self {
-            Self::Troubles => {
-                draft.troubles.drain(range);
+            Self::Disruptions => {
+                draft.disruptions.drain(range);
                 return Some(draft);
             }
             Self::Flags => {
@@ -114,8 +114,8 @@ impl Group {
         let names: Vec<_> = named.collect();
         if !names.is_empty() {
             let names_it = |event: &Value| names.iter().any(|name| mentions(event, name));
-            draft.troubles.iter_mut().for_each(|trouble| trouble.events.retain(|event| !names_it(event)));
-            draft.troubles.retain(|trouble| !trouble.events.is_empty());
+            draft.disruptions.iter_mut().for_each(|disruption| disruption.events.retain(|event| !names_it(event)));
+            draft.disruptions.retain(|disruption| !disruption.events.is_empty());
             if let Some(events) = draft.scenario.get_mut("events").and_then(Value::as_array_mut) {
                 events.retain(|event| !names_it(event));
             }

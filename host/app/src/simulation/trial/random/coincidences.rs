@@ -2,14 +2,14 @@
 //! tolerate a loss and one that does not, an interpreter that fails together with the application, writers that race a
 //! controller, the loss of all clusters, and copies that the scheduler gives up.
 //!
-//! Most of them start when the troubles of the trial are over, because deadlines are not checked while the
+//! Most of them start when the disruptions of the trial are over, because deadlines are not checked while the
 //! controllers are disturbed.
 
 use serde_json::{Value, json};
 
 use crate::simulation::trial::seeded_rng::SeededRng;
 
-/// Time at which all troubles of a trial, and their effects on deadlines, are over, in seconds.
+/// Time at which all disruptions of a trial, and their effects on deadlines, are over, in seconds.
 const CALM_S: u64 = 200;
 
 /// Adds random combinations to a scenario; with limited capacity, only those without replicas.
