@@ -16,7 +16,7 @@ pub(crate) fn code(answer: anyhow::Result<bool>) -> ExitCode {
         // The reader of a pipe, such as `head`, has read enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(anstream::stderr(), "error: {}", told(&error));
+            let _ = writeln!(anstream::stderr(), "error: {}", error_text(&error));
             ExitCode::from(BAD)
         }
     }
@@ -30,6 +30,6 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Formats an error with its causes in one line, without repetitions.
-pub(crate) fn told(error: &anyhow::Error) -> String {
+pub(crate) fn error_text(error: &anyhow::Error) -> String {
     bulkhead_controllers::causes(error.as_ref())
 }

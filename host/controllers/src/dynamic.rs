@@ -371,8 +371,8 @@ mod tests {
             "status": {"readyReplicas": 2},
         });
         assert_eq!(to_value(&kind, &kept(&object)), object);
-        let told = |map: BTreeMap<String, String>| json!(map);
-        let (labels, annotations) = (told(kept(&object).labels()), told(kept(&object).annotations()));
+        let as_json = |map: BTreeMap<String, String>| json!(map);
+        let (labels, annotations) = (as_json(kept(&object).labels()), as_json(kept(&object).annotations()));
         assert_eq!((labels, annotations), (json!({"b": "c"}), json!({})));
         object.as_object_mut().unwrap().remove("status");
         assert_eq!(to_value(&kind, &kept(&object)), object);

@@ -168,7 +168,7 @@ impl Context {
     }
 
     /// Splits a result into the interpretation and its diagnostics; a fault becomes one of them.
-    pub(crate) fn told(
+    pub(crate) fn split_outcome(
         result: Result<InterpretOutcome, PolicyFault>,
     ) -> (Result<Option<Interpretation>, ()>, Diagnostics) {
         match result {

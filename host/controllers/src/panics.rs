@@ -24,20 +24,20 @@ impl Panics {
     where
         T: Future<Output = ()>,
     {
-        let told = Arc::clone(&self.0);
+        let sender = Arc::clone(&self.0);
         async move {
             // Shared state is behind locks, and is not used for long after a panic.
             if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
                 let why = format!("{name} panicked: {}", text(&*panic));
-                told.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
+                sender.send_if_modified(|first| first.is_none() && first.replace(why).is_none());
             }
         }
     }
 
     /// Waits until a task panics, and returns its name with the reason.
     pub(crate) async fn first(&self) -> String {
-        let mut told = self.0.subscribe();
-        let Ok(first) = told.wait_for(Option::is_some).await else { return std::future::pending().await };
+        let mut receiver = self.0.subscribe();
+        let Ok(first) = receiver.wait_for(Option::is_some).await else { return std::future::pending().await };
         first.clone().unwrap_or_default()
     }
 }

@@ -156,22 +156,27 @@ pub(crate) async fn run(context: Context) {
             plugins.add(Key::of(change.object()));
         }
     });
-    let told = Arc::<Told>::default();
+    let reported = Arc::<Reported>::default();
     let reconcile = {
         let context = context.clone();
-        move |key| reconcile(context.clone(), Arc::clone(&objects), Arc::clone(&told), key)
+        move |key| reconcile(context.clone(), Arc::clone(&objects), Arc::clone(&reported), key)
     };
     controller::run(queue, 1, reconcile, context.failed(NAME)).await;
 }
 
 /// Last status that this process reported for each plugin. Two leaders in different modes may differ in breakers and
 /// files. Each one reports a state once, so that they do not contradict each other forever.
-type Told = Mutex<BTreeMap<Key, (Option<String>, PluginStatus)>>;
+type Reported = Mutex<BTreeMap<Key, (Option<String>, PluginStatus)>>;
 
-async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told>, key: Key) -> Result<Action, Error> {
-    let said = || told.lock().unwrap_or_else(PoisonError::into_inner);
+async fn reconcile(
+    context: Context,
+    objects: Arc<PluginObjects>,
+    reported: Arc<Reported>,
+    key: Key,
+) -> Result<Action, Error> {
+    let entries = || reported.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(plugin) = context.stores.plugins.get(&key) else {
-        said().remove(&key);
+        entries().remove(&key);
         return Ok(Action::Wait);
     };
     let fate = objects.plugins.status().into_iter().find(|fate| fate.name == key.name && fate.generation.is_some());
@@ -181,7 +186,7 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told
         return Ok(Action::After(LOADING));
     };
     let seen = (plugin.uid(), status(&Plugin::default(), fate.clone(), Time::from_millis(0)));
-    if said().get(&key) == Some(&seen) {
+    if entries().get(&key) == Some(&seen) {
         return Ok(Action::After(REFRESH));
     }
     let status = status(&plugin, fate, context.clock.now().truncated());
@@ -193,7 +198,7 @@ async fn reconcile(context: Context, objects: Arc<PluginObjects>, told: Arc<Told
     };
     let writer = Writer { store: &context.stores.plugins, api: Api::all(context.hub.clone()) };
     writer.update_status(&plugin, changed).await?;
-    said().insert(key, seen);
+    entries().insert(key, seen);
     for condition in news {
         let type_ = if condition.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning };
         context.events.emit(NAME, about(&*plugin), type_, reason(&condition), condition.message);
@@ -304,17 +309,20 @@ mod tests {
         }
     }
 
-    fn told(status: &PluginStatus) -> Vec<String> {
-        let told =
+    fn condition_texts(status: &PluginStatus) -> Vec<String> {
+        let text =
             |condition: &Condition| format!("{}={} {}", condition.type_, condition.status.as_str(), condition.reason);
-        status.conditions.iter().map(told).collect()
+        status.conditions.iter().map(text).collect()
     }
 
     #[test]
     fn conditions_tell_what_became_of_a_plugin() {
         let check = |fate: Fate, expected: [&str; 2]| {
             let status = status(&Plugin::default(), fate, Time::from_millis(0));
-            assert_eq!((status.observed_generation, told(&status)), (2, expected.map(str::to_owned).to_vec()));
+            assert_eq!(
+                (status.observed_generation, condition_texts(&status)),
+                (2, expected.map(str::to_owned).to_vec())
+            );
         };
         let (on, closed) = (Some(Mode::Enforce), BreakerState::Closed);
         check(fate(on, closed, None), ["Loaded=True Active", "Answering=True Enforced"]);

@@ -212,12 +212,12 @@ async fn look(context: &Context, work: &Work, kind: &ObjectKind, object: &Key, o
         (record, decision_record)
     });
     let mut diagnostics = outcome.diagnostics;
-    let (told, more) = {
+    let (reflected, more) = {
         let reflect = Operation::ReflectStatus { object: observed };
-        Context::told(context.interpretation(NAME, reflect).await)
+        Context::split_outcome(context.interpretation(NAME, reflect).await)
     };
     diagnostics.extend(more);
-    let status = match told {
+    let status = match reflected {
         Ok(Some(Interpretation::Status(status))) => status,
         Ok(_) => observed.get("status").cloned(),
         // A script that fails must not make the status look empty.

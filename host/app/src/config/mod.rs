@@ -133,7 +133,7 @@ fn check(command: &Command, given: &Given) -> Result<(), clap::Error> {
         wrong(&match place {
             Some(Some(place)) => format!("{place}: {error}"),
             Some(None) => format!("--{error}"),
-            None => exit::told(&error),
+            None => exit::error_text(&error),
         })
     })
 }
@@ -351,9 +351,9 @@ mod tests {
     #[test]
     fn fields_that_do_not_go_together_are_told_with_line_or_flag() {
         let folder = tempfile::tempdir().unwrap();
-        let told = |text: &str, more: &[&str]| given(folder.path(), text, more).map(drop).unwrap_err();
+        let parse_error = |text: &str, more: &[&str]| given(folder.path(), text, more).map(drop).unwrap_err();
         let check = |text: &str, expected: &str| {
-            let error = told(text, &[]);
+            let error = parse_error(text, &[]);
             assert!(error.contains(&format!("bulkhead.yaml:{expected}")), "{text:?} says: {error}");
         };
         check("\ncontrollers: [-taintManagr]\n", "4: controllers: there is no controller taintManagr; there are ");
@@ -365,9 +365,9 @@ mod tests {
             "4: webhook-url: bulkhead:8443 must begin",
         );
         check("leader-elect-lease-duration: 5s\n", "3: leader-elect-lease-duration: must be longer than");
-        let error = told("mode: finish\n", &["--resource-eviction-rate=-1"]);
+        let error = parse_error("mode: finish\n", &["--resource-eviction-rate=-1"]);
         assert!(error.starts_with("error: --resource-eviction-rate: must be 0 (stop)"), "{error}");
-        let error = told("mode: finish\n", &["--leader-elect-renew-deadline=1s"]);
+        let error = parse_error("mode: finish\n", &["--leader-elect-renew-deadline=1s"]);
         assert!(
             error.contains("--leader-elect-renew-deadline: must be longer than leader-elect-retry-period"),
             "{error}"
@@ -376,21 +376,21 @@ mod tests {
 
     #[test]
     fn arguments_that_do_not_go_together_are_told_without_a_file_too() {
-        let told = |words: &[&str]| {
+        let outcome = |words: &[&str]| {
             let words: Vec<_> = ["bulkhead"].iter().chain(words).map(OsString::from).collect();
             parse(&crate::Arguments::command(), &words)
                 .map(drop)
                 .map_err(|error| (error.exit_code(), error.to_string()))
         };
         for command in [&["run"][..], &["config", "print"], &["doctor"]] {
-            let (code, text) = told(&[command, &["--controllers=taintManagr"]].concat()).unwrap_err();
+            let (code, text) = outcome(&[command, &["--controllers=taintManagr"]].concat()).unwrap_err();
             assert!(code == 2 && text.contains("--controllers: there is no controller taintManagr"), "{text}");
         }
         for command in [&["run"][..], &["agent", "--cluster-name=m1"], &["what-if", "--down=m1"]] {
-            let (code, text) = told(&[command, &["--resource-eviction-rate=-1"]].concat()).unwrap_err();
+            let (code, text) = outcome(&[command, &["--resource-eviction-rate=-1"]].concat()).unwrap_err();
             assert!(code == 2 && text.contains("--resource-eviction-rate: must be 0"), "{text}");
         }
-        assert_eq!(told(&["run", "--health-probe-bind-address", ":10357"]), Ok(()));
-        assert_eq!(told(&["crds"]), Ok(()));
+        assert_eq!(outcome(&["run", "--health-probe-bind-address", ":10357"]), Ok(()));
+        assert_eq!(outcome(&["crds"]), Ok(()));
     }
 }

@@ -65,8 +65,8 @@ async fn a_drain_is_made_once_and_the_same_command_changes_only_its_rate() {
     let drains = control_plane(&["member1", "member2"]).await;
     let made = drains.start("member1", Some(DrainRate::PerSecond(0.5))).await.unwrap();
     assert_eq!(made.spec, ClusterDrainSpec { cluster_name: "member1".into(), evictions_per_second: Some(0.5) });
-    let told = "member1 is to be drained (at most 0.5 evictions per second); no controller has processed it yet";
-    assert_eq!(describe(&made), told);
+    let message = "member1 is to be drained (at most 0.5 evictions per second); no controller has processed it yet";
+    assert_eq!(describe(&made), message);
     let version = |drain: &ClusterDrain| drain.metadata.resource_version.clone();
     let again = drains.start("member1", None).await.unwrap();
     assert_eq!(version(&again), version(&made), "nothing is written when nothing changes");
@@ -81,8 +81,8 @@ async fn a_drain_is_made_once_and_the_same_command_changes_only_its_rate() {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_is_not_there_is_not_drained() {
     let drains = control_plane(&["member1", "member2"]).await;
-    let told = error(drains.start("membre1", None).await);
-    assert_eq!(told, "there is no member cluster membre1; there are: member1, member2");
+    let message = error(drains.start("membre1", None).await);
+    assert_eq!(message, "there is no member cluster membre1; there are: member1, member2");
     assert!(drains.find("membre1").await.unwrap().is_none());
 }
 
@@ -101,9 +101,9 @@ async fn waiting_ends_when_the_cluster_is_empty_and_says_what_changes() {
     let (waited, ()) = tokio::join!(drains.wait("member1", Some(Duration::from_mins(5)), say), controller);
     assert_eq!(describe(&waited.unwrap()), "member1 is drained: no binding is placed on the cluster");
     let said = said.into_inner().unwrap();
-    let told =
+    let message =
         "member1 is being drained (no rate of its own): 2 bindings left, 1 old copies wait for their replacement";
-    assert_eq!(said.last().map(String::as_str), Some(told));
+    assert_eq!(said.last().map(String::as_str), Some(message));
     assert!(said.len() <= 2, "only news is said: {said:?}");
 }
 
@@ -111,12 +111,12 @@ async fn waiting_ends_when_the_cluster_is_empty_and_says_what_changes() {
 async fn waiting_gives_up_in_time_and_leaves_the_drain_alone() {
     let drains = control_plane(&["member1"]).await;
     drains.start("member1", None).await.unwrap();
-    let told = error(drains.wait("member1", Some(Duration::from_secs(30)), |_| {}).await);
-    assert!(told.ends_with("the drain continues, but this command stopped waiting"), "{told}");
+    let message = error(drains.wait("member1", Some(Duration::from_secs(30)), |_| {}).await);
+    assert!(message.ends_with("the drain continues, but this command stopped waiting"), "{message}");
     assert!(drains.find("member1").await.unwrap().is_some());
     drains.stop("member1").await.unwrap();
-    let told = error(drains.wait("member1", None, |_| {}).await);
-    assert_eq!(told, "the drain of member1 ended: another client deleted its ClusterDrain");
+    let message = error(drains.wait("member1", None, |_| {}).await);
+    assert_eq!(message, "the drain of member1 ended: another client deleted its ClusterDrain");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,16 +128,16 @@ async fn only_the_drain_of_the_command_is_ended() {
     for (name, cluster) in [("maintenance", "member1"), ("member2", "member1")] {
         drains.drains.create(&PostParams::default(), &ClusterDrain::new(name, spec(cluster))).await.unwrap();
     }
-    let told = drains.stop("member1").await.unwrap();
+    let message = drains.stop("member1").await.unwrap();
     assert_eq!(
-        told,
+        message,
         "member1 is no longer drained; 3 bindings stay there, 1 evictions continue; ClusterDrain \
          maintenance, member2 drains it too"
     );
     assert!(
         error(drains.stop("member1").await).starts_with("there is no ClusterDrain member1; ClusterDrain maintenance")
     );
-    let told = "ClusterDrain member2 drains another cluster, member1; this command does not change it";
-    assert_eq!(error(drains.stop("member2").await), told);
-    assert_eq!(error(drains.start("member2", None).await), told);
+    let message = "ClusterDrain member2 drains another cluster, member1; this command does not change it";
+    assert_eq!(error(drains.stop("member2").await), message);
+    assert_eq!(error(drains.start("member2", None).await), message);
 }

@@ -291,9 +291,9 @@ fn syntax(place: &Place, code: &str) -> Result<(), String> {
 
 /// Returns a message for each construct that Karmada's Lua VM rejects although Bulkhead's accepts it.
 fn foreign_to_karmada(place: &Place, code: &str) -> Vec<String> {
-    let told =
+    let describe =
         |found: Difference| format!("{}: Karmada does not take {}", place.at(found.line, found.column), found.message);
-    foreign(code).into_iter().map(told).collect()
+    foreign(code).into_iter().map(describe).collect()
 }
 
 fn load(module: Module) -> Result<std::sync::Arc<dyn Policy>, String> {

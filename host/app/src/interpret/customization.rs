@@ -154,10 +154,10 @@ pub(super) struct Unfit {
 /// Parses the documents of a file. An error contains line and column.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Parsed, String> {
     let file = file.display().to_string();
-    let told = |error: serde_saphyr::Error| format!("{file}: {error}");
+    let located = |error: serde_saphyr::Error| format!("{file}: {error}");
     let (documents, unread) = match strict::documents(text) {
         Ok(documents) => (documents, None),
-        Err(strictly) => (lenient::documents(text).map_err(told)?, Some(told(strictly))),
+        Err(strictly) => (lenient::documents(text).map_err(located)?, Some(located(strictly))),
     };
     let documents = documents.into_iter().map(|document| customization(&file, text, document)).collect();
     Ok(Parsed { documents, unread })

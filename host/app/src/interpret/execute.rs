@@ -35,9 +35,9 @@ pub(super) fn run(
     let name = call.with_call(|call| call.operation_name()).unwrap_or_default();
     match answer(&interpreters, &call) {
         Ok(Some(reply)) => {
-            let told = Outputs::of(request, &reply).to_json();
-            let documents = documents(&told)?;
-            format.print(|| documents, &told)?;
+            let outputs = Outputs::of(request, &reply).to_json();
+            let documents = documents(&outputs)?;
+            format.print(|| documents, &outputs)?;
             Ok(true)
         }
         Ok(None) => bail!("{name}: rule is not enabled: {}", no_rule(&interpreters, &call)),
@@ -51,15 +51,15 @@ pub(super) fn run(
 
 /// Formats one YAML document per result, as `karmadactl interpret` does. Details of health beyond true or false are
 /// printed as a comment, so that parsers read the same documents.
-fn documents(told: &Value) -> anyhow::Result<String> {
-    let field = |name: &str| told.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+fn documents(outputs: &Value) -> anyhow::Result<String> {
+    let field = |name: &str| outputs.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(health) = field("health") {
-        let healthy = told.get("healthy").unwrap_or(&Value::Null);
+        let healthy = outputs.get("healthy").unwrap_or(&Value::Null);
         let words = [Some(health).filter(|_| healthy.is_null()), field("reason"), field("message")];
         let because = words.into_iter().flatten().collect::<Vec<_>>().join(": ").replace('\n', "\n# ");
         return Ok(format!("---\n# [1/1] healthy:\n{healthy}\n# {because}\n"));
     }
-    let results: Vec<_> = told.as_object().into_iter().flatten().collect();
+    let results: Vec<_> = outputs.as_object().into_iter().flatten().collect();
     let document = |(index, (name, value)): (usize, &(&String, &Value))| {
         Ok(format!("---\n# [{}/{}] {name}:\n{}", index + 1, results.len(), serde_saphyr::to_string(value)?))
     };

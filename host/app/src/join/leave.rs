@@ -53,12 +53,12 @@ impl Leaving<'_> {
         } else if self.member.is_none() {
             check_member(&Api::all(self.hub.clone()), name).await?;
         }
-        lines.extend(hub.told("on the control plane"));
+        lines.extend(hub.summary("on the control plane"));
         match &self.member {
             Some(client) => {
                 let mut member = Removed::of(client, self.dry_run);
                 let cleared = clear_member(&mut member).await;
-                lines.extend(member.told("in the member"));
+                lines.extend(member.summary("in the member"));
                 cleared.with_context(|| format!("{}; cleaning up in the member", lines.join("; ")))?;
                 if member.names.is_empty() {
                     lines.push("the member has no objects of Bulkhead".to_owned());
@@ -184,7 +184,7 @@ impl<'a> Removed<'a> {
         Self { client, names: Vec::new(), dry_run }
     }
 
-    fn told(&self, place: &str) -> Option<String> {
+    fn summary(&self, place: &str) -> Option<String> {
         let done = if self.dry_run { "would be removed" } else { "removed" };
         (!self.names.is_empty()).then(|| format!("{done} {place}: {}", self.names.join(", ")))
     }
@@ -269,9 +269,9 @@ mod tests {
     async fn a_push_member_leaves_nothing_behind_on_either_side() {
         let (hub, member) = (server("hub").client(), server("m1").client());
         joined(&hub, &member).await;
-        let told = leaving(&hub, Some(&member)).leave().await.unwrap();
+        let message = leaving(&hub, Some(&member)).leave().await.unwrap();
         assert_eq!(
-            told,
+            message,
             "m1 has left\nremoved on the control plane: Secret karmada-cluster/m1\nremoved in the member: \
              ClusterRoleBinding bulkhead-controller-manager, Secret karmada-cluster/bulkhead, ServiceAccount \
              karmada-cluster/bulkhead, Namespace karmada-cluster"
@@ -300,11 +300,14 @@ mod tests {
         joined(&hub, &member).await;
         let others = json!({"metadata": {"name": "settings", "namespace": NAMESPACE}, "data": {"a": "b"}});
         apply::<ConfigMap>(&Api::namespaced(member.clone(), NAMESPACE), others).await.unwrap();
-        let told = leaving(&hub, None).leave().await.unwrap();
-        assert!(told.contains("bulkhead unjoin m1 --cluster-kubeconfig FILE"), "{told}");
+        let message = leaving(&hub, None).leave().await.unwrap();
+        assert!(message.contains("bulkhead unjoin m1 --cluster-kubeconfig FILE"), "{message}");
         assert_eq!(names::<ServiceAccount>(&member).await, [ACCOUNT]);
-        let told = leaving(&hub, Some(&member)).leave().await.unwrap();
-        assert!(told.starts_with("removed in the member: ClusterRoleBinding") && !told.contains("Namespace"), "{told}");
+        let message = leaving(&hub, Some(&member)).leave().await.unwrap();
+        assert!(
+            message.starts_with("removed in the member: ClusterRoleBinding") && !message.contains("Namespace"),
+            "{message}"
+        );
         assert!(names::<Namespace>(&member).await.contains(&NAMESPACE.to_owned()), "somebody else's things are in it");
     }
 

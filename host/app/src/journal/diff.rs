@@ -203,8 +203,8 @@ fn changes(stored: &Stored, decision: &DecisionRecord, after: &Value) -> Vec<Cha
     let faults = |plan: &Value| plan["remarks"]["faults"].as_array().map_or(0, Vec::len);
     if faults(after) > faults(before) {
         let fault = after["remarks"]["faults"].as_array().and_then(|faults| faults.last()).cloned().unwrap_or_default();
-        let told = format!("{}: {}", text(&fault["kind"]), text(&fault["message"]));
-        found.push(change(Class::Fault, None, verdict(decision, before), told));
+        let message = format!("{}: {}", text(&fault["kind"]), text(&fault["message"]));
+        found.push(change(Class::Fault, None, verdict(decision, before), message));
     }
     if found.is_empty() {
         let (before, after) = (attribution(before), attribution(after));
@@ -230,8 +230,8 @@ fn ends(before: &Value, after: &Value, change: &impl Fn(Class, Option<&str>, Str
     for (cluster, (end, attribution)) in &after {
         let Some((was, why)) = before.get(cluster).filter(|(was, _)| was != end) else { continue };
         let class = if *end == "held" { Class::ReleasedToHeld } else { Class::HeldToReleased };
-        let told = |end: &str, attribution: &Value| format!("{end} ({})", reason(attribution));
-        found.push(change(class, Some(cluster), told(was, why), told(end, attribution)));
+        let describe = |end: &str, attribution: &Value| format!("{end} ({})", reason(attribution));
+        found.push(change(class, Some(cluster), describe(was, why), describe(end, attribution)));
     }
     found
 }
@@ -245,18 +245,18 @@ fn taints(
         let items = plan[list].as_array().into_iter().flatten();
         items.map(|item| format!("{}:{}", text(&item["taint"]["key"]), text(&item["taint"]["effect"]))).collect()
     };
-    let told = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+    let describe = |list: &[String]| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     let (was, is) = (named(before, "added"), named(after, "added"));
     let mut found = Vec::new();
     if is.iter().any(|taint| !was.contains(taint)) {
-        found.push(change(Class::TaintAdded, None, told(&was), told(&is)));
+        found.push(change(Class::TaintAdded, None, describe(&was), describe(&is)));
     }
     if was.iter().any(|taint| !is.contains(taint)) {
-        found.push(change(Class::TaintNotAdded, None, told(&was), told(&is)));
+        found.push(change(Class::TaintNotAdded, None, describe(&was), describe(&is)));
     }
     let (was, is) = (named(before, "removed"), named(after, "removed"));
     if was != is {
-        found.push(change(Class::TaintRemoval, None, told(&was), told(&is)));
+        found.push(change(Class::TaintRemoval, None, describe(&was), describe(&is)));
     }
     found
 }

@@ -46,11 +46,11 @@ fn answer(decision: &DecisionRecord, asked: &RecordedCall) -> Finding {
             format!("{}{version}{mode}", slot.policy)
         },
     );
-    let (verdict, observed) = told(&asked.reply);
+    let (verdict, observed) = describe_answer(&asked.reply);
     Finding { observed, ..finding(gate, verdict) }
 }
 
-fn told(answer: &RecordedReply) -> (String, String) {
+fn describe_answer(answer: &RecordedReply) -> (String, String) {
     use bulkhead_core::call::{EvictionVerdict, TaintChange};
     match answer {
         RecordedReply::Health(verdict) => (verdict.health.as_str().to_owned(), verdict.reason.to_string()),

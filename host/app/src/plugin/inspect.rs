@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let smoke = bulkhead_conformance::smoke(&*policy);
     let usage = policy.usage();
     let about = &loaded.description;
-    let answers: Vec<_> = policy.capabilities().iter().map(told).collect();
+    let answers: Vec<_> = policy.capabilities().iter().map(describe).collect();
     let data = json!({
         "name": policy.id().name,
         "declaredName": about.name,
@@ -62,7 +62,7 @@ fn text(data: &Value) -> String {
 }
 
 /// Formats a capability as `kind`, or `kind of apiVersion Kind`.
-fn told(capability: &Capability) -> String {
+fn describe(capability: &Capability) -> String {
     match &capability.object_kind {
         None => capability.kind.to_string(),
         Some((api_version, kind)) => format!("{} of {api_version} {kind}", capability.kind),

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let reply = case.call.with_call(|call| policy.call(call));
     let usage = policy.usage();
     let mut data = match &reply {
-        Ok(reply) => json!({ "reply": told(reply) }),
+        Ok(reply) => json!({ "reply": to_json(reply) }),
         Err(fault) => json!({ "fault": {"kind": fault.kind, "message": fault.message, "blame": fault.kind.blame()} }),
     };
     if usage.steps > 0 {
@@ -75,7 +75,7 @@ fn chosen<'a>(cases: &'a [Case], name: Option<&str>) -> anyhow::Result<&'a Case>
     Ok(case)
 }
 
-fn told(reply: &Reply) -> Value {
+fn to_json(reply: &Reply) -> Value {
     match reply {
         Reply::Health(verdict) => json!({"health": verdict.health, "reason": verdict.reason}),
         Reply::ClusterTaint(verdict) => {

@@ -184,9 +184,9 @@ mod tests {
 
     fn check(explanation: Value, expected: &str) {
         let explanation: ScheduleExplanation = serde_json::from_value(explanation).unwrap();
-        let told = schedule(&explanation);
-        let told: Vec<_> = told.lines().map(|line| line.get(INDENT..).unwrap_or_default()).collect();
-        assert_eq!(told.join("\n"), expected.trim());
+        let rendered = schedule(&explanation);
+        let rendered: Vec<_> = rendered.lines().map(|line| line.get(INDENT..).unwrap_or_default()).collect();
+        assert_eq!(rendered.join("\n"), expected.trim());
     }
 
     fn builtin(name: &str) -> Value {

@@ -256,9 +256,9 @@ fn promises(report: &Report, out: &mut impl Write) -> fmt::Result {
     }
     title(out, "Broken promises")?;
     for violation in &report.violations {
-        let told =
+        let message =
             format!("{} at {}: {}", violation.invariant, super::duration(violation.at_ms.max(0)), violation.seen);
-        writeln!(out, "  {}", styled(BAD, &told))?;
+        writeln!(out, "  {}", styled(BAD, &message))?;
     }
     Ok(())
 }

@@ -253,14 +253,14 @@ fn load_and_watch(
     let plugins = Arc::new(catalog(registry, path, &objects, crash_marks));
     plugins.look();
     readable(&plugins)?;
-    let told = Arc::<Mutex<BTreeSet<String>>>::default();
-    let tell = move |plugins: &Plugins| tell(plugins, &told);
-    let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, tell.clone())).transpose()?;
-    Ok((Arc::new(PluginObjects::new(plugins, objects, tell)), watch))
+    let logged = Arc::<Mutex<BTreeSet<String>>>::default();
+    let log = move |plugins: &Plugins| log_changes(plugins, &logged);
+    let watch = path.map(|_| Watch::start(Arc::clone(&plugins), Watch::INTERVAL, log.clone())).transpose()?;
+    Ok((Arc::new(PluginObjects::new(plugins, objects, log)), watch))
 }
 
 /// Logs changes of the plugins' status.
-fn tell(plugins: &Plugins, told: &Mutex<BTreeSet<String>>) {
+fn log_changes(plugins: &Plugins, logged: &Mutex<BTreeSet<String>>) {
     let unreadable =
         plugins.list_error().map(|error| format!("cannot reload the plugins, which stay as they are: {error}"));
     let of_plugin = |status: PluginStatus| {
@@ -268,7 +268,7 @@ fn tell(plugins: &Plugins, told: &Mutex<BTreeSet<String>>) {
         std::iter::once(status.to_string()).chain(remarks).collect::<Vec<_>>()
     };
     let lines: BTreeSet<_> = plugins.status().into_iter().flat_map(of_plugin).chain(unreadable).collect();
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    lines.difference(&told).for_each(|line| say(line));
-    *told = lines;
+    let mut logged = logged.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.difference(&logged).for_each(|line| say(line));
+    *logged = lines;
 }

@@ -205,8 +205,8 @@ mod tests {
         let hangs = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
         let clusters = kube::Api::<bulkhead_api::Cluster>::all(in_time(Client::new(hangs, "default")));
         let error = clusters.list(&Default::default()).await.unwrap_err();
-        let told = bulkhead_controllers::causes(&error);
-        assert!(told.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{told}");
+        let message = bulkhead_controllers::causes(&error);
+        assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{message}");
 
         let stops = tower::service_fn(|_: Request<Body>| async {
             let frames = futures::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, BoxError>>();

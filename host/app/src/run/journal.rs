@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn decisions_that_somebody_looks_for_are_told_in_one_line_without_a_journal_too() {
-        let told = |decision, cluster: Option<&str>, effect: &str| {
+        let line_of = |decision, cluster: Option<&str>, effect: &str| {
             let entry = Entry {
                 at: Time::from_millis(0),
                 controller: "cluster".to_owned(),
@@ -201,16 +201,16 @@ mod tests {
             };
             line(&Record { id: 7, process: "3f9a1c2e55".to_owned(), outcome: Outcome::Taken, entry })
         };
-        let ready = told(Decision::ReadyChanged, None, "Ready is False").unwrap();
+        let ready = line_of(Decision::ReadyChanged, None, "Ready is False").unwrap();
         assert!(ready.starts_with("decision 3f9a1c2e55-7 ReadyChanged Cluster member1 (Ready is False): "), "{ready}");
         assert!(ready.contains("cluster is not reachable") && !ready.contains('\n'), "{ready}");
         for decision in [Decision::Tainted, Decision::Untainted, Decision::Evicted, Decision::Released] {
-            assert!(told(decision, Some("member1"), "").unwrap().contains(" on member1: "));
+            assert!(line_of(decision, Some("member1"), "").unwrap().contains(" on member1: "));
         }
         for decision in [Decision::EvictionsWait, Decision::EvictionsResumed] {
-            assert!(told(decision, None, "").is_some());
+            assert!(line_of(decision, None, "").is_some());
         }
-        assert_eq!(told(Decision::Applied, None, ""), None);
+        assert_eq!(line_of(Decision::Applied, None, ""), None);
         assert!(!Journal::with_sink(0, 0, logged(None)).keeps_decision_records(), "nothing is copied for the log");
     }
 }

@@ -132,7 +132,7 @@ impl Candidate {
     /// Waits until this candidate holds the lease. Calls `waiting` with the current holder whenever it changes.
     /// Returns the modes of the previous holder, if they differ.
     pub(super) async fn acquire(&mut self, mut waiting: impl FnMut(&str) + Send) -> Option<String> {
-        let (mut told, mut before) = (String::new(), None);
+        let (mut logged, mut before) = (String::new(), None);
         loop {
             let seen = self.others_modes();
             let why = match self.attempt().await {
@@ -150,9 +150,9 @@ impl Candidate {
                 }
                 Err(error) => format!("the lease {} cannot be acquired: {error}", self.lease()),
             };
-            if why != told {
+            if why != logged {
                 waiting(&why);
-                told = why;
+                logged = why;
             }
             tokio::time::sleep(self.election.retry_period).await;
         }

@@ -67,7 +67,7 @@ fn until_stopped<F: Future<Output = anyhow::Result<()>>>(serving: impl FnOnce(Ha
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {}", crate::exit::told(&error)));
+            say(&format!("error: {}", crate::exit::error_text(&error)));
             ExitCode::from(crate::exit::BAD)
         }
     }
@@ -271,7 +271,7 @@ async fn webhook_in_time(
         if !asked.is_some_and(|asked| connect_error::ConnectError::of(&hub.address, asked).is_transient) {
             return Err(error);
         }
-        let why = crate::exit::told(&error);
+        let why = crate::exit::error_text(&error);
         state.set_stage(format!("creating the webhook: {why}"));
         log.say(format!("waiting: {why}"));
         tokio::time::sleep(RETRY).await;

@@ -55,12 +55,12 @@ impl Loader<'_> {
             EventAction::FailureModes(cluster, modes.clone())
         } else if let Some(source) = &spec.apply {
             let objects = self.manifests(line, &format!("{field}.apply"), source);
-            let told = match source {
+            let description = match source {
                 ManifestSource::File(file) => file.clone(),
                 ManifestSource::Generated(generated) => generated.file.clone(),
-                ManifestSource::Inline(_) => told(&objects),
+                ManifestSource::Inline(_) => describe(&objects),
             };
-            EventAction::Apply(told, objects)
+            EventAction::Apply(description, objects)
         } else if let Some(object) = &spec.delete {
             if !self.serves(&object.api_version, &object.kind) {
                 let message = format!("the kind {} {} is not served", object.api_version, object.kind);
@@ -147,7 +147,7 @@ impl Loader<'_> {
 }
 
 /// Formats objects as a list of kinds and names.
-fn told(objects: &[ManifestObject]) -> String {
+fn describe(objects: &[ManifestObject]) -> String {
     let text = |object: &ManifestObject, pointer: &str| {
         object.value.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
     };

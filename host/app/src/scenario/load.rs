@@ -317,11 +317,11 @@ impl Loader<'_> {
             (path.display().to_string(), std::fs::read(&path))
         });
         let hint = if component { " (components of the examples are built by `cargo xtask guests`)" } else { "" };
-        let told = |problem: ManifestProblem| match problem.stage {
+        let describe = |problem: ManifestProblem| match problem.stage {
             LoadStage::Fetched => format!("plugin {name}: {problem}{hint}"),
             _ => format!("plugin {name}: {problem}"),
         };
-        found.map_err(|problem| self.problem(line, field, told(problem))).ok()
+        found.map_err(|problem| self.problem(line, field, describe(problem))).ok()
     }
 
     pub(super) fn known_cluster(&mut self, line: u64, field: &str, cluster: &str) {

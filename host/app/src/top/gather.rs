@@ -116,7 +116,7 @@ impl Source {
         match list::<Plugin>(&self.client).await {
             Ok(plugins) => self.policies.refresh(&plugins),
             Err(error) if is_not_served(&error) => {}
-            Err(error) => plugin_problems.push(crate::exit::told(&error)),
+            Err(error) => plugin_problems.push(crate::exit::error_text(&error)),
         }
         plugin_problems.extend(self.policies.refused());
         let (queue_depth, metrics_problem) = match &self.metrics {

@@ -91,7 +91,7 @@ async fn watch(arguments: &Arguments) -> anyhow::Result<()> {
             // Errors do not end the command: the operator wants to keep watching during an outage.
             (Err(error), Format::Text) if !arguments.once => format!("{}\n\nerror: {error:#}\n", hub.address),
             (Err(error), _) if !arguments.once => {
-                let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::told(&error));
+                let _ = writeln!(anstream::stderr(), "error: {}", crate::exit::error_text(&error));
                 String::new()
             }
             (Err(error), _) => return Err(error),

@@ -23,9 +23,9 @@ const HEAD: &str = "apiVersion: bulkhead.dev/v1alpha1\nkind: BulkheadConfigurati
 #[test]
 fn a_configuration_is_printed_with_its_origins() {
     let path = file("good.yaml", &format!("{HEAD}mode: finish\n"));
-    let (code, told, _) = bulkhead(&["config", "print", "--config", &path, "--leader-elect=false", "-o", "json"]);
-    assert_eq!(code, Some(0), "{told}");
-    let data: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let (code, message, _) = bulkhead(&["config", "print", "--config", &path, "--leader-elect=false", "-o", "json"]);
+    assert_eq!(code, Some(0), "{message}");
+    let data: serde_json::Value = serde_json::from_str(&message).unwrap();
     let value =
         |name: &str| data["values"].as_array().unwrap().iter().find(|value| value["name"] == name).unwrap().clone();
     let mode = value("mode");
@@ -64,8 +64,8 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
     let path = file("wrong.yaml", &format!("{HEAD}mode: finish\nleader-elct: true\n"));
     for command in [&["run"][..], &["config", "print"], &["doctor"]] {
         let words: Vec<_> = command.iter().copied().chain(["--config", &path]).collect();
-        let (code, told, complaint) = bulkhead(&words);
-        assert_eq!((code, told.as_str()), (Some(2), ""), "{command:?}: {complaint}");
+        let (code, message, complaint) = bulkhead(&words);
+        assert_eq!((code, message.as_str()), (Some(2), ""), "{command:?}: {complaint}");
         assert!(
             complaint.contains("wrong.yaml:4: leader-elct: there is no such field; did you mean leader-elect?"),
             "{complaint}"
@@ -77,8 +77,8 @@ fn a_wrong_field_ends_every_command_that_reads_it_with_2() {
     assert!(code == Some(2) && complaint.contains("report,evict"), "{complaint}");
     for command in [&["run"][..], &["config", "print"], &["doctor"]] {
         let words: Vec<_> = command.iter().copied().chain(["--config", &path]).collect();
-        let (code, told, complaint) = bulkhead(&words);
-        assert_eq!((code, told.as_str()), (Some(2), ""), "{command:?}: {complaint}");
+        let (code, message, complaint) = bulkhead(&words);
+        assert_eq!((code, message.as_str()), (Some(2), ""), "{command:?}: {complaint}");
         assert!(complaint.contains("together.yaml:3: mode: report,evict: "), "{complaint}");
     }
 }
@@ -95,18 +95,18 @@ fn a_kubeconfig_that_is_not_there_is_told_once() {
         assert_eq!((code, complaint.matches("os error 2").count()), (Some(2), 1), "{command:?}: {complaint}");
         assert!(complaint.contains("reading the kubeconfig /nowhere/a"), "{command:?}: {complaint}");
     }
-    let (code, told, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);
-    assert_eq!((code, told.matches("os error 2").count()), (Some(1), 1), "{told}");
-    assert!(told.contains("skipped: there is no usable kubeconfig"), "{told}");
+    let (code, message, _) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig=/nowhere/a"]);
+    assert_eq!((code, message.matches("os error 2").count()), (Some(1), 1), "{message}");
+    assert!(message.contains("skipped: there is no usable kubeconfig"), "{message}");
 }
 
 #[test]
 fn what_the_values_come_to_is_printed_beside_them() {
     let words = ["config", "print", "--mode=finish"];
     let Output { stdout, .. } = super::bulkhead().args(words).env("KUBECONFIG", "/a/b").output().unwrap();
-    let told = String::from_utf8(stdout).unwrap();
-    assert!(told.contains("#   $KUBECONFIG is /a/b\n"), "{told}");
-    assert!(told.contains("#   in this mode: gracefulEviction, pluginStatus\n"), "{told}");
+    let message = String::from_utf8(stdout).unwrap();
+    assert!(message.contains("#   $KUBECONFIG is /a/b\n"), "{message}");
+    assert!(message.contains("#   in this mode: gracefulEviction, pluginStatus\n"), "{message}");
 }
 
 #[test]
@@ -122,14 +122,14 @@ fn a_control_plane_that_is_not_there_is_an_error_of_the_installation() {
         "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: \"http://127.0.0.1:1\"}}]\n\
          users: [{name: a, user: {token: a}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n",
     );
-    let (code, told, complaint) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig", &kubeconfig]);
-    assert_eq!((code, complaint.as_str()), (Some(1), ""), "{told}");
+    let (code, message, complaint) = bulkhead(&["doctor", "--mode=finish", "--kubeconfig", &kubeconfig]);
+    assert_eq!((code, complaint.as_str()), (Some(1), ""), "{message}");
     assert!(
-        told.contains("http://127.0.0.1:1/ does not answer")
-            && told.ends_with("not sound: 1 error, 0 warnings, 0 notes\n"),
-        "{told}"
+        message.contains("http://127.0.0.1:1/ does not answer")
+            && message.ends_with("not sound: 1 error, 0 warnings, 0 notes\n"),
+        "{message}"
     );
-    assert!(!told.contains('\u{1b}'), "{told}");
+    assert!(!message.contains('\u{1b}'), "{message}");
     let (code, _, complaint) = bulkhead(&["what-if", "--down=m1", "--kubeconfig", &kubeconfig]);
     assert!(code == Some(2) && complaint.contains("http://127.0.0.1:1/ does not answer"), "{complaint}");
 }

@@ -68,11 +68,11 @@ impl Embedded {
 
     /// Returns the output of a kubectl command that has to succeed.
     #[track_caller]
-    fn told(&self, arguments: &[&str]) -> String {
+    fn kubectl_output(&self, arguments: &[&str]) -> String {
         let output = self.kubectl(arguments);
-        let (told, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "kubectl {arguments:?}: {told}{complaint}\n{}", self.log());
-        told.into_owned()
+        let (message, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments:?}: {message}{complaint}\n{}", self.log());
+        message.into_owned()
     }
 
     /// Polls until a condition holds.
@@ -154,10 +154,10 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     let data = folder.join("data").display().to_string();
     let arguments: Vec<&str> = ["--data-dir", &data].into_iter().chain(FAILOVER.iter().copied()).collect();
     let mut embedded = Embedded::start(&folder, &arguments);
-    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["taint-policy.yaml", "policy.yaml", "nginx.yaml"] {
         let path = root().join("examples/nginx-divided").join(file);
-        embedded.told(&["apply", "-f", &path.display().to_string()]);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
     }
     let placed = |embedded: &Embedded| {
         let path = "jsonpath={range .spec.clusters[*]}{.name}={.replicas} {end}";
@@ -172,11 +172,14 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
 
     // After a kill without warning, acknowledged objects are still there and resource versions continue.
     let version = |embedded: &Embedded| -> u64 {
-        let list: Value = serde_json::from_str(&embedded.told(&["get", "--raw", "/api/v1/namespaces"])).unwrap();
+        let list: Value =
+            serde_json::from_str(&embedded.kubectl_output(&["get", "--raw", "/api/v1/namespaces"])).unwrap();
         list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     };
-    let uid = |embedded: &Embedded| embedded.told(&["get", "deployment", "nginx", "-o", "jsonpath={.metadata.uid}"]);
-    let pods = |embedded: &Embedded| embedded.told(&["--context", "member2", "get", "pods", "-o", "name"]);
+    let uid = |embedded: &Embedded| {
+        embedded.kubectl_output(&["get", "deployment", "nginx", "-o", "jsonpath={.metadata.uid}"])
+    };
+    let pods = |embedded: &Embedded| embedded.kubectl_output(&["--context", "member2", "get", "pods", "-o", "name"]);
     let before = (uid(&embedded), pods(&embedded), version(&embedded));
     drop(embedded);
     let mut embedded = Embedded::start(&folder, &arguments);
@@ -184,8 +187,8 @@ fn a_lost_member_is_failed_over_in_real_time_and_a_killed_process_goes_on() {
     assert!(version(&embedded) >= before.2);
     assert_eq!(placed(&embedded).split_whitespace().count(), 2);
 
-    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
-    embedded.told(&["annotate", "cluster", "member1", "simulation.bulkhead.dev/state=unreachable"]);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.kubectl_output(&["annotate", "cluster", "member1", "simulation.bulkhead.dev/state=unreachable"]);
     embedded.until("all replicas are on member2", |embedded| placed(embedded).trim() == "member2=3");
     assert!(!embedded.kubectl(&["--context", "member1", "get", "pods"]).status.success());
     let top =
@@ -221,10 +224,10 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
     let directory = plugins.display().to_string();
     let arguments: Vec<&str> = ["--plugin-directory", &directory].into_iter().chain(FAILOVER.iter().copied()).collect();
     let mut embedded = Embedded::start(&folder, &arguments);
-    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["policy.yaml", "nginx.yaml"] {
         let path = root().join("examples/nginx-divided").join(file);
-        embedded.told(&["apply", "-f", &path.display().to_string()]);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
     }
     let field = |embedded: &Embedded, path: &str| {
         let path = format!("jsonpath={path}");
@@ -247,8 +250,9 @@ fn a_broken_freeze_plugin_holds_evictions_after_a_start_until_it_loads() {
     let before = faults(&embedded);
     embedded.until("the plugin was asked", |embedded| faults(embedded) >= before + 2.0);
     assert_eq!(tasks(&embedded), "member1", "released without the plugin:\n{}", embedded.log());
-    let told = "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was";
-    assert!(embedded.log().contains(told), "{}", embedded.log());
+    let message =
+        "plugin freeze is not active; until it is, every eviction-check call is a fault; the newest version was";
+    assert!(embedded.log().contains(message), "{}", embedded.log());
     assert_eq!(metric(&embedded, "bulkhead_plugin_loaded{plugin=\"freeze\"}"), Some(0.0));
     std::fs::write(
         &freeze,
@@ -268,10 +272,10 @@ fn a_paused_namespace_is_drained_after_the_resume_and_not_before() {
     let journal = folder.join("journal").display().to_string();
     let arguments: Vec<&str> = ["--journal", &journal].into_iter().chain(FAILOVER.iter().copied()).collect();
     let mut embedded = Embedded::start(&folder, &arguments);
-    embedded.told(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
+    embedded.kubectl_output(&["wait", "--for=condition=Ready", "cluster", "--all", "--timeout=60s"]);
     for file in ["policy.yaml", "nginx.yaml"] {
         let path = root().join("examples/nginx-divided").join(file);
-        embedded.told(&["apply", "-f", &path.display().to_string()]);
+        embedded.kubectl_output(&["apply", "-f", &path.display().to_string()]);
     }
     let clusters = |embedded: &Embedded| {
         let path = "jsonpath={.spec.clusters[*].name}";
@@ -331,7 +335,8 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
     }
     let embedded = Embedded::start(&folder("beside-karmada"), &["--members", "0"]);
     let lease = embedded.folder.join("lease.json");
-    let renewed = embedded.told(&["get", "namespace", "default", "-o", "jsonpath={.metadata.creationTimestamp}"]);
+    let renewed =
+        embedded.kubectl_output(&["get", "namespace", "default", "-o", "jsonpath={.metadata.creationTimestamp}"]);
     let object = serde_json::json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "karmada-controller-manager", "namespace": "karmada-system"},
@@ -342,7 +347,7 @@ fn run_without_a_mode_refuses_beside_a_controller_of_karmada() {
         },
     });
     std::fs::write(&lease, object.to_string()).unwrap();
-    embedded.told(&["apply", "-f", &lease.display().to_string()]);
+    embedded.kubectl_output(&["apply", "-f", &lease.display().to_string()]);
     let kubeconfig = embedded.kubeconfig().display().to_string();
     let run = ["run", "--kubeconfig", &kubeconfig, "--health-probe-bind-address=127.0.0.1:0"];
     let output = bulkhead().args(run).output().unwrap();

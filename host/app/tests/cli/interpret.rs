@@ -38,11 +38,11 @@ const GAME: &str = "examples/interpreters/game";
 
 #[track_caller]
 fn check(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
-    let (got, told, complaint) = interpret(folder, arguments, "");
-    assert_eq!(got, Some(code), "{arguments:?}: {told}{complaint}");
-    let told = told + &complaint;
+    let (got, message, complaint) = interpret(folder, arguments, "");
+    assert_eq!(got, Some(code), "{arguments:?}: {message}{complaint}");
+    let message = message + &complaint;
     for part in parts {
-        assert!(told.contains(part), "{arguments:?}: no {part:?} in: {told}");
+        assert!(message.contains(part), "{arguments:?}: no {part:?} in: {message}");
     }
 }
 

@@ -39,20 +39,23 @@ fn ask(journal: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[track_caller]
 fn check(journal: &Path, arguments: &[&str], code: i32, parts: &[&str]) -> String {
-    let (got, told, complaint) = ask(journal, arguments);
-    assert_eq!(got, Some(code), "{arguments:?}: {told}{complaint}");
+    let (got, message, complaint) = ask(journal, arguments);
+    assert_eq!(got, Some(code), "{arguments:?}: {message}{complaint}");
     for part in parts {
-        assert!(told.contains(part) || complaint.contains(part), "{arguments:?}: no {part:?} in: {told}{complaint}");
+        assert!(
+            message.contains(part) || complaint.contains(part),
+            "{arguments:?}: no {part:?} in: {message}{complaint}"
+        );
     }
-    told
+    message
 }
 
 #[test]
 fn a_recorded_run_is_listed_explained_and_made_again() {
     let journal = journal("whole");
-    let told =
+    let message =
         check(&journal, &["history"], 0, &["Evicted", "ResourceBinding default/nginx-deployment", "TaintUntolerated"]);
-    let evicted = told.lines().find(|line| line.contains("  Evicted ")).unwrap();
+    let evicted = message.lines().find(|line| line.contains("  Evicted ")).unwrap();
     let id = evicted.split_whitespace().next().unwrap().trim_start_matches('#');
     check(
         &journal,
@@ -83,9 +86,9 @@ fn a_namespace_is_given_as_to_kubectl() {
 fn data_is_json() {
     let journal = journal("json");
     let data = |arguments: &[&str]| -> serde_json::Value {
-        let (code, told, complaint) = ask(&journal, arguments);
+        let (code, message, complaint) = ask(&journal, arguments);
         assert_eq!(code, Some(0), "{arguments:?}: {complaint}");
-        serde_json::from_str(&told).unwrap()
+        serde_json::from_str(&message).unwrap()
     };
     let history = data(&["history", "-o", "json"]);
     assert_eq!(history[0]["record"]["id"], 1);
@@ -162,9 +165,9 @@ fn bad_journals_say_what_is_wrong() {
 fn faults_are_named_and_promises_hold() {
     let trials = |arguments: &[&str]| bulkhead().arg("simulate").arg(example()).args(arguments).output().unwrap();
     let output = trials(&["--seeds", "2", "--faults", "flap,crash-after-write,late-watches"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("2 seeds") && told.contains("every invariant held"), "{told}");
+    let message = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{message}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(message.contains("2 seeds") && message.contains("every invariant held"), "{message}");
     let output = trials(&["--seeds", "2", "--faults", "earthquake"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"earthquake\""));
@@ -200,8 +203,8 @@ fn plugins_are_asked_again_where_their_digests_are_those_of_the_record() {
     check(&journal, &["history"], 0, &["Held", "Freeze"]);
     check(&journal, &["replay", "--all"], 0, &["note: hold", "is not loaded, so its answers are those of the record"]);
     let again = ["replay", "--all", "--plugins", scenario.to_str().unwrap()];
-    let told = check(&journal, &again, 0, &["plugins called again: hold"]);
-    assert!(!told.contains("note: "), "{told}");
+    let message = check(&journal, &again, 0, &["plugins called again: hold"]);
+    assert!(!message.contains("note: "), "{message}");
     let other = with_plugin("replay-plugin-other", "Thaw");
     let again = ["replay", "--all", "--plugins", other.to_str().unwrap()];
     check(&journal, &again, 0, &["note: hold", "is here with other code"]);
@@ -213,14 +216,14 @@ fn random_federations_are_written_and_run() {
     let folder = directory("random");
     let random = |arguments: &[&str]| {
         let output = bulkhead().args(["simulate", "--random"]).arg(&folder).args(arguments).output().unwrap();
-        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        (output.status.code(), told)
+        let message = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), message)
     };
-    let (code, told) = random(&["--seeds", "3", "--seed", "5"]);
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("3 seeds") && told.contains("every invariant held"), "{told}");
-    let (code, told) = random(&["--seeds", "1", "--seed", "7", "--write-only"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, message) = random(&["--seeds", "3", "--seed", "5"]);
+    assert_eq!(code, Some(0), "{message}");
+    assert!(message.contains("3 seeds") && message.contains("every invariant held"), "{message}");
+    let (code, message) = random(&["--seeds", "1", "--seed", "7", "--write-only"]);
+    assert_eq!(code, Some(0), "{message}");
     let written = folder.join("random-7.yaml");
     let output = bulkhead().arg("simulate").arg(&written).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));

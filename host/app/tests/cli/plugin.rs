@@ -35,8 +35,8 @@ fn a_new_script_of_each_kind_loads_and_passes_its_tests() {
         let folder = folder(&format!("lua-{kind}"));
         succeeds(&folder, &["new", "--kind", kind, "--lang", "lua", "mine"]);
         let mine = folder.join("mine");
-        let told = succeeds(&mine, &["test"]);
-        assert!(told.contains("passed"), "{kind}: {told}");
+        let message = succeeds(&mine, &["test"]);
+        assert!(message.contains("passed"), "{kind}: {message}");
         assert!(succeeds(&mine, &["inspect"]).contains("sha256"), "{kind}");
         assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
     }
@@ -51,8 +51,8 @@ fn a_new_crate_of_each_kind_builds_loads_and_passes_its_tests() {
         succeeds(&mine, &["build"]);
         let size = fs::metadata(mine.join("mine.wasm")).unwrap().len();
         assert!(size <= 100 << 10, "{kind}: {size} bytes");
-        let told = succeeds(&mine, &["test"]);
-        assert!(told.contains("passed"), "{kind}: {told}");
+        let message = succeeds(&mine, &["test"]);
+        assert!(message.contains("passed"), "{kind}: {message}");
         assert!(succeeds(&mine, &["test", "--reused"]).contains("passed"), "{kind}");
         assert!(succeeds(&mine, &["inspect"]).contains("bulkhead:policy@0.1.0"), "{kind}");
         assert!(succeeds(&mine, &["bench"]).contains(" us"), "{kind}");
@@ -64,11 +64,11 @@ fn one_question_is_asked_and_answered() {
     let folder = folder("run");
     succeeds(&folder, &["new", "--kind", "eviction-check", "--lang", "lua", "mine"]);
     let mine = folder.join("mine");
-    let told = succeeds(&mine, &["run", "--input", "cases/cases.yaml"]);
-    assert!(told.contains("verdict: hold") && told.contains("2 of 3 replicas"), "{told}");
-    let (code, told) = plugin(&mine, &["run", "--input", "cases/cases.yaml", "--name", "nothing"]);
+    let message = succeeds(&mine, &["run", "--input", "cases/cases.yaml"]);
+    assert!(message.contains("verdict: hold") && message.contains("2 of 3 replicas"), "{message}");
+    let (code, message) = plugin(&mine, &["run", "--input", "cases/cases.yaml", "--name", "nothing"]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("there is no such case; there are: the old copy is held"), "{told}");
+    assert!(message.contains("there is no such case; there are: the old copy is held"), "{message}");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn a_plugin_that_breaks_its_cases_ends_with_1() {
     succeeds(&folder, &["new", "--kind", "score", "--lang", "lua", "mine"]);
     let mine = folder.join("mine");
     fs::write(mine.join("mine.lua"), "function Score(binding, clusters, now) return {} end").unwrap();
-    let (code, told) = plugin(&mine, &["test", "--junit", "junit.xml"]);
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("clusters of the region come first"), "{told}");
+    let (code, message) = plugin(&mine, &["test", "--junit", "junit.xml"]);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("clusters of the region come first"), "{message}");
     let junit = fs::read_to_string(mine.join("junit.xml")).unwrap();
     assert!(junit.starts_with("<?xml") && junit.contains("<failure"), "{junit}");
 }
@@ -88,9 +88,9 @@ fn a_plugin_that_breaks_its_cases_ends_with_1() {
 fn what_cannot_be_used_ends_with_2_and_says_why() {
     let folder = folder("bad");
     let check = |arguments: &[&str], part: &str| {
-        let (code, told) = plugin(&folder, arguments);
-        assert_eq!(code, Some(2), "{arguments:?}: {told}");
-        assert!(told.contains(part), "{arguments:?}: no {part:?} in: {told}");
+        let (code, message) = plugin(&folder, arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: no {part:?} in: {message}");
     };
     fs::write(folder.join("text.wasm"), "no component").unwrap();
     fs::write(folder.join("empty.lua"), "local x = 1").unwrap();
@@ -120,18 +120,18 @@ fn compiled_components_are_kept_where_the_user_says_and_change_no_answer() {
         assert_eq!(kept("kept"), 1);
     }
     fs::write(folder.join("file"), "").unwrap();
-    let (code, told) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
+    let (code, message) = plugin(&folder, &["inspect", &guest.display().to_string(), "--plugin-cache", "file"]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("--plugin-cache: cannot create the folder file for compiled components"), "{told}");
+    assert!(message.contains("--plugin-cache: cannot create the folder file for compiled components"), "{message}");
 }
 
 #[test]
 fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let library = workspace.join("plugins/lua/kinds/apps.kruise.io/v1alpha1/CloneSet");
-    let told = succeeds(&library, &["test", "customization.yaml"]);
-    assert!(told.contains("ok      Karmada's Lua engine accepts its scripts"), "{told}");
-    assert!(told.matches("  ok ").count() > 10, "its own cases were not run: {told}");
+    let message = succeeds(&library, &["test", "customization.yaml"]);
+    assert!(message.contains("ok      Karmada's Lua engine accepts its scripts"), "{message}");
+    assert!(message.matches("  ok ").count() > 10, "its own cases were not run: {message}");
     let folder = folder("customization");
     let script =
         "function InterpretHealth(o)\n          local n = 0\n          n += 1\n          return n == 1\n        end";
@@ -140,21 +140,21 @@ fn a_customization_is_tested_and_has_to_run_on_karmadas_machine() {
          target: {{apiVersion: v1, kind: A}}\n  customizations:\n    healthInterpretation:\n      luaScript: |\n        {script}\n"
     );
     fs::write(folder.join("a.yaml"), &text).unwrap();
-    let (code, told) = plugin(&folder, &["test", "a.yaml"]);
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("a.yaml healthInterpretation:3:5: Karmada does not take +="), "{told}");
+    let (code, message) = plugin(&folder, &["test", "a.yaml"]);
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("a.yaml healthInterpretation:3:5: Karmada does not take +="), "{message}");
     // A bare script may be for this program only: this is reported, and is no failure.
     fs::write(folder.join("a.lua"), script).unwrap();
-    let told = succeeds(&folder, &["test", "a.lua"]);
+    let message = succeeds(&folder, &["test", "a.lua"]);
     assert!(
-        told.contains("skipped Karmada's Lua engine") && told.contains("a.lua:3:13: Karmada does not take +="),
-        "{told}"
+        message.contains("skipped Karmada's Lua engine") && message.contains("a.lua:3:13: Karmada does not take +="),
+        "{message}"
     );
     assert!(succeeds(&folder, &["inspect", "a.lua"]).contains("a.lua:3:13:"));
     fs::write(folder.join("two.yaml"), format!("{text}---\n{text}")).unwrap();
-    let (code, told) = plugin(&folder, &["test", "two.yaml"]);
-    assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("two.yaml must contain one customization"), "{told}");
+    let (code, message) = plugin(&folder, &["test", "two.yaml"]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("two.yaml must contain one customization"), "{message}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_plugin_becomes_an_object_that_says_the_same() {
     assert_eq!((found.source.name.as_str(), &found.source.modules[0].code), ("vital", &fs::read(script).unwrap()));
     assert_eq!(found.source.config, serde_json::json!({}));
     fs::write(folder.join("broken.lua"), "function Score(").unwrap();
-    let (code, told) = plugin(&folder, &["object", "broken.lua"]);
-    assert!(code != Some(0) && told.contains("broken.lua") && told.contains("failed to compile"), "{told}");
-    assert!(!told.contains("kind: Plugin"), "{told}");
+    let (code, message) = plugin(&folder, &["object", "broken.lua"]);
+    assert!(code != Some(0) && message.contains("broken.lua") && message.contains("failed to compile"), "{message}");
+    assert!(!message.contains("kind: Plugin"), "{message}");
 }

@@ -51,8 +51,8 @@ fn a_directory_may_stand_after_the_clusters() {
         &["--down=m1", &folder],
         &["--down", "m1,m1", &folder],
     ] {
-        let (code, told, complaint) = what_if(words);
-        assert!(code == Some(0) && told.contains("REPLICAS"), "{words:?}: {told}{complaint}");
+        let (code, message, complaint) = what_if(words);
+        assert!(code == Some(0) && message.contains("REPLICAS"), "{words:?}: {message}{complaint}");
     }
 }
 
@@ -62,15 +62,15 @@ fn several_clusters_are_separated_by_commas_or_named_one_by_one() {
     for words in
         [&["--down", "m1,m2", &folder, "-o", "json"][..], &["--down=m1", "--down", "m2", &folder, "-o", "json"]]
     {
-        let (code, told, complaint) = what_if(words);
-        let answer: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{words:?}: {complaint}"));
+        let (code, message, complaint) = what_if(words);
+        let answer: Value = serde_json::from_str(&message).unwrap_or_else(|_| panic!("{words:?}: {complaint}"));
         assert_eq!(
             (code, &answer["load"][0]["down"], &answer["load"][1]["down"]),
             (Some(1), &true.into(), &true.into())
         );
     }
-    let (code, told, complaint) = what_if(&["--down", "m1", "m2"]);
-    assert_eq!((code, told.as_str()), (Some(2), ""), "{complaint}");
+    let (code, message, complaint) = what_if(&["--down", "m1", "m2"]);
+    assert_eq!((code, message.as_str()), (Some(2), ""), "{complaint}");
     let expected = "cannot read the export m2: no such directory; to lose the cluster m2 too, write --down m1,m2";
     assert!(complaint.contains(expected), "{complaint}");
 }
@@ -78,7 +78,7 @@ fn several_clusters_are_separated_by_commas_or_named_one_by_one() {
 #[test]
 fn every_cluster_lost_is_1_and_says_so() {
     let folder = export("every");
-    let (code, told, complaint) = what_if(&["--down", "m1,m2", &folder]);
+    let (code, message, complaint) = what_if(&["--down", "m1,m2", &folder]);
     assert_eq!(code, Some(1), "{complaint}");
-    assert!(told.starts_with("EVERY CLUSTER IS LOST OR NOT READY: no workload can move\n"), "{told}");
+    assert!(message.starts_with("EVERY CLUSTER IS LOST OR NOT READY: no workload can move\n"), "{message}");
 }

@@ -5,8 +5,8 @@ fn values_out_of_range_are_named() {
     let check = |change: fn(&mut Flags), flag: Option<&str>| {
         let mut flags = Flags::default();
         change(&mut flags);
-        let told = flags.validate().err();
-        assert_eq!(told.as_deref().and_then(|told| told.split(':').next()), flag, "{told:?}");
+        let message = flags.validate().err();
+        assert_eq!(message.as_deref().and_then(|message| message.split(':').next()), flag, "{message:?}");
     };
     check(|_| {}, None);
     check(|flags| flags.resource_eviction_rate = 0.0, None);

@@ -129,12 +129,12 @@ mod tests {
     fn flags_say_how_estimators_are_reached() {
         let check = |flags: serde_json::Value, expected: &str| {
             let flags: Flags = serde_json::from_value(flags).unwrap();
-            let told = match estimator_pool(&flags) {
+            let message = match estimator_pool(&flags) {
                 Ok(None) => "none".to_owned(),
                 Ok(Some(pool)) => format!("{pool:?}"),
                 Err(error) => error,
             };
-            assert!(told.contains(expected), "{told}");
+            assert!(message.contains(expected), "{message}");
         };
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pem");

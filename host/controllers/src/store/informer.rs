@@ -29,7 +29,7 @@ const RETRY_BASE: Duration = Duration::from_millis(800);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// Describes a failed list or watch. Returns `None` for the expected case of a watch that is too old and starts
 /// again.
-fn told(error: &watcher::Error) -> Option<String> {
+fn failure_text(error: &watcher::Error) -> Option<String> {
     let of = |error: &kube::Error| match error {
         kube::Error::Api(status) if status.code == 404 => {
             format!("it is not served in the API version of this program ({})", status.message.trim())
@@ -81,8 +81,8 @@ where
                         self.handle(event);
                     }
                     Err(error) => {
-                        if let Some(told) = told(&error) {
-                            self.note(Some(told));
+                        if let Some(failure) = failure_text(&error) {
+                            self.note(Some(failure));
                         }
                         if is_silence(&error)
                             && let Some(handler) = self.on_silence.get()
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn another_object_of_the_same_name_is_another_object() {
-        let (store, told) = (Store::<ClusterResourceBinding>::new(), Arc::<Mutex<Vec<_>>>::default());
-        let heard = Arc::clone(&told);
+        let (store, received) = (Store::<ClusterResourceBinding>::new(), Arc::<Mutex<Vec<_>>>::default());
+        let heard = Arc::clone(&received);
         let _subscription = store.subscribe(move |change| {
             let what = match change {
                 Change::Added(_) => "added",
@@ -196,7 +196,7 @@ mod tests {
         }
         let expected = [("added", "u"), ("updated", "u"), ("deleted", "u"), ("added", "v")];
         let expected: Vec<_> = expected.into_iter().map(|(what, uid)| (what, uid.to_owned())).collect();
-        assert_eq!(*told.lock().unwrap(), expected);
+        assert_eq!(*received.lock().unwrap(), expected);
     }
 
     #[tokio::test(start_paused = true)]

@@ -108,7 +108,7 @@ impl Clusters {
             per_second: global.as_f64(),
             group_per_second: group.map(|(_, rate)| rate.as_f64()),
             cluster_per_second: cluster.map(Rate::as_f64),
-            brake: self.brake(name).map_or_else(String::new, |(state, told)| format!("{}: {told}", state.code())),
+            brake: self.brake(name).map_or_else(String::new, |(state, message)| format!("{}: {message}", state.code())),
         }
     }
 }

@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn a_url_has_to_be_safe_unless_karmadas_way_is_asked_for() {
         let check = |url: &str, transport, expected: Option<(&str, u16, &str, bool)>| {
-            let told = Address::of_url(url, transport);
-            let told = told.ok().map(|it| (it.host, it.port, it.path, it.server_name.is_some()));
+            let actual = Address::of_url(url, transport);
+            let actual = actual.ok().map(|it| (it.host, it.port, it.path, it.server_name.is_some()));
             let expected = expected.map(|(host, port, path, tls)| (host.to_owned(), port, path.to_owned(), tls));
-            assert_eq!(told, expected, "{url}");
+            assert_eq!(actual, expected, "{url}");
         };
         for transport in [WebhookTransport::Strict, WebhookTransport::Karmada] {
             check("https://h.example.io", transport, Some(("h.example.io", 443, "/", true)));
@@ -129,9 +129,9 @@ mod tests {
     fn a_service_is_where_its_type_says() {
         let check = |spec: Value, expected: Option<(&str, u16)>| {
             let service: Service = serde_json::from_value(json!({"spec": spec})).unwrap();
-            let told = Address::of_service(Some(&service), 8443, "s.n.svc", "/").ok();
-            let told = told.map(|told| (told.host, told.port));
-            assert_eq!(told, expected.map(|(host, port)| (host.to_owned(), port)), "{spec}");
+            let actual = Address::of_service(Some(&service), 8443, "s.n.svc", "/").ok();
+            let actual = actual.map(|actual| (actual.host, actual.port));
+            assert_eq!(actual, expected.map(|(host, port)| (host.to_owned(), port)), "{spec}");
         };
         let ports = json!([{"port": 8443}]);
         check(json!({"clusterIP": "10.0.0.1", "ports": ports}), Some(("10.0.0.1", 8443)));
@@ -148,9 +148,9 @@ mod tests {
     fn a_redirect_leads_where_its_location_says() {
         let from = Address::of_url("https://h.example.io:8443/a/b?timeout=1s", WebhookTransport::Karmada).unwrap();
         let check = |location: &str, expected: Option<&str>| {
-            let told = from.redirected(location, WebhookTransport::Karmada).ok();
-            let told = told.map(|told| format!("{}{}", told.authority(), told.path));
-            assert_eq!(told.as_deref(), expected, "{location}");
+            let actual = from.redirected(location, WebhookTransport::Karmada).ok();
+            let actual = actual.map(|actual| format!("{}{}", actual.authority(), actual.path));
+            assert_eq!(actual.as_deref(), expected, "{location}");
         };
         check("/c", Some("h.example.io:8443/c"));
         check("c", Some("h.example.io:8443/a/c"));

@@ -255,8 +255,8 @@ mod tests {
             if let Some(after) = after {
                 headers.insert(RETRY_AFTER, after.parse().unwrap());
             }
-            let told = come_back(StatusCode::from_u16(status).unwrap(), &headers);
-            assert_eq!(told, expected.map(Duration::from_secs), "{status} {after:?}");
+            let actual = come_back(StatusCode::from_u16(status).unwrap(), &headers);
+            assert_eq!(actual, expected.map(Duration::from_secs), "{status} {after:?}");
         };
         check(503, Some("1"), Some(1));
         check(429, Some("2"), Some(2));

@@ -192,8 +192,8 @@ async fn what_one_operation_answers_is_no_answer_to_another() {
     let id = PolicyId { name: "c/h".to_owned(), version: "1".to_owned(), engine: EngineKind::Webhook };
     let answered = ask(&https(), (id, served.hook.clone()), &call, "u").await;
     let policies = PolicySet::new(vec![answered]);
-    let told = combine::interpret(&policies, interpret(Operation::Replicas { object: &object })).unwrap();
-    assert!(told.interpretation.is_some());
-    let told = combine::interpret(&policies, interpret(Operation::ReflectStatus { object: &object })).unwrap();
-    assert!(told.interpretation.is_none());
+    let outcome = combine::interpret(&policies, interpret(Operation::Replicas { object: &object })).unwrap();
+    assert!(outcome.interpretation.is_some());
+    let outcome = combine::interpret(&policies, interpret(Operation::ReflectStatus { object: &object })).unwrap();
+    assert!(outcome.interpretation.is_none());
 }

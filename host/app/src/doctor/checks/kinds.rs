@@ -53,8 +53,8 @@ fn has(facts: &Facts, info: &KindInfo, resource: &str) -> bool {
 }
 
 pub(super) fn interpreters(facts: &Facts, section: &mut Section) {
-    let told = facts.kinds.iter().filter(|kind| kind.health.is_some()).count();
-    section.summary = format!("{told} of {} in use have a health interpreter", count(facts.kinds.len(), "kind"));
+    let covered = facts.kinds.iter().filter(|kind| kind.health.is_some()).count();
+    section.summary = format!("{covered} of {} in use have a health interpreter", count(facts.kinds.len(), "kind"));
     for kind in &facts.kinds {
         let place = format!("{} {}", kind.api_version, kind.kind);
         if !kind.served {

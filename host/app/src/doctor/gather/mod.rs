@@ -260,8 +260,9 @@ async fn permissions(
 fn server_error(error: &anyhow::Error) -> ServerError {
     match error.downcast_ref::<run::connect_error::ConnectError>() {
         Some(error) => ServerError { what: error.what.clone(), remedy: error.remedy.clone() },
-        None => {
-            ServerError { what: crate::exit::told(error), remedy: "fix the kubeconfig, or name another one".to_owned() }
-        }
+        None => ServerError {
+            what: crate::exit::error_text(error),
+            remedy: "fix the kubeconfig, or name another one".to_owned(),
+        },
     }
 }

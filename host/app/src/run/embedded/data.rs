@@ -41,7 +41,7 @@ pub(super) struct DataDirectory {
 #[derive(Default)]
 struct Failure {
     why: Mutex<Option<String>>,
-    told: Notify,
+    notify: Notify,
 }
 
 impl DataDirectory {
@@ -88,7 +88,7 @@ impl DataDirectory {
             if let Some(why) = &*self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) {
                 return why.clone();
             }
-            self.failure.told.notified().await;
+            self.failure.notify.notified().await;
         }
     }
 }
@@ -153,7 +153,7 @@ impl Kept {
             log.failed = true;
             let why = format!("--data-dir: objects cannot be kept in {}: {error}", log.folder.display());
             *self.failure.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-            self.failure.told.notify_one();
+            self.failure.notify.notify_one();
         }
     }
 }

@@ -143,7 +143,7 @@ fn word<T: DeserializeOwned>(member: &MemberCluster, annotation: &str, text: &st
 
 fn set_state(member: &MemberCluster, text: &str) {
     let state = word(member, STATE, text).unwrap_or(ClusterState::Recover);
-    let (link, ready, told) = match state {
+    let (link, ready, message) = match state {
         ClusterState::Unreachable => (LinkState::Down, ReadyState::Ready, "cannot be reached"),
         ClusterState::ReadyzFailing => (LinkState::Up, ReadyState::Failing(500), "answers /readyz with 500"),
         ClusterState::ReadyzDegraded => (LinkState::Up, ReadyState::Failing(202), "answers /readyz with 202"),
@@ -151,7 +151,7 @@ fn set_state(member: &MemberCluster, text: &str) {
     };
     member.link().set(link);
     member.server().set_ready(ready);
-    say(&format!("simulated: {} {told}", member.name()));
+    say(&format!("simulated: {} {message}", member.name()));
 }
 
 fn set_workloads(member: &MemberCluster, text: &str) {
@@ -161,6 +161,6 @@ fn set_workloads(member: &MemberCluster, text: &str) {
         WorkloadFailure::ImagePull => FailureMode::ImagePull,
     });
     member.set_failure(failure);
-    let told = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
-    say(&format!("simulated: {}: {told}", member.name()));
+    let message = if failure.is_some() { "workloads fail" } else { "workloads are healthy again" };
+    say(&format!("simulated: {}: {message}", member.name()));
 }

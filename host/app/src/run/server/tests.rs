@@ -238,8 +238,11 @@ async fn complete_bodies_are_answered_before_others_are_read() {
 async fn a_body_over_the_limit_is_refused() {
     let endpoint = Endpoint::start(LIMITS);
     let mut declared = endpoint.connect(&post("/", 401, 0)).await;
-    let told = read_until(&mut declared, "400 bytes").await;
-    assert!(told.starts_with("HTTP/1.1 413") && told.ends_with("its body is larger than 400 bytes"), "{told}");
+    let response = read_until(&mut declared, "400 bytes").await;
+    assert!(
+        response.starts_with("HTTP/1.1 413") && response.ends_with("its body is larger than 400 bytes"),
+        "{response}"
+    );
     let chunked = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n191\r\n{}", "x".repeat(401));
     let mut chunked = endpoint.connect(&chunked).await;
     assert!(read_until(&mut chunked, "400 bytes").await.starts_with("HTTP/1.1 413"));

@@ -78,17 +78,17 @@ async fn post(endpoint: &Endpoint, client: Option<&Authority>) -> io::Result<Str
     let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
     let head = format!("POST {} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n", review::PATH);
     stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{REVIEW}", REVIEW.len()).as_bytes()).await?;
-    let mut told = String::new();
-    stream.read_to_string(&mut told).await?;
-    Ok(told)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    Ok(response)
 }
 
 #[tokio::test]
 async fn without_a_client_ca_any_client_is_answered() {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = endpoint(folder.path(), None).await.unwrap();
-    let told = post(&endpoint, None).await.unwrap();
-    assert!(told.starts_with("HTTP/1.1 200") && told.contains(r#""allowed":true"#), "{told}");
+    let response = post(&endpoint, None).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200") && response.contains(r#""allowed":true"#), "{response}");
 }
 
 #[tokio::test]
@@ -96,8 +96,8 @@ async fn with_a_client_ca_only_clients_with_its_certificates_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let (known, unknown) = (Authority::new(), Authority::new());
     let endpoint = endpoint(folder.path(), Some(&known.pem)).await.unwrap();
-    let told = post(&endpoint, Some(&known)).await.unwrap();
-    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+    let response = post(&endpoint, Some(&known)).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     for client in [None, Some(&unknown)] {
         let refused = post(&endpoint, client).await;
         assert!(refused.is_err(), "{refused:?}");
@@ -108,11 +108,11 @@ async fn with_a_client_ca_only_clients_with_its_certificates_are_answered() {
 async fn a_client_ca_that_is_not_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = endpoint(folder.path(), Some("nothing")).await.map(drop).unwrap_err();
-    let told = crate::exit::told(&error);
+    let message = crate::exit::error_text(&error);
     let file = folder.path().join("client-ca.crt");
-    assert_eq!(told, format!("cannot use the client CA {}: no certificate in it", file.display()));
+    assert_eq!(message, format!("cannot use the client CA {}: no certificate in it", file.display()));
     let credentials =
         Credentials { source: Source::Directory(folder.path().to_path_buf()), client_ca: Some("/nowhere/ca".into()) };
-    let told = crate::exit::told(&credentials.identity().await.map(drop).unwrap_err());
-    assert!(told.starts_with("cannot use the client CA /nowhere/ca: "), "{told}");
+    let message = crate::exit::error_text(&credentials.identity().await.map(drop).unwrap_err());
+    assert!(message.starts_with("cannot use the client CA /nowhere/ca: "), "{message}");
 }

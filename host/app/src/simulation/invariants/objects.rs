@@ -55,7 +55,7 @@ pub(in crate::simulation) struct Observed {
     /// milliseconds.
     evictions_ms: Vec<(u64, u64)>,
     last_look: GoDuration,
-    told: BTreeSet<&'static str>,
+    reported: BTreeSet<&'static str>,
 }
 
 /// Returns the taints of a cluster that were not added by a policy or these controllers.
@@ -97,7 +97,7 @@ impl Observed {
             retainted: BTreeSet::new(),
             evictions_ms: Vec::new(),
             last_look: GoDuration::default(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         })
     }
 
@@ -123,7 +123,7 @@ impl Observed {
 
     /// Records a violation, once per invariant.
     fn found(&mut self, invariant: &'static str, at: GoDuration, seen: String) {
-        if self.told.insert(invariant) {
+        if self.reported.insert(invariant) {
             self.inspector.found(invariant, at, seen);
         }
     }
@@ -317,7 +317,7 @@ impl Observed {
     /// Checks that each window contains at most the permitted number of evictions, plus one. The window is the
     /// longest time that may have passed between the evictions, given the sampling times.
     fn rates(&mut self, at: GoDuration) {
-        if self.rate <= 0.0 || self.told.contains("S2") {
+        if self.rate <= 0.0 || self.reported.contains("S2") {
             return;
         }
         for (first, (start_ms, _)) in self.evictions_ms.iter().enumerate() {

@@ -122,8 +122,8 @@ mod tests {
         for timing in [Timing::LONG, Timing::SHORT] {
             let mut seen = std::collections::BTreeSet::new();
             for seed in 0..300 {
-                let told = || format!("{:?}", disruptions(seed, &Sort::all(), &targets, &timing));
-                assert_eq!(told(), told());
+                let generated = || format!("{:?}", disruptions(seed, &Sort::all(), &targets, &timing));
+                assert_eq!(generated(), generated());
                 for disruption in disruptions(seed, &Sort::all(), &targets, &timing) {
                     seen.insert(disruption.sort);
                     for event in disruption.events() {

@@ -185,7 +185,7 @@ struct Outcome {
     /// Number of writes to objects that controllers share.
     shared_writes: u64,
     /// Serialized timeline, for comparison of two runs.
-    told: String,
+    timeline: String,
 }
 
 impl Outcome {
@@ -193,7 +193,7 @@ impl Outcome {
     fn unable(error: &anyhow::Error) -> Self {
         let seen = format!("the federation cannot run: {error:#}");
         let violations = vec![Violation { invariant: "L2", at_ms: 0, seen }];
-        Self { violations, decisions: 0, shared_writes: 0, told: String::new() }
+        Self { violations, decisions: 0, shared_writes: 0, timeline: String::new() }
     }
 }
 
@@ -297,7 +297,7 @@ fn trial(draft: &Draft, options: &TrialOptions, index: u64) -> anyhow::Result<Ou
         outcome => outcome?,
     };
     let twice = options.always_twice || index.is_multiple_of(TWICE);
-    if twice && outcome.violations.is_empty() && attempt(draft, &options.engines)?.told != outcome.told {
+    if twice && outcome.violations.is_empty() && attempt(draft, &options.engines)?.timeline != outcome.timeline {
         let seen = "the same seed gave other decisions the second time".to_owned();
         outcome.violations.push(Violation { invariant: "S8", at_ms: 0, seen });
     }
@@ -314,10 +314,10 @@ fn attempt(draft: &Draft, engines: &[Arc<dyn Engine>]) -> anyhow::Result<Outcome
         progress: None,
     };
     let report = super::run(&draft.load()?, options)?.report;
-    let told = serde_json::to_string(&report.timeline)?;
+    let timeline = serde_json::to_string(&report.timeline)?;
     let shared = |row: &&crate::report::WriteRow| RESOURCES.iter().any(|plural| row.resource.starts_with(plural));
     let shared_writes = report.writes.iter().filter(shared).map(|row| row.count).sum();
-    Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, shared_writes, told })
+    Ok(Outcome { violations: report.violations, decisions: report.totals.decisions, shared_writes, timeline })
 }
 
 /// Returns the path for the failure of a seed.

@@ -89,8 +89,11 @@ async fn a_plugin_that_is_not_in_force_here_is_named() {
     create(Api::<Plugin>::all(hub.client()), json!({"metadata": {"name": "freeze"}, "spec": {"lua": "function"}}))
         .await;
     let view = source(&hub).look(NOW.parse().unwrap()).await.unwrap();
-    let told = super::super::show::text(&view, "https://hub");
-    assert!(told.contains("plugin freeze is not active") && told.contains("answers of plugins are missing"), "{told}");
+    let message = super::super::show::text(&view, "https://hub");
+    assert!(
+        message.contains("plugin freeze is not active") && message.contains("answers of plugins are missing"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -113,7 +116,7 @@ async fn an_api_that_does_not_answer_is_named() {
     let source = source(&hub);
     let later = tokio::time::Instant::now() + std::time::Duration::from_hours(1);
     hub.inject(bulkhead_controlplane::Fault::HoldUntil(later), |request| request.plural == "clusters");
-    let told = crate::exit::told(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
-    assert!(told.contains("reading clusters: "), "{told}");
-    assert!(told.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{told}");
+    let message = crate::exit::error_text(&source.look(NOW.parse().unwrap()).await.map(drop).unwrap_err());
+    assert!(message.contains("reading clusters: "), "{message}");
+    assert!(message.contains("GET /apis/cluster.karmada.io/v1alpha1/clusters: no answer within 10 s"), "{message}");
 }
